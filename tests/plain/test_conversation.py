@@ -302,10 +302,10 @@ async def test_the_practice_model_is_one_answer_away(world: World) -> None:
 
 
 async def test_trust_is_asked_for(world: World) -> None:
-    world.untrusted = (".holdfast/config.toml",)
+    world.undecided = (Grant("model", "Sets model = x", "1"),)
     async with talking(world, answers=["1"]) as (_, face):
-        assert world.trust == [True]
-        assert "File: .holdfast/config.toml" in face.said
+        assert world.granted == [{"model"}]
+        assert "Sets model = x" in face.said
 
 
 async def test_K47_a_session_is_elevated_again_only_by_a_yes(world: World) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
+from tui.settings.trust import Trust
 from tui.settings.layers import LoadedSettings, load, parse, project_file
 
 
@@ -49,7 +50,7 @@ def load_all(
     return load(
         folders=home,
         workspace=workspace,
-        trusted=trusted,
+        allows=Trust(everything=trusted).allows,
         env=env or {},
         overrides=overrides or {},
     )

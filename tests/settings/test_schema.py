@@ -224,7 +224,7 @@ def test_what_is_typed_unchanged_changes_nothing(
     found = data.draw(st.sampled_from(rows))
     if found.value is not None:
         change_settings(home, changes_of_text(found, field_text(found.edited)))
-        again = load(folders=home, workspace=home.data, trusted=True, env={}, overrides={})
+        again = load(folders=home, workspace=home.data, allows=Trust(everything=True).allows, env={}, overrides={})
         assert again.config == Config()
     before = home.config_file.read_bytes()
     text = data.draw(st.text("ab1.-=\n(/~\"'", max_size=8) | st.integers().map(str))
@@ -234,4 +234,4 @@ def test_what_is_typed_unchanged_changes_nothing(
         assert error.key.startswith(found.key[0])  # noqa: PT017 - or it is written
         assert home.config_file.read_bytes() == before
     else:
-        load(folders=home, workspace=home.data, trusted=True, env={}, overrides={})
+        load(folders=home, workspace=home.data, allows=Trust(everything=True).allows, env={}, overrides={})

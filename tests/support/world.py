@@ -44,6 +44,7 @@ from tui.session.session import Session
 from tui.session.writer import SessionWriter
 from tui.settings.layers import LoadedSettings, load
 from tui.settings.local_servers import LocalServer
+from tui.settings.trust import Grant, Trust
 from tui.tools.jobs import Jobs
 from tui.tools.mcp import Server, Servers
 from tui.tools.registry import builtin_tools
@@ -305,9 +306,9 @@ class World:
         self.set_up_refusals: deque[Exception] = deque()
         self.servers: tuple[LocalServer, ...] = ()
         self.themes_saved: list[str] = []
-        self.trust: list[bool] = []
-        self.untrusted: tuple[str, ...] = ()
-        self.trusted = False
+        self.granted: list[set[str]] = []
+        self.undecided: tuple[Grant, ...] = ()
+        self.trust = Trust()
         self.permissions = Permissions()
         self.env: dict[str, str] = {}
         self.overrides: dict[str, Any] = {}
@@ -382,15 +383,16 @@ class World:
 
         def read_settings() -> LoadedSettings:
             return load(
-                folders=folders(), workspace=self.workspace, trusted=self.trusted,
+                folders=folders(), workspace=self.workspace, allows=self.trust.allows,
                 env=self.env, overrides=self.overrides,
             )  # fmt: skip
 
         async def save_theme(name: str) -> None:
             self.themes_saved.append(name)
 
-        async def decide_trust(trusted: bool) -> None:
-            self.trust.append(trusted)
+        async def decide_trust(about: Sequence[Grant], granted: Collection[str]) -> None:
+            assert {grant.name for grant in about} >= set(granted)
+            self.granted.append(set(granted))
 
         return AppServices(
             clock=self.clock,
@@ -404,9 +406,10 @@ class World:
             save_theme=save_theme,
             decide_trust=decide_trust,
             models=lambda: self.models,
-            untrusted=self.untrusted,
+            undecided=self.undecided,
+            brought=lambda: self.undecided,
             permissions=lambda: self.permissions,
-            trusted=lambda: self.trusted,
+            trust=lambda: self.trust,
             read_settings=read_settings,
             version="1.2.3",
             calm=self.calm,

@@ -18,6 +18,7 @@ from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.limits import Limits
 from tui.context import project_files, system_prompt
+from tui.context.project_files import ProjectFiles
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.files import installation_key
@@ -34,6 +35,7 @@ from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings.credentials import DEFAULT_SERVER, server_of
+from tui.settings.trust import Trust
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
@@ -52,7 +54,9 @@ class Launch:
     what the person should be told first; `boot` is a boot file named elsewhere, in the place of
     the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run; `around` puts
     something around the model, beneath the retries: a drill. `short_names`: the configuration had
-    some, which are resolved here; `effort` is how deep the model thinks, "" as configured.
+    some, which are resolved here; `effort` is how deep the model thinks, "" as configured; `trust`
+    says what of the folder's own files counts. `foreign_server`: the folder named the server, which
+    gets nothing of the environment, neither key nor headers.
     """
 
     workspace: Workspace
@@ -72,6 +76,8 @@ class Launch:
     around: Callable[[Provider, Clock], Provider] | None = None
     short_names: bool = False
     effort: str = ""
+    trust: Trust = field(default_factory=Trust)
+    foreign_server: bool = False
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
@@ -101,6 +107,7 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
 
         model = AnthropicProvider(
             api_key=launch.key,
+            env_headers=not launch.foreign_server,
             clock=clock,
             base_url=launch.config.base_url,
             first_byte_timeout_s=launch.config.retry.first_byte_timeout_s,
@@ -227,7 +234,7 @@ def make_agent(
         auto_grant=permissions.auto_grant,
         private=(launch.folders.config, launch.folders.data),
     )
-    found = project_files.find(launch.workspace, launch.folders, boot=launch.boot)
+    found = _project_files(launch)
     prompt = system_prompt.compose(
         launch.workspace,
         today=clock.now().astimezone().date(),
@@ -265,9 +272,7 @@ def make_agent(
             first_party=is_first_party(launch),
             cache_life=cache_life(launch),
             key=installation_key(launch.folders.data) if session.path else b"",
-            find_files=lambda: (
-                project_files.find(launch.workspace, launch.folders, boot=launch.boot).sources
-            ),
+            find_files=lambda: _project_files(launch).sources,
             cache=launch.folders.cache if session.path else None,
             memory_file=launch.workspace.tool_results.parent / "MEMORY.md"
             if session.path
@@ -277,6 +282,12 @@ def make_agent(
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
         )
+    )
+
+
+def _project_files(launch: Launch) -> ProjectFiles:
+    return project_files.find(
+        launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
 
 

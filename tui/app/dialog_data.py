@@ -124,13 +124,14 @@ class AnswerOption:
 @dataclass(frozen=True, slots=True)
 class ChoiceQuestion:
     """A question with a few answers. `details` are shown one a line; `warning`: an answer may cost
-    something."""
+    something. `unasked`: it comes by itself, so what is being typed must not answer it."""
 
     title: str
     text: str
     options: tuple[AnswerOption, ...]
     details: Sequence[str] = ()
     warning: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

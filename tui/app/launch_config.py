@@ -18,9 +18,10 @@ from tui.core.workspace import Workspace
 from tui.provider.prices import price_of
 from tui.session import catalog
 from tui.session.session import Session
-from tui.settings import credentials, trust
+from tui.settings import credentials
 from tui.settings import layers as settings
 from tui.settings.layers import IgnoredSetting
+from tui.settings.trust import Trust, trust_of
 
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say."""
@@ -28,18 +29,25 @@ MAX_WAIT_S = 600.0
 _KEY_HINT = "Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice."
 
 
-def prepare(options: Options, scratch: Path | None = None) -> Launch:
+def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None = None) -> Launch:
     """Read everything that decides how to run. Blocks; raises ConfigError or UsageError.
 
-    `scratch` takes the full tool results of a run that keeps nothing. The key is not looked for
+    `scratch` takes the full tool results of a run that keeps nothing; `trusted` is what the person
+    said in this run, in the place of what is kept. The key is not looked for
     here: a keyring may take seconds, and a screen must not wait.
     """
     home = _home()
     log.to_file(home.log, debug=options.verbose)
     root = workspace_of(options)
-    trusted = options.trust or trust.is_trusted(home, root)
+    if options.trust:
+        trusted = Trust(everything=True)
+    trusted = trusted or trust_of(home, root)
     loaded = settings.load(
-        folders=home, workspace=root, trusted=trusted, env=os.environ, overrides=options.overrides
+        folders=home,
+        workspace=root,
+        allows=trusted.allows,
+        env=os.environ,
+        overrides=options.overrides,
     )
     if options.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
@@ -61,6 +69,8 @@ def prepare(options: Options, scratch: Path | None = None) -> Launch:
         max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
         notices=_ignored(loaded.ignored),
         one_turn=options.headless,
+        trust=trusted,
+        foreign_server=loaded.foreign_server,
     )
     launch = with_whole_names(launch)
     if options.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
@@ -92,9 +102,11 @@ def with_key(
     Raises CredentialsError, with the texts given, where there is none and nothing can be asked
     without one: only the API itself insists on it.
     """
-    key = launch.key
+    key, foreign = launch.key, launch.foreign_server
     if not (key or launch.practice):
-        found = credentials.find_key(os.environ, launch.folders, launch.config.base_url)
+        found = credentials.find_key(
+            os.environ, launch.folders, launch.config.base_url, foreign=foreign
+        )
         key = found.key if found else None
     other = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
     if key or launch.practice or launch.config.base_url or any(map(os.environ.get, other)):

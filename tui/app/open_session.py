@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import interrupted_work, new_findings
+from tui.app.commands.trust import ask_trust
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
@@ -49,8 +50,8 @@ async def open_first(
     """The first session of a run; None lets the person choose. Raises HoldfastError where none
     can be opened; with `fallback` a new one is tried before."""
     services = conversation.services
-    if services.untrusted:
-        await _ask_trust(conversation, services.untrusted)
+    if services.undecided:
+        await ask_trust(conversation, services.undecided, unasked=True)
     if choice is None:
         choice = await conversation.frontend.pick_session() or SessionChoice()
     await open_choice(conversation, choice, fallback=fallback)
@@ -151,23 +152,6 @@ async def set_up(conversation: Conversation, why: str) -> bool:
             frontend.say(done, "success")
         return True
     return False
-
-
-async def _ask_trust(conversation: Conversation, brought: Sequence[str]) -> None:
-    question = YesNoQuestion(
-        "Trust this folder?",
-        "It brings files that change how holdfast works here: settings, instructions,"
-        " commands. Until you trust it they can only make things stricter.",
-        yes="Trust it",
-        no="Not now",
-        details=tuple(brought),
-        unasked=True,
-    )
-    trusted = await conversation.frontend.confirm(question)
-    try:
-        await conversation.services.decide_trust(trusted)
-    except HoldfastError as error:
-        conversation.frontend.say(error.message, "warning", hint=error.hint)
 
 
 async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import probe_local_servers
+from tui.settings.trust import Grant, Trust
 
 
 class CompositionRoot:
@@ -54,6 +55,7 @@ class CompositionRoot:
         self.launch = launch_config.prepare(options, scratch)
         self.clock = SystemClock()
         self.session: Session | None = None
+        self._trust: Trust | None = None
         self._listed: list[dict[str, Any]] = []
         self._refreshing: asyncio.Task[None] | None = None
 
@@ -86,8 +88,7 @@ class CompositionRoot:
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
-        asking = not self.options.trust and trust.is_undecided(home, root)
-        brought = trust.brought_along(root) if asking else ()
+        asking = not self.options.trust
         return AppServices(
             clock=self.clock,
             folders=home,
@@ -103,8 +104,9 @@ class CompositionRoot:
             refresh_models=self.refresh_models,
             whole_name=self.whole_name,
             permissions=lambda: self.launch.config.permissions,
-            trusted=self.trusted,
-            untrusted=tuple(str(path.relative_to(root)) for path in brought),
+            trust=lambda: self.launch.trust,
+            brought=lambda: trust.grants(root),
+            undecided=trust.undecided(home, root) if asking else (),
             run_options=self.run_options,
             read_settings=self.read_settings,
             use_settings=self.use_settings,
@@ -190,27 +192,25 @@ class CompositionRoot:
         await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
         self._remember_theme(name)
 
-    def trusted(self) -> bool:
-        """Whether the project's own files count."""
-        return self.options.trust or trust.is_trusted(
-            self.launch.folders, self.launch.workspace.root
-        )
-
-    async def decide_trust(self, trusted: bool) -> None:
+    async def decide_trust(self, about: Sequence[Grant], granted: Collection[str]) -> None:
         """The answer holds for this run even where it cannot be kept (StorageError)."""
-        root = self.launch.workspace.root
-        self.options = replace(self.options, trust=trusted)
+        home, root = self.launch.folders, self.launch.workspace.root
+        names = {grant.name: grant.sha256 for grant in about if grant.name in granted}
+        asked = {grant.name for grant in about}
+        before = {n: sha for n, sha in self.launch.trust.granted.items() if n not in asked}
+        self.options = replace(self.options, trust=False)
+        self._trust = Trust(granted=before | names)
         try:
-            await asyncio.to_thread(trust.decide, self.launch.folders, root, trusted=trusted)
+            await asyncio.to_thread(trust.decide, home, root, about, granted)
         finally:
-            self._reload()
+            await asyncio.to_thread(self._reload)
 
     def read_settings(self) -> LoadedSettings:
         """The settings as all layers say now. Blocks; raises ConfigError."""
         return layers.load(
             folders=self.launch.folders,
             workspace=self.launch.workspace.root,
-            trusted=self.trusted(),
+            allows=self.launch.trust.allows,
             env=os.environ,
             overrides=self.options.overrides,
         )
@@ -220,7 +220,7 @@ class CompositionRoot:
         await asyncio.to_thread(self._use_settings)
 
     def _use_settings(self) -> None:
-        now, fresh = self.launch, launch_config.prepare(self.options, self.scratch)
+        now, fresh = self.launch, launch_config.prepare(self.options, self.scratch, self._trust)
         self.launch = replace(now, config=fresh.config, workspace=fresh.workspace)
         if fresh.config.base_url != now.config.base_url:
             self.launch = self.launch.with_key(None)  # a key is for the server it was given for
@@ -230,7 +230,7 @@ class CompositionRoot:
     def _reload(self) -> None:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
-        fresh = launch_config.prepare(self.options, self.scratch)
+        fresh = launch_config.prepare(self.options, self.scratch, self._trust)
         self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
 
     def _open(self, choice: SessionChoice) -> Session:

@@ -5,7 +5,7 @@ Who starts it wires them: the command line (`tui.app.program`), or a test.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import LocalServer
+from tui.settings.trust import Grant, Trust
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -50,8 +51,9 @@ class AppServices:
     `models` are those that the server listed, or that are known; `refresh_models` asks it again
     where its list is older than a day. `whole_name` is the model that a short name stands for, and
     blocks.
-    `untrusted` are the files that a folder brings along and nobody decided about yet; `trusted`
-    says whether such files count. `permissions` are the rules of the configuration.
+    `undecided` is what the folder's own files would do and nobody decided about yet, `brought` all
+    of it (it blocks); `trust` says what of them counts. `decide_trust` takes what was asked about
+    and the names that are granted. `permissions` are the rules of the configuration.
     `run_options` are those of `holdfast run` with a task file. `read_settings` reads the settings
     of all layers anew; it blocks and raises ConfigError. After `use_settings` new sessions begin
     with what it would read.
@@ -68,13 +70,14 @@ class AppServices:
     probe_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
     model_info: Callable[[str], Awaitable[ModelInfo]]
     save_theme: Callable[[str], Awaitable[None]]
-    decide_trust: Callable[[bool], Awaitable[None]]
+    decide_trust: Callable[[Sequence[Grant], Collection[str]], Awaitable[None]]
     models: Callable[[], Sequence[ModelRow]] = tuple
     refresh_models: Callable[[], Awaitable[None]] | None = None
     whole_name: Callable[[str], str] = str
     permissions: Callable[[], Permissions] = Permissions
-    trusted: Callable[[], bool] = lambda: False
-    untrusted: tuple[str, ...] = ()
+    trust: Callable[[], Trust] = Trust
+    brought: Callable[[], Sequence[Grant]] = tuple
+    undecided: Sequence[Grant] = ()
     run_options: Callable[[Path], Options] | None = None
     clipboard: Callable[[], Clip] = Clip
     read_settings: Callable[[], LoadedSettings] = lambda: LoadedSettings(Config(), {}, ())

@@ -20,11 +20,12 @@ from tui.batch.jj import JjIsolation
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
 from tui.batch.taskfile import TaskFile
-from tui.context.project_files import BOOT_FILES
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
 from tui.core.paths import shorten
+from tui.core.workspace import BOOT_FILES
 from tui.provider.prices import price_of
+from tui.settings.trust import Trust
 
 _READ_MAX = 4_000_000
 
@@ -38,7 +39,7 @@ class Boot:
     shown: str = ""
 
 
-def find_boot(directive: str, task_file: Path, target: Path) -> Boot:
+def find_boot(directive: str, task_file: Path, target: Path, trust: Trust) -> Boot:
     """The boot file of a task file with this directive ("" for none) that is run in `target`.
 
     Raises UsageError for a directive whose file is missing, unreadable, or outside both folders.
@@ -48,7 +49,7 @@ def find_boot(directive: str, task_file: Path, target: Path) -> Boot:
     for name in BOOT_FILES:
         path = target / name
         if os.path.lexists(path) and target in Path(os.path.realpath(path)).parents:
-            return Boot(shown=name)
+            return Boot(shown=name if trust.allows_file(name, path) else "")
     return Boot()
 
 
@@ -111,7 +112,7 @@ def plan(options: Options) -> RunPlan:
     target = launch.workspace.root
     task_file = real_task_file(options.tasks)
     file = read_tasks(task_file)
-    found = find_boot(file.boot, task_file, target)
+    found = find_boot(file.boot, task_file, target, launch.trust)
     models = ModelPair(launch.model, next((name for name in fallbacks if name != launch.model), ""))
     batch = config.batch
     stops = RunLimits(

@@ -7,20 +7,19 @@ that says what of them is in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tui.context.system_prompt import Origin, Source
 from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
-from tui.core.workspace import PRIVATE_DIR, Workspace
+from tui.core.workspace import BOOT_FILES, PRIVATE_DIR, Workspace
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 """Project instructions: of one folder, the first that exists."""
-BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
 MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
 READ_MAX: Final = 4_000_000
 """Bytes that are read of one file: far more than any cap lets through."""
@@ -34,11 +33,26 @@ class ProjectFiles:
     problems: tuple[str, ...]
 
 
-def find(workspace: Workspace, folders: Folders, *, boot: Path | None = None) -> ProjectFiles:
+Allows: TypeAlias = Callable[[str, bytes], bool]
+"""Whether the person trusts a folder's own file, by its name, with what is in it."""
+
+
+def _all(_name: str, _content: bytes) -> bool:
+    return True
+
+
+def find(
+    workspace: Workspace,
+    folders: Folders,
+    *,
+    boot: Path | None = None,
+    allows: Allows = _all,
+) -> ProjectFiles:
     """What the folder, its repository and the person bring along.
 
     `boot` is a boot file named elsewhere (a task file's directive), in the place of the usual
-    ones. Raises UsageError if it cannot be read.
+    ones; of those `allows` says whether the person trusts one as it is. Raises UsageError if the
+    named one cannot be read.
     """
     root = workspace.root
     sources: list[Source] = []
@@ -51,7 +65,8 @@ def find(workspace: Workspace, folders: Folders, *, boot: Path | None = None) ->
         sources.append(_named_boot(boot, root))
     else:
         for name in BOOT_FILES:
-            if _take(root / name, "boot", name, within=root, into=(sources, problems)):
+            into = (sources, problems)
+            if _take(root / name, "boot", name, within=root, into=into, allows=allows):
                 break
     for name in MEMORY_FILES:
         _take(root / name, "memory", name, within=root, into=(sources, problems))
@@ -87,6 +102,7 @@ def _take(
     *,
     within: Path | None,
     into: tuple[list[Source], list[str]],
+    allows: Allows = _all,
 ) -> bool:
     """Read a file if it is there. A link that leads out of `within` is not followed."""
     sources, problems = into
@@ -97,21 +113,31 @@ def _take(
         problems.append(f"{name} was left out: it is a link that leads out of the project.")
         return True
     try:
-        sources.append(_read(real, origin, name))
+        data, size = _read(real)
     except OSError as error:
         problems.append(f"{name} could not be read: {error.strerror or error}.")
+        return True
+    if allows(name, data):
+        sources.append(_source(origin, name, data, size))
+    else:
+        problems.append(f"{name} was left out: you have not trusted it as it is. See /trust.")
     return True
 
 
-def _read(path: Path, origin: Origin, name: str) -> Source:
+def _read(path: Path) -> tuple[bytes, int]:
+    """What of a file is read, and its whole size where that is more, else 0."""
     data, state = read_small(path, limit=READ_MAX, whole=False)
+    return data, state.st_size if state.st_size > len(data) else 0
+
+
+def _source(origin: Origin, name: str, data: bytes, size: int) -> Source:
     text = data.decode("utf-8-sig", "replace").replace("\0", "").replace("\r\n", "\n").strip()
-    return Source(origin, name, text, size=state.st_size if state.st_size > len(data) else 0)
+    return Source(origin, name, text, size=size)
 
 
 def _named_boot(path: Path, root: Path) -> Source:
     try:
-        return _read(path, "boot", _shown(path, root))
+        return _source("boot", _shown(path, root), *_read(path))
     except OSError as error:
         raise UsageError(
             f"The boot file {path} cannot be read: {error.strerror or error}.",

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from tui.core.errors import ToolError
 
 PRIVATE_DIR = ".holdfast"
+BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
+"""Where a folder has the text that its sessions begin with; the first that is there counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,15 @@ def server_of(base_url: str) -> str:
     return f"{scheme}://{host}{'' if standard else f':{port}'}{parts.path.rstrip('/')}"
 
 
-def find_key(env: Mapping[str, str], folders: Folders, base_url: str = "") -> ApiKey | None:
+def find_key(
+    env: Mapping[str, str], folders: Folders, base_url: str = "", *, foreign: bool = False
+) -> ApiKey | None:
     """The key for a server from ANTHROPIC_API_KEY, the OS keyring or the file; None without one.
 
     The environment's key belongs to the environment's server (ANTHROPIC_BASE_URL, else the
-    default one); for any other server, a key that was stored for it comes first. Blocks up to
-    about 2 s. Raises CredentialsError if the key or the file cannot be used.
+    default one); for any other server, a key that was stored for it comes first. A `foreign` one,
+    which a folder's own file names, gets only what was stored for it. Blocks up to about 2 s.
+    Raises CredentialsError if the key or the file cannot be used.
     """
     given = env.get("ANTHROPIC_API_KEY", "").strip()
     from_env = ApiKey(_valid(given, "ANTHROPIC_API_KEY"), "environment") if given else None
@@ -83,7 +86,7 @@ def find_key(env: Mapping[str, str], folders: Folders, base_url: str = "") -> Ap
     kept = _read(file).get(server)
     if kept:
         return ApiKey(_valid(kept, f"The key in {shorten(file)}"), "file")
-    return from_env
+    return None if foreign else from_env
 
 
 def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:

@@ -1,4 +1,4 @@
-"""The configuration in force: user < project (if trusted) < environment < command line.
+"""The configuration in force: user < project (what is trusted) < environment < command line.
 
 Tables are merged key by key. A list replaces the one below it, but permission rules add up, since
 deny beats ask beats allow in whatever layer a rule is. An entry of `[mcp]` replaces one of the
@@ -9,7 +9,7 @@ file that caused it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -26,7 +26,11 @@ from tui.settings.validation import check, dotted
 Table: TypeAlias = dict[str, Any]
 Place: TypeAlias = Literal["user", "project", "environment", "command line"]
 
+Allows: TypeAlias = Callable[[str, object], bool]
+"""Whether the person trusts one setting of a folder's own file, by its name, as its value is."""
+
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
+_ONE_BY_ONE = {("permissions", "allow"), ("permissions", "auto_grant")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,22 @@ class LoadedSettings:
     ignored: tuple[IgnoredSetting, ...]
     layers: tuple[SettingsLayer, ...] = ()
 
+    @property
+    def foreign_server(self) -> bool:
+        """Whether the folder's own file names the server, and not the person."""
+        names = [layer.name for layer in self.layers if layer.place == "project"]
+        return self.sources.get("base_url") in names
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtSetting:
+    """A setting of a folder's own file that needs trust. `name` is its dotted key; each entry of a
+    list of rules has a name of its own. `path` is the key, by sections."""
+
+    path: tuple[str, ...]
+    name: str
+    value: object
+
 
 def project_file(workspace: Path) -> Path:
     """The path of a project's own configuration."""
@@ -64,17 +84,18 @@ def project_file(workspace: Path) -> Path:
 
 
 def load(
-    *, folders: Folders, workspace: Path, trusted: bool, env: Mapping[str, str], overrides: Table
+    *, folders: Folders, workspace: Path, allows: Allows, env: Mapping[str, str], overrides: Table
 ) -> LoadedSettings:
     """Read, merge and check all layers. Blocks briefly.
 
-    A project that is not trusted can only make the settings stricter, since anybody may have
-    written its file: its deny and ask rules count, and `redact = "record"`; everything else is
-    reported as ignored. `overrides` has the shape of the file. Raises ConfigError.
+    A project can by itself only make the settings stricter, since anybody may have written its
+    file: its deny and ask rules count, and `redact = "record"`. Of everything else counts what
+    `allows` says; the rest is reported as ignored. `overrides` has the shape of the file. Raises
+    ConfigError.
     """
     user, project = folders.config_file, project_file(workspace)
     brought = read(project)
-    kept, ignored = (brought, ()) if trusted else _tighten(project, brought)
+    kept, ignored = _trusted_part(project, brought, allows)
     address = env.get("ANTHROPIC_BASE_URL", "").strip()
     from_env: Table = {"base_url": address} if address else {}
     layers = (
@@ -155,17 +176,40 @@ def _attribute(sources: dict[str, str], layer: Table, source: str) -> None:
         sources[key] = f"{sources[key]}, {source}" if both else source
 
 
-def _tighten(file: Path, brought: Table) -> tuple[Table, tuple[IgnoredSetting, ...]]:
-    kept: Table = {}
-    ignored: list[IgnoredSetting] = []
+def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
+    """The settings of a folder's own file that need trust."""
     for path in _keys(brought):
-        if path in _TIGHTENING:
-            kept.setdefault("permissions", {})[path[1]] = brought["permissions"][path[1]]
-        elif path == ("redact",) and brought["redact"] == "record":
-            kept["redact"] = "record"
+        value = _value(brought, path)
+        if path in _TIGHTENING or (path == ("redact",) and value == "record"):
+            continue
+        if path in _ONE_BY_ONE and isinstance(value, list):
+            for entry in cast("list[object]", value):
+                yield BroughtSetting(path, f"{dotted(path)}: {entry}", entry)
         else:
-            ignored.append(IgnoredSetting(file, dotted(path), "the folder is not trusted"))
-    return kept, tuple(ignored)
+            yield BroughtSetting(path, dotted(path), value)
+
+
+def _trusted_part(
+    file: Path, brought: Table, allows: Allows
+) -> tuple[Table, tuple[IgnoredSetting, ...]]:
+    """What of a folder's own file counts, and what does not."""
+    left_out = [one for one in brought_settings(brought) if not allows(one.name, one.value)]
+    kept: Table = {}
+    for path in _keys(brought):
+        value = _value(brought, path)
+        gone = [one.value for one in left_out if one.path == path]
+        if path in _ONE_BY_ONE and isinstance(value, list):
+            value = [entry for entry in cast("list[object]", value) if entry not in gone]
+        elif gone:
+            continue
+        target = kept.setdefault(path[0], {}) if path[1:] else kept
+        target[path[-1]] = value
+    keys = dict.fromkeys(dotted(one.path) for one in left_out)
+    return kept, tuple(IgnoredSetting(file, key, "the folder is not trusted") for key in keys)
+
+
+def _value(table: Table, path: tuple[str, ...]) -> object:
+    return table[path[0]][path[1]] if path[1:] else table[path[0]]
 
 
 def _keys(table: Table) -> Iterator[tuple[str, ...]]:

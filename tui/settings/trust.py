@@ -1,69 +1,182 @@
-"""Workspace trust: whether the files that come with a project may change what the program does.
+"""Workspace trust: what a project's own files may change, decided by the person one by one.
 
-The person is asked once per folder. Decisions are stored in the data folder, by real path, so
-that nothing inside a project can grant itself trust.
+A decision is bound to the content that was seen: what changes is asked about again. Decisions are
+stored in the data folder, by real path, so that nothing inside a project can grant itself trust.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from tui.core.errors import StorageError, os_error_as
+from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
+from tui.core.formatting import plural
+from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
-from tui.core.workspace import PRIVATE_DIR
+from tui.core.workspace import BOOT_FILES, PRIVATE_DIR
+from tui.settings import layers
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
+_FILE_MAX = 4_000_000
 
 
-def decision(folders: Folders, workspace: Path) -> bool | None:
-    """The person's decision about a folder; None if there is none yet. Never raises."""
-    try:
-        return _read(_file(folders)).get(_key(workspace))
-    except (OSError, ValueError, RecursionError) as error:
-        _log.warning("the trust decisions cannot be read, nothing counts as decided: %s", error)
-        return None
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One thing that a folder's own files would do; `does` says it in words.
+
+    `sha256` is of the content that a decision is bound to. `before` says what the person decided
+    about when it was another, "" where it is new.
+    """
+
+    name: str
+    does: str
+    sha256: str
+    before: str = ""
 
 
-def is_trusted(folders: Folders, workspace: Path) -> bool:
-    """Whether the person said yes. A store that cannot be read trusts nothing."""
-    return decision(folders, workspace) is True
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What of a folder's own files counts: `everything` for this run, or what was `granted`, the
+    hashes of contents by name."""
+
+    everything: bool = False
+    granted: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def allows(self, name: str, content: object) -> bool:
+        """Whether one thing counts as its content is now: bytes, or a value of the settings."""
+        return self.everything or self.granted.get(name) == _hash(content)
+
+    def allows_file(self, name: str, path: Path) -> bool:
+        """The same of a file, which is read. One that cannot be read counts for nothing."""
+        try:
+            return self.allows(name, read_small(path, limit=_FILE_MAX, whole=False)[0])
+        except OSError:
+            return False
 
 
-def is_undecided(folders: Folders, workspace: Path) -> bool:
-    """Whether a folder has files that need trust and nothing was decided about it yet."""
-    return bool(brought_along(workspace)) and decision(folders, workspace) is None
+def trust_of(folders: Folders, workspace: Path) -> Trust:
+    """What the person granted to a folder. A store that cannot be read grants nothing."""
+    known = _known(folders, workspace)
+    return Trust(granted={name: one.sha256 for name, one in known.items() if one.granted})
 
 
-def brought_along(workspace: Path) -> tuple[Path, ...]:
-    """The project's files that have an effect only if the folder is trusted."""
-    private = workspace / PRIVATE_DIR
-    names = ("config.toml", "boot.md", "commands")
-    found = [private / name for name in names if os.path.lexists(private / name)]
-    return tuple(path for path in found if path.name != "commands" or _has_entries(path))
+def undecided(folders: Folders, workspace: Path) -> tuple[Grant, ...]:
+    """What a folder's files would do that was not decided about, or not as it is now. Blocks."""
+    known = _known(folders, workspace)
+    found: list[Grant] = []
+    for grant in grants(workspace):
+        last = known.get(grant.name)
+        if last is None or last.sha256 != grant.sha256:
+            found.append(replace(grant, before=last.does if last else ""))
+    return tuple(found)
 
 
-def decide(folders: Folders, workspace: Path, *, trusted: bool) -> None:
-    """Remember the person's answer, yes or no. Blocks; raises StorageError."""
+def grants(workspace: Path) -> tuple[Grant, ...]:
+    """All that a folder's own files would do beyond making things stricter. Blocks."""
+    return tuple(_grants(workspace))
+
+
+def decide(
+    folders: Folders, workspace: Path, about: Sequence[Grant], granted: Collection[str]
+) -> None:
+    """Remember what the person said `about` some things: which names are granted, and that the
+    others are not. Blocks; raises StorageError."""
     file = _file(folders)
     hint = "The decision holds until the program ends."
     what = f"{shorten(file)} could not be written"
     with os_error_as(StorageError, what, hint=hint), locked(file.parent):
         try:
-            decisions = _read(file)
+            every = _read(file)
         except (ValueError, RecursionError):
             with suppress(FileNotFoundError):
                 file.replace(file.with_name("trust.json.broken"))
-            decisions = {}
-        decisions[_key(workspace)] = trusted
-        text = json.dumps({"version": 1, "folders": decisions}, indent=1, sort_keys=True)
+            every = {}
+        there = {grant.name for grant in grants(workspace)}
+        mine = {n: one for n, one in every.get(_key(workspace), {}).items() if n in there}
+        for one in about:
+            mine[one.name] = _Decision(one.name in granted, one.sha256, one.does)
+        every[_key(workspace)] = mine
+        entries = {place: {n: one.to_json() for n, one in d.items()} for place, d in every.items()}
+        text = json.dumps({"version": 2, "folders": entries}, indent=1, sort_keys=True)
         replace_file(file, text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    granted: bool
+    sha256: str
+    does: str
+
+    def to_json(self) -> dict[str, object]:
+        return {"granted": self.granted, "sha256": self.sha256, "does": self.does}
+
+
+def _grants(workspace: Path) -> Iterator[Grant]:
+    try:
+        brought = layers.read(layers.project_file(workspace))
+    except ConfigError:
+        brought = {}  # it stops the program with words of its own
+    for one in layers.brought_settings(brought):
+        yield Grant(one.name, _setting(one), _hash(one.value))
+    for name in BOOT_FILES:
+        if os.path.lexists(path := workspace / name):
+            yield _file_grant(path, name, "Adds a text to each session")
+            break
+    with suppress(OSError):
+        for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
+            yield _file_grant(path, command_name(path), f"Adds the command /{path.stem}")
+
+
+def command_name(path: Path) -> str:
+    """The name under which a folder's own command is trusted."""
+    return f"{PRIVATE_DIR}/commands/{path.name}"
+
+
+def _file_grant(path: Path, name: str, does: str) -> Grant:
+    try:
+        data, _ = read_small(path, limit=_FILE_MAX, whole=False)
+    except OSError as error:
+        return Grant(name, f"{does}: {name}, which cannot be read: {error.strerror}", _hash(b""))
+    lines = data.decode("utf-8-sig", "replace").strip().splitlines()
+    first = next((line.strip() for line in lines if line.strip(" #-")), "")
+    return Grant(name, f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”", _hash(data))
+
+
+def _setting(one: layers.BroughtSetting) -> str:
+    """What a setting would do."""
+    value = one.value
+    if one.path == ("base_url",):
+        return f"Sends the conversation, and the key kept for it, to {value}"
+    if one.path[0] == "mcp" and isinstance(value, dict):
+        server = cast("dict[str, object]", value)
+        if url := string_of(server.get("url")):
+            return f"Connects to {url} (MCP server {one.path[-1]})"
+        words = cast("list[object]", server.get("command") or [])
+        return f"Starts {shlex.join(map(str, words))} (MCP server {one.path[-1]})"
+    if one.path == ("permissions", "allow"):
+        return f"Allows without a question: {value}"
+    if one.path == ("permissions", "auto_grant"):
+        return f"Lets files be written without a question: {value}"
+    return f"Sets {one.name} = {_text(value)}"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _hash(content: object) -> str:
+    data = content if isinstance(content, bytes) else _text(content).encode("utf-8", "replace")
+    return hashlib.sha256(data).hexdigest()
 
 
 def _file(folders: Folders) -> Path:
@@ -74,7 +187,17 @@ def _key(workspace: Path) -> str:
     return os.path.realpath(workspace)
 
 
-def _read(file: Path) -> dict[str, bool]:
+def _known(folders: Folders, workspace: Path) -> Mapping[str, _Decision]:
+    try:
+        return _read(_file(folders)).get(_key(workspace), {})
+    except (OSError, ValueError, RecursionError) as error:
+        _log.warning("the trust decisions cannot be read, nothing counts as decided: %s", error)
+        return {}
+
+
+def _read(file: Path) -> dict[str, dict[str, _Decision]]:
+    """All decisions, by folder and name. Those of the first version named no content: they do not
+    count."""
     try:
         data, _ = read_small(file, limit=_LIMIT)
     except FileNotFoundError:
@@ -85,11 +208,12 @@ def _read(file: Path) -> dict[str, bool]:
     entries: Any = cast("dict[str, Any]", found).get("folders")
     if not isinstance(entries, dict):
         raise ValueError("no list of folders")  # noqa: TRY004
-    return {k: v for k, v in cast("dict[str, Any]", entries).items() if isinstance(v, bool)}
-
-
-def _has_entries(folder: Path) -> bool:
-    try:
-        return any(folder.iterdir())
-    except OSError:
-        return True  # unknown: the person is asked
+    return {
+        place: {
+            name: _Decision(
+                one.get("granted") is True, string_of(one.get("sha256")), string_of(one.get("does"))
+            )
+            for name, one in ((n, object_of(d)) for n, d in object_of(decisions).items())
+        }
+        for place, decisions in cast("dict[str, Any]", entries).items()
+    }

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from tui.core.files import read_small
 
@@ -40,13 +40,19 @@ class UserCommand:
         return f"{self.text}\n\n{arguments}".rstrip()
 
 
+Counts: TypeAlias = Callable[[Path, bytes], bool]
+"""Whether a file counts, with what is in it."""
+
+
 def load(
-    folders: Iterable[Path], reserved: Iterable[str] = ()
+    folders: Iterable[Path],
+    reserved: Iterable[str] = (),
+    counts: Counts = lambda _path, _content: True,
 ) -> tuple[dict[str, UserCommand], tuple[str, ...]]:
     """The commands in some folders by name, and what is wrong with other files, a sentence each.
 
-    A later folder's command replaces an earlier one's. `reserved` are names that a file cannot
-    take. Blocks; never raises.
+    A later folder's command replaces an earlier one's, as far as it `counts`. `reserved` are names
+    that a file cannot take. Blocks; never raises.
     """
     found: dict[str, UserCommand] = {}
     problems: list[str] = []
@@ -63,7 +69,9 @@ def load(
                 problems.append(f"{path.name}: /{path.stem} is a command of the program.")
             else:
                 try:
-                    found[path.stem] = _read(path)
+                    data, _ = read_small(path, limit=SIZE_MAX)
+                    if counts(path, data):
+                        found[path.stem] = _parsed(path, data)
                 except OSError as error:
                     problems.append(f"{path.name} cannot be read: {error.strerror or error}.")
     return dict(sorted(found.items())), tuple(problems)
@@ -76,18 +84,18 @@ class UserCommands:
     `problems` says what is wrong with files that are no commands, a sentence each.
     """
 
-    folders: Callable[[], Iterable[Path]] = tuple
+    folders: Iterable[Path] = ()
     reserved: frozenset[str] = frozenset()
+    counts: Counts = lambda _path, _content: True
     commands: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
     problems: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
-        self.commands, self.problems = load(self.folders(), self.reserved)
+        self.commands, self.problems = load(self.folders, self.reserved, self.counts)
 
 
-def _read(path: Path) -> UserCommand:
-    data, _ = read_small(path, limit=SIZE_MAX)
+def _parsed(path: Path, data: bytes) -> UserCommand:
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     front = _FRONT.match(text)
     body = (text[front.end() :] if front else text).strip()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
+    from tui.ui.widgets.dialog import Grace
 
 
 @dataclass
@@ -257,7 +258,7 @@ class ScreenFrontend:
             case ChoiceQuestion():
                 from tui.ui.widgets.questions import ChoiceDialog  # noqa: PLC0415
 
-                return await wait(ChoiceDialog(question))
+                return await wait(ChoiceDialog(question, self._grace(question)))
             case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 
@@ -281,12 +282,15 @@ class ScreenFrontend:
     async def confirm(self, question: YesNoQuestion) -> bool:
         from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
-        chat = self.chat
-        if question.unasked:  # what is being typed still goes to the prompt
-            modal = Confirmation(question, chat.clock, chat.prompt.insert)
-        else:
-            modal = Confirmation(question)
+        modal = Confirmation(question, self._grace(question))
         return await self.app.push_screen_wait(modal)
+
+    def _grace(self, question: ChoiceQuestion | YesNoQuestion) -> Grace | None:
+        """For a question that comes by itself: what is being typed still goes to the prompt."""
+        from tui.ui.widgets.dialog import Grace  # noqa: PLC0415 - on demand
+
+        chat = self.chat
+        return Grace(chat.clock, chat.prompt.insert) if question.unasked else None
 
     async def ask_setup(self, why: str, problem: str) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand

@@ -143,19 +143,19 @@ async def test_escape_leaves_the_welcome_screen_and_the_program() -> None:
 
 async def test_30_a_folder_that_brings_files_is_asked_about_once() -> None:
     world = World()
-    world.untrusted = (".holdfast/config.toml",)
+    world.undecided = (MODEL_SET,)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         assert world.agents == []
         world.clock.elapsed += 1
         await pilot.press("y")
         await until(pilot, lambda: bool(world.agents))
-        assert world.trust == [True]
+        assert world.granted == [{"model"}]
 
 
 async def test_what_is_being_typed_when_a_question_comes_is_the_prompts() -> None:
     world = World()
-    world.untrusted = (".holdfast/config.toml",)
+    world.undecided = (MODEL_SET,)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, Confirmation))
         await pilot.press("y", "e", "s", "enter")  # the fake clock stands still
@@ -164,19 +164,19 @@ async def test_what_is_being_typed_when_a_question_comes_is_the_prompts() -> Non
         world.clock.elapsed += 1
         await pilot.press("escape")
         await until(pilot, lambda: bool(world.agents))
-        assert (world.trust, app.chat.prompt.text) == ([False], "yes")
+        assert (world.granted, app.chat.prompt.text) == ([set()], "yes")
 
 
 async def test_30_enter_and_escape_do_not_trust() -> None:
     for key in ("enter", "escape", "n"):
         world = World()
-        world.untrusted = (".holdfast/boot.md",)
+        world.undecided = (MODEL_SET,)
         async with running(world) as (app, pilot):
             await until(pilot, lambda app=app: isinstance(app.screen, Confirmation))
             world.clock.elapsed += 1
             await pilot.press(key)
             await until(pilot, lambda world=world: bool(world.agents))
-            assert world.trust == [False]
+            assert world.granted == [set()]
 
 
 def browser(app: HoldfastApp) -> SessionsScreen:

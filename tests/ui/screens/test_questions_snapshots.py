@@ -93,7 +93,17 @@ def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
 
 def trust(stage: Stage) -> Shot:
     world = World()
-    world.untrusted = (".holdfast/config.toml", ".holdfast/commands")
+    world.undecided = (
+        Grant("base_url", "Sends the conversation, and the key kept for it, to http://x.test", "1"),
+        Grant("mcp.files", "Starts npx -y files-mcp --root . (MCP server files)", "2"),
+        Grant(
+            "permissions.allow: run_command(make *)",
+            "Allows without a question: run_command(make *)",
+            "3",
+            "Allows without a question: run_command(make test)",
+        ),
+        Grant(".holdfast/boot.md", "Adds a text to each session: 12 lines, “Read this first”", "4"),
+    )
     return stage.app(world), press()
 
 
@@ -198,7 +208,7 @@ PICTURES: Pictures = {
     "tool of a server": Picture(ApprovalModal, asks(MCP, UNKNOWN), state=True),
     "page": Picture(ApprovalModal, asks(PAGE, REACHES), state=True),
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
-    "trust": Picture(Confirmation, trust),
+    "trust": Picture(ChoiceDialog, trust),
     "elevated": Picture(Confirmation, elevated, state=True),
     "compaction": Picture(ChoiceDialog, compaction),
     "effort": Picture(ChoiceDialog, effort),

@@ -153,7 +153,7 @@ async def test_K33_a_directive_in_an_own_command_does_not_count(tmp_path: Path) 
 
 @pytest.mark.parametrize("trusted", [True, False])
 async def test_30_a_folder_s_own_commands_need_its_trust(world: World, trusted: bool) -> None:
-    world.trusted = trusted
+    world.trust = Trust(everything=trusted)
     write(world.workspace / ".holdfast" / "commands", "deploy", "Deploy it.")
     async with running(world) as (app, pilot):
         await say(pilot, "/deploy")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
 from tui.core.workspace import PRIVATE_DIR
+from tui.settings.trust import command_name
 from tui.settings.user_commands import UserCommands
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("todos", "the agent's list of what is to be done"),
     _command("plan", "plan mode: read only; again leaves it", "commands.context"),
     _command("permissions", "the rules in force, and every decision"),
+    _command("trust", "decide what this folder's own files may change", "commands.trust"),
     _command("add-dir FOLDER", "let the tools work in another folder too", "commands.context"),
     _command("mcp", "the MCP servers: state, restart, tools on and off"),
     _command("status", "session, folder, model, mode"),
@@ -135,15 +137,15 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
 
 
 def user_commands(services: AppServices) -> UserCommands:
-    """The commands that the person wrote; those of a folder only where it is trusted."""
+    """The commands that the person wrote, and those of the folder that they trust."""
     mine = services.folders.config / "commands"
     brought = services.workspace / PRIVATE_DIR / "commands"
 
-    def folders() -> tuple[Path, ...]:
-        return (mine, brought) if services.trusted() else (mine,)
+    def counts(path: Path, content: bytes) -> bool:
+        return path.parent == mine or services.trust().allows(command_name(path), content)
 
     taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return UserCommands(folders, taken)
+    return UserCommands((mine, brought), taken, counts)
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders
-from tui.settings import layers, trust
+from tui.settings import layers
 from tui.settings.layers import IgnoredSetting
+from tui.settings.trust import trust_of
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -34,7 +35,8 @@ class Subject:
     """The installation as seen from one folder.
 
     `config` are the settings in force, the defaults where they cannot be read: then `broken` says
-    why. `ignored` is what a folder's own settings say and that does not count.
+    why. `ignored` is what a folder's own settings say and that does not count. `foreign_server`:
+    they name the server, which gets no key of the environment.
     """
 
     workspace: Path
@@ -43,6 +45,7 @@ class Subject:
     config: Config
     broken: ConfigError | None = None
     ignored: tuple[IgnoredSetting, ...] = ()
+    foreign_server: bool = False
 
     @classmethod
     def of(cls, workspace: Path, folders: Folders, env: Mapping[str, str]) -> Subject:
@@ -51,10 +54,11 @@ class Subject:
             loaded = layers.load(
                 folders=folders,
                 workspace=workspace,
-                trusted=trust.is_trusted(folders, workspace),
+                allows=trust_of(folders, workspace).allows,
                 env=env,
                 overrides={},
             )
         except ConfigError as error:
             return cls(workspace, folders, env, Config(), error)
-        return cls(workspace, folders, env, loaded.config, None, loaded.ignored)
+        config, foreign = loaded.config, loaded.foreign_server
+        return cls(workspace, folders, env, config, None, loaded.ignored, foreign)

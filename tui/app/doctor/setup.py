@@ -47,7 +47,7 @@ def configuration(what: Subject) -> Iterator[Check]:
 def key(what: Subject) -> Iterator[Check]:
     """Whether there is a key for the server, and where. Up to 2 s with a slow keyring."""
     try:
-        found = credentials.find_key(what.env, what.folders, what.config.base_url)
+        found = _key(what)
     except CredentialsError as error:
         yield Check("key", "fail", error.message, error.hint)
         return
@@ -55,7 +55,7 @@ def key(what: Subject) -> Iterator[Check]:
     if found:
         file = shorten(credentials.credentials_file(what.folders))
         yield Check("key", "ok", f"there, from {_PLACES.get(found.source, file)}, for {server}")
-    elif other := next((name for name in _OTHER_KEYS if what.env.get(name)), None):
+    elif other := _other_key(what):
         yield Check("key", "ok", f"none, but {other} is set")
     elif what.config.base_url:
         yield Check("key", "ok", f"none for {server}, which may not need one")
@@ -63,15 +63,27 @@ def key(what: Subject) -> Iterator[Check]:
         yield Check("key", "fail", "none", _NO_KEY)
 
 
+def _key(what: Subject) -> credentials.ApiKey | None:
+    foreign = what.foreign_server
+    return credentials.find_key(what.env, what.folders, what.config.base_url, foreign=foreign)
+
+
+def _other_key(what: Subject) -> str | None:
+    """The variable of another kind of key that is set and may be sent."""
+    names = () if what.foreign_server else _OTHER_KEYS
+    return next((name for name in names if what.env.get(name)), None)
+
+
 def server(what: Subject) -> Iterator[Check]:
     """Whether the server answers. Asked only where there is something to ask it with."""
     config, env = what.config, what.env
     name = server_of(config.base_url)
     try:
-        found = credentials.find_key(env, what.folders, config.base_url)
+        found = _key(what)
     except CredentialsError:
         found = None
-    token = found.key if found else env.get("ANTHROPIC_AUTH_TOKEN") or None
+    other = None if what.foreign_server else env.get("ANTHROPIC_AUTH_TOKEN")
+    token = found.key if found else other or None
     if token is None and not config.base_url:
         yield Check("server", "ok", "not asked: there is no key")
         return

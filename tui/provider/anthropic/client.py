@@ -70,7 +70,8 @@ class AnthropicProvider:
     an event are one). Both run by `clock`.
     `context_window`, when not 0, is the window of every model.
 
-    One attempt per request: retrying is for a decorator. The SDK is loaded by `load()`, or by
+    One attempt per request: retrying is for a decorator. Without `env_headers` none of
+    ANTHROPIC_CUSTOM_HEADERS are sent. The SDK is loaded by `load()`, or by
     whatever needs it first.
     """
 
@@ -83,9 +84,10 @@ class AnthropicProvider:
         first_byte_timeout_s: float = 600.0,
         stall_timeout_s: float = 120.0,
         context_window: int = 0,
+        env_headers: bool = True,
     ) -> None:
         self.url: Final = client_factory.api_url(base_url)
-        self._api_key = api_key
+        self._api_key, self._env_headers = api_key, env_headers
         self._clock = clock
         self._first_byte_s = first_byte_timeout_s
         self._stall_s = stall_timeout_s
@@ -192,7 +194,9 @@ class AnthropicProvider:
         client_factory.check_url(self.url)
         key = client_factory.usable_key(self._api_key, self.url)
         if self._loading is None or _failed(self._loading):
-            self._loading = asyncio.create_task(client_factory.load_client(key, self.url))
+            self._loading = asyncio.create_task(
+                client_factory.load_client(key, self.url, env_headers=self._env_headers)
+            )
         # Shielded: whoever is cancelled while waiting leaves the import to the others.
         return await asyncio.shield(self._loading)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
@@ -95,13 +96,15 @@ def _is_loopback(url: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-async def load_client(key: str, url: str) -> AsyncAnthropic:
+async def load_client(key: str, url: str, *, env_headers: bool = True) -> AsyncAnthropic:
     """Import the SDK and make the client in a thread; the event loop keeps its turns short.
+
+    Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS).
 
     Raises ProviderError when the installed SDK is broken.
     """
     try:
-        return await asyncio.to_thread(_client, key, url)
+        return await asyncio.to_thread(_client, key, url, env_headers)
     except ImportError as error:
         raise ProviderError(
             "unknown",
@@ -110,13 +113,17 @@ async def load_client(key: str, url: str) -> AsyncAnthropic:
         ) from error
 
 
-def _client(key: str, url: str) -> AsyncAnthropic:
+def _client(key: str, url: str, env_headers: bool) -> AsyncAnthropic:
     with gc_pause():
         import_sdk()
         import anthropic  # noqa: PLC0415
 
         # Gateways differ in which of the two headers they read; the API wants one only.
-        headers = {} if is_the_api(url) else {"x-api-key": key}
+        headers: dict[str, Any] = {} if is_the_api(url) else {"x-api-key": key}
+        if not env_headers:
+            lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
+            names = (line.partition(":")[0].strip() for line in lines)
+            headers = {name: anthropic.Omit() for name in names if name} | headers
         timeout = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S)
         client = anthropic.AsyncAnthropic(
             api_key=key,

@@ -16,7 +16,6 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, YesNoQuestion
-from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import visible
 from tui.ui.widgets.dialog import PAGES, Dialog, Grace, TextField
@@ -63,7 +62,10 @@ class Choice(Widget, can_focus=True):
 
 
 class QuestionDialog(Dialog[ResultT]):
-    """A text, and a `Choice` for each answer. The last has the focus at first; Esc is no answer."""
+    """A text, and a `Choice` for each answer. The last has the focus at first; Esc is no answer.
+
+    One that comes by itself has a `grace`, in which keys do not answer.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", "back", show=False),
@@ -72,7 +74,8 @@ class QuestionDialog(Dialog[ResultT]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = ""
 
-    def __init__(self, question: ChoiceQuestion) -> None:
+    def __init__(self, question: ChoiceQuestion, grace: Grace | None = None) -> None:
+        self._grace = grace
         super().__init__(classes="-question -warning" if question.warning else "-question")
         self.title_text, self.text, self.details = question.title, question.text, question.details
         self.answers = [Choice(each.key, each.label, each.name) for each in question.options]
@@ -94,6 +97,8 @@ class QuestionDialog(Dialog[ResultT]):
         self.answers[-1].focus()
 
     def on_key(self, event: events.Key) -> None:
+        if self._grace and self._grace.takes(event):
+            return
         answer = next((answer for answer in self.answers if event.character == answer.key), None)
         if answer is not None:
             event.stop()
@@ -115,26 +120,12 @@ class ChoiceDialog(QuestionDialog[str | None]):
 
 
 class Confirmation(QuestionDialog[bool]):
-    """Dismissed with True for yes. Esc is no, and no is what Enter does at first.
+    """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
 
-    One that comes by itself has a `clock`: it takes no key before half a second of silence, and
-    what is typed until then goes to `stray`.
-    """
-
-    def __init__(
-        self,
-        question: YesNoQuestion,
-        clock: Clock | None = None,
-        stray: Callable[[str], object] | None = None,
-    ) -> None:
+    def __init__(self, question: YesNoQuestion, grace: Grace | None = None) -> None:
         answers = AnswerOption("y", question.yes, "yes"), AnswerOption("n", question.no, "no")
         title, text, details = question.title, question.text, question.details
-        super().__init__(ChoiceQuestion(title, text, answers, details, warning=True))
-        self._grace = Grace(clock, stray) if clock else None
-
-    def on_key(self, event: events.Key) -> None:
-        if self._grace:
-            self._grace.takes(event)
+        super().__init__(ChoiceQuestion(title, text, answers, details, warning=True), grace)
 
     def answer(self, name: str | None) -> None:
         self.dismiss(name == "yes")

@@ -1,0 +1,66 @@
+"""Whether a folder's own files count: the question at the start, and /trust."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tui.app.conversation import Conversation
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
+from tui.settings.trust import Grant
+
+_ANSWERS = (
+    AnswerOption("y", "Trust all of it", "all"),
+    AnswerOption("c", "Choose one by one", "choose"),
+    AnswerOption("n", "Not now: none of it counts", "none"),
+)
+_ONE = (AnswerOption("y", "Trust it", "yes"), AnswerOption("n", "Leave it out", "no"))
+
+
+async def trust(conversation: Conversation, _: str) -> None:
+    """/trust: decide again about everything that the folder's files would do."""
+    brought = await asyncio.to_thread(conversation.services.brought)
+    if not brought:
+        conversation.frontend.say("This folder's files ask for nothing that needs your trust.")
+        return
+    if await ask_trust(conversation, brought):
+        conversation.frontend.say("Its settings count from the next session on: /new.")
+
+
+async def ask_trust(
+    conversation: Conversation, about: Sequence[Grant], *, unasked: bool = False
+) -> bool:
+    """Ask what of a folder's files counts, and remember it. False where nothing was decided."""
+    frontend, services = conversation.frontend, conversation.services
+    question = ChoiceQuestion(
+        "Trust what this folder brings?",
+        "Its files ask for what is listed here. Until you trust them they can only make Holdfast"
+        " stricter. If one of them changes, you are asked again.",
+        _ANSWERS,
+        details=[line for grant in about for line in _lines(grant)],
+        warning=True,
+        unasked=unasked,
+    )
+    answer = await frontend.choose(question)
+    if answer is None and not unasked:
+        return False
+    granted = {grant.name for grant in about} if answer == "all" else set[str]()
+    if answer == "choose":
+        for number, grant in enumerate(about, 1):
+            title = f"Trust this? {number} of {plural(len(about), 'item')}"
+            one = ChoiceQuestion(title, "\n".join(_lines(grant)), _ONE, warning=True)
+            if await frontend.choose(one) == "yes":
+                granted.add(grant.name)
+    try:
+        await services.decide_trust(about, granted)
+    except HoldfastError as error:
+        frontend.say(error.message, "warning", hint=error.hint)
+    return True
+
+
+def _lines(grant: Grant) -> list[str]:
+    """What a thing would do, and what it did when the person decided about it last."""
+    changed = grant.before and grant.before != grant.does
+    return [grant.does, *([f"    before: {grant.before}"] if changed else [])]
