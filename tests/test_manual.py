@@ -32,6 +32,7 @@ from tui.provider.practice.script import read_script
 from tui.settings import layers
 from tui.settings.descriptions import DESCRIPTIONS
 from tui.settings.schema import Setting, table
+from tui.settings.trust import Trust
 from tui.tools.registry import builtin_tools
 from tui.ui.toolkit import themes
 from tui.ui.widgets.keys import HELP, Key

@@ -68,6 +68,26 @@ def test_A6_a_named_boot_file_wins_over_the_usual_ones(house: Path):
     assert listed(found(house, "repo", boot)) == [("boot", "docs/start.md", "named")]
 
 
+def test_30_a_boot_file_that_is_not_trusted_as_it_is_stays_out(house: Path):
+    write(house / "repo/.holdfast/boot.md", "first")
+    write(house / "repo/.agent-loop/boot.md", "second")
+    home = house / "home"
+    folders = Folders(home / "data", home / "config", home / "cache", home / "log")
+    at = Workspace.at(house / "repo", ceiling=house)
+    trusted = {".holdfast/boot.md": b"first"}
+
+    def allows(name: str, content: bytes) -> bool:
+        return trusted.get(name) == content
+
+    assert [source.text for source in find(at, folders, allows=allows).sources] == ["first"]
+    write(house / "repo/.holdfast/boot.md", "changed")
+    result = find(at, folders, allows=allows)
+    assert result.sources == ()
+    assert result.problems == (
+        ".holdfast/boot.md was left out: you have not trusted it as it is. See /trust.",
+    )
+
+
 def test_A10_a_named_boot_file_that_is_missing_is_an_error(house: Path):
     with pytest.raises(UsageError, match=r"cannot be read: No such file"):
         found(house, "repo", house / "repo/none.md")

@@ -434,3 +434,24 @@ def test_interrupted_calls_say_so(serve: Serve, asking: Ask, work: Path) -> None
         assert process.wait(PATIENCE_S) == 130
     assert holdfast("-c", "-p", "go on").stdout == "Fine.\n"
     assert [text for _, _, text in results(server.posts[1].body["messages"][-1])] == [INTERRUPTED]
+
+
+def test_30_the_environment_s_keys_never_reach_a_server_that_a_folder_names(
+    work: Path, env: dict[str, str], serve: Serve
+) -> None:
+    server = serve({"text": "Hello."})
+    (work / ".holdfast").mkdir()
+    (work / ".holdfast" / "config.toml").write_text(f'base_url = "{server.url}"\n')
+    secrets = {
+        "ANTHROPIC_API_KEY": KEY,
+        "ANTHROPIC_AUTH_TOKEN": "token-0123456789",
+        "ANTHROPIC_CUSTOM_HEADERS": "x-team: secret-0123456789",
+    }
+    holdfast = Program(work, {**env, **secrets})
+    done = holdfast("--trust", "-p", "hello")
+    assert done.stdout == "Hello.\n"
+    assert "ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN and ANTHROPIC_CUSTOM_HEADERS of the" in (
+        done.stderr
+    )
+    (post,) = server.posts
+    assert "0123456789" not in str(post.headers)

@@ -165,15 +165,17 @@ def test_A5_A9_A30_words_on_the_command_line(holdfast: Program, repo: Path) -> N
     file = tasks(repo, "- read README.md\n")
     (repo / ".holdfast").mkdir()
     (repo / ".holdfast" / "boot.md").write_text("Begin.\n")
-    dry = holdfast("run", file, "--practice", "--dry-run").stdout
+    dry = holdfast("run", file, "--practice", "--dry-run", "--trust").stdout
     assert "boot: .holdfast/boot.md\n" in dry
+    careful = holdfast("run", file, "--practice", "--dry-run").stdout
+    assert "boot: .holdfast/boot.md (left out: not trusted, see --trust)\n" in careful
     assert not (repo / ".holdfast" / "run").exists()
     assert "--fallback-model" in holdfast("run", file, "--fallback-model", code=2).stderr
     assert "--dry-run" in holdfast("run", "--help").stdout
     assert "task file is needed" in holdfast("run", code=2).stderr
     assert "cannot be read" in holdfast("run", "nowhere.md", "--practice", code=2).stderr
     assert "There is no run" in holdfast("run", "--status", code=2).stderr
-    done = holdfast("run", file, "--practice")
+    done = holdfast("run", file, "--practice", "--trust")
     assert done.stdout.splitlines()[1] == "boot: .holdfast/boot.md"
     assert "1 task: 1 completed" in done.stdout
 

@@ -24,6 +24,7 @@ from tui.permissions.types import Call, Decision
 from tui.plain.event_speaker import SOON_S
 from tui.session.drafts import UnsentWork
 from tui.session.records import Finding
+from tui.settings.trust import TrustItem
 
 CALL = Call(
     "t1", "run_command", "run", "rm -rf build", "rm -rf build",
@@ -302,7 +303,7 @@ async def test_the_practice_model_is_one_answer_away(world: World) -> None:
 
 
 async def test_trust_is_asked_for(world: World) -> None:
-    world.undecided = (Grant("model", "Sets model = x", "1"),)
+    world.undecided = (TrustItem("model", "Sets model = x", "1"),)
     async with talking(world, answers=["1"]) as (_, face):
         assert world.granted == [{"model"}]
         assert "Sets model = x" in face.said

@@ -135,6 +135,16 @@ def test_the_same_holds_for_the_file(home: Folders) -> None:
 
 
 @pytest.mark.usefixtures("ring")
+def test_30_a_folder_s_server_gets_only_what_was_stored_for_it(home: Folders) -> None:
+    env = {"ANTHROPIC_API_KEY": OTHER}
+    assert find_key(env, home, GATEWAY, foreign=True) is None
+    store_key(KEY, GATEWAY, env={}, folders=home)
+    found = find_key(env, home, GATEWAY, foreign=True)
+    assert found
+    assert (found.key, found.source) == (KEY, "keyring")
+
+
+@pytest.mark.usefixtures("ring")
 def test_the_environments_key_belongs_to_the_environments_server(home: Folders) -> None:
     store_key(KEY, GATEWAY, env={}, folders=home)
     env = {"ANTHROPIC_API_KEY": OTHER}

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
-from tui.settings.trust import Trust
 from tui.settings.layers import LoadedSettings, load, parse, project_file
+from tui.settings.trust import Trust
 
 
 @pytest.fixture
@@ -164,6 +164,38 @@ def test_an_untrusted_project_may_only_tighten(home: Folders, workspace: Path) -
         "retry.max_attempts",
     }
     assert all(i.reason and i.file == project_file(workspace) for i in loaded.ignored)
+
+
+def test_of_a_project_counts_what_was_trusted_and_no_other_content(
+    home: Folders, workspace: Path
+) -> None:
+    write(
+        project_file(workspace),
+        'model = "a"\nbase_url = "http://x.test"\n'
+        '[permissions]\nallow = ["run_command(make)", "run_command(ls)"]\n[prune]\nwhen = "turns"\n',
+    )
+
+    def allows(name: str, value: object) -> bool:
+        return (name, value) in {
+            ("permissions.allow: run_command(ls)", "run_command(ls)"),
+            ("model", "b"),
+            ("prune.when", "turns"),
+        }
+
+    found = load(folders=home, workspace=workspace, allows=allows, env={}, overrides={})
+    assert found.config.permissions.allow == ("run_command(ls)",)
+    assert (found.config.model, found.config.base_url) == (Config().model, "")
+    assert found.config.prune.when == "turns"
+    assert [one.key for one in found.ignored] == ["model", "base_url", "permissions.allow"]
+    assert not found.foreign_server
+
+
+def test_the_one_who_names_the_server_is_known(home: Folders, workspace: Path) -> None:
+    write(project_file(workspace), 'base_url = "http://x.test"\n')
+    assert load_all(home, workspace, trusted=True).foreign_server
+    assert not load_all(home, workspace, trusted=False).foreign_server
+    mine = {"ANTHROPIC_BASE_URL": "http://y.test"}
+    assert not load_all(home, workspace, trusted=True, env=mine).foreign_server
 
 
 def test_an_untrusted_project_cannot_switch_redaction_off(home: Folders, workspace: Path) -> None:

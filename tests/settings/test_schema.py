@@ -18,8 +18,11 @@ from tui.settings.descriptions import DESCRIPTIONS, SECTIONS, WHEN
 from tui.settings.edit import change_settings, changes_of_text, changes_to_default
 from tui.settings.layers import LoadedSettings, load, project_file
 from tui.settings.schema import Setting, display, field_text, search, table, without_secrets
+from tui.settings.trust import Trust
 
 SECRET = "sk-ant-" + "a1b2" * 8
+
+ALLOWS = Trust(everything=True).allows
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def home(tmp_path: Path) -> Folders:
 
 def loaded(home: Folders, text: str = "", **options: Any) -> LoadedSettings:
     home.config_file.write_text(text)
-    given: dict[str, Any] = {"trusted": True, "env": {}, "overrides": {}}
+    given: dict[str, Any] = {"allows": ALLOWS, "env": {}, "overrides": {}}
     return load(folders=home, workspace=home.data, **(given | options))
 
 
@@ -109,7 +112,7 @@ def test_a_folder_that_is_not_trusted_is_said_to_have_no_effect(home: Folders) -
     project = project_file(home.data)
     project.parent.mkdir(parents=True)
     project.write_text('model = "evil"')
-    found = row(table(loaded(home, trusted=False)), "model")
+    found = row(table(loaded(home, allows=Trust().allows)), "model")
     assert found.origin == "default"
     assert "without effect: the folder is not trusted" in found.notes[0]
 
@@ -224,7 +227,7 @@ def test_what_is_typed_unchanged_changes_nothing(
     found = data.draw(st.sampled_from(rows))
     if found.value is not None:
         change_settings(home, changes_of_text(found, field_text(found.edited)))
-        again = load(folders=home, workspace=home.data, allows=Trust(everything=True).allows, env={}, overrides={})
+        again = load(folders=home, workspace=home.data, allows=ALLOWS, env={}, overrides={})
         assert again.config == Config()
     before = home.config_file.read_bytes()
     text = data.draw(st.text("ab1.-=\n(/~\"'", max_size=8) | st.integers().map(str))
@@ -234,4 +237,4 @@ def test_what_is_typed_unchanged_changes_nothing(
         assert error.key.startswith(found.key[0])  # noqa: PT017 - or it is written
         assert home.config_file.read_bytes() == before
     else:
-        load(folders=home, workspace=home.data, allows=Trust(everything=True).allows, env={}, overrides={})
+        load(folders=home, workspace=home.data, allows=ALLOWS, env={}, overrides={})

@@ -1,4 +1,5 @@
-"""Workspace trust (decision 30): asked once, remembered, and never granted by the project."""
+"""Workspace trust (decision 30): asked once for each thing, bound to its content, remembered, and
+never granted by the project."""
 
 from __future__ import annotations
 
@@ -10,6 +11,10 @@ import pytest
 from tui.core.errors import StorageError
 from tui.core.paths import Folders, folders
 from tui.settings import trust
+from tui.settings.trust import TrustItem
+
+SERVER = 'base_url = "http://127.0.0.1:1"\n'
+RULES = '[permissions]\nallow = ["run_command(make)", "run_command(ls)"]\n'
 
 
 @pytest.fixture
@@ -20,48 +25,169 @@ def home(tmp_path: Path) -> Folders:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "project" / ".holdfast").mkdir(parents=True)
-    (tmp_path / "project" / ".holdfast" / "config.toml").touch()
+    brings(tmp_path / "project", "config.toml", SERVER + RULES)
     return tmp_path / "project"
 
 
+def brings(workspace: Path, name: str, text: str) -> Path:
+    file = workspace / ".holdfast" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def say(home: Folders, workspace: Path, *names: str) -> None:
+    """Decide about everything: these names are granted."""
+    trust.decide(home, workspace, trust.items(workspace), names)
+
+
+def say_yes(home: Folders, workspace: Path) -> None:
+    say(home, workspace, *(item.name for item in trust.items(workspace)))
+
+
+def names(items: tuple[TrustItem, ...]) -> list[str]:
+    return [item.name for item in items]
+
+
+def granted(home: Folders, workspace: Path) -> set[str]:
+    return set(trust.trust_of(home, workspace).granted)
+
+
+ALL = [
+    "base_url",
+    "permissions.allow: run_command(make)",
+    "permissions.allow: run_command(ls)",
+]
+
+
 def test_nothing_is_trusted_until_someone_says_so(home: Folders, project: Path) -> None:
-    assert not trust.is_trusted(home, project)
-    assert trust.is_undecided(home, project)
-    trust.decide(home, project, trusted=True)
-    assert trust.is_trusted(home, project)
-    assert not trust.is_undecided(home, project)
+    assert granted(home, project) == set()
+    assert names(trust.undecided(home, project)) == ALL
+    say_yes(home, project)
+    assert granted(home, project) == set(ALL)
+    assert trust.undecided(home, project) == ()
 
 
-def test_a_no_is_remembered_too_and_can_be_changed(home: Folders, project: Path) -> None:
-    trust.decide(home, project, trusted=False)
-    assert not trust.is_trusted(home, project)
-    assert not trust.is_undecided(home, project)
-    trust.decide(home, project, trusted=True)
-    assert trust.decision(home, project) is True
+def test_each_thing_can_be_left_out(home: Folders, project: Path) -> None:
+    say(home, project, ALL[1])
+    allows = trust.trust_of(home, project).allows
+    assert allows(ALL[1], "run_command(make)")
+    assert not allows(ALL[2], "run_command(ls)")
+    assert not allows("base_url", "http://127.0.0.1:1")
+    assert trust.undecided(home, project) == ()  # a no is remembered too
 
 
-@pytest.mark.parametrize("name", ["config.toml", "boot.md", "commands/go.md"])
-def test_each_thing_that_steers_is_asked_about(home: Folders, tmp_path: Path, name: str) -> None:
-    thing = tmp_path / ".holdfast" / name
-    thing.parent.mkdir(parents=True)
-    thing.touch()
-    assert trust.is_undecided(home, tmp_path)
-    assert [p.name for p in trust.brought_along(tmp_path)] == [Path(name).parts[0]]
+def test_a_no_can_be_changed(home: Folders, project: Path) -> None:
+    say(home, project)
+    assert granted(home, project) == set()
+    say_yes(home, project)
+    assert granted(home, project) == set(ALL)
 
 
-@pytest.mark.parametrize("name", ["MEMORY.md", "tool-results/a.txt", "commands/", ""])
-def test_what_does_not_steer_is_not(home: Folders, tmp_path: Path, name: str) -> None:
-    thing = tmp_path / ".holdfast" / name
-    thing.mkdir(parents=True) if not thing.suffix else thing.parent.mkdir(parents=True)
-    if thing.suffix:
-        thing.touch()
-    assert not trust.is_undecided(home, tmp_path)
+def test_a_change_asks_again_and_shows_the_difference(home: Folders, project: Path) -> None:
+    say_yes(home, project)
+    brings(project, "config.toml", 'base_url = "https://other.test"\n' + RULES)
+    assert not trust.trust_of(home, project).allows("base_url", "https://other.test")
+    (found,) = trust.undecided(home, project)
+    assert found.name == "base_url"
+    assert found.change == (
+        "-Sends the conversation, and the key kept for it, to http://127.0.0.1:1",
+        "+Sends the conversation, and the key kept for it, to https://other.test",
+    )
+
+
+def test_a_changed_file_shows_the_lines_that_changed(home: Folders, tmp_path: Path) -> None:
+    file = brings(tmp_path, "boot.md", "# Start\nread a\nread b\n")
+    say_yes(home, tmp_path)
+    assert trust.trust_of(home, tmp_path).allows_file(".holdfast/boot.md", file)
+    file.write_text("# Start\nread a\nread c\n")
+    assert not trust.trust_of(home, tmp_path).allows_file(".holdfast/boot.md", file)
+    (found,) = trust.undecided(home, tmp_path)
+    assert found.change == ("-read b", "+read c")
+    file.write_text("# Start\nread a\nread b\n")  # as it was trusted
+    assert trust.undecided(home, tmp_path) == ()
+
+
+def test_what_is_gone_and_comes_back_is_asked_about_again(home: Folders, project: Path) -> None:
+    say_yes(home, project)
+    brings(project, "config.toml", SERVER)
+    say_yes(home, project)
+    brings(project, "config.toml", SERVER + RULES)
+    assert names(trust.undecided(home, project)) == ALL[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "does"),
+    [
+        (
+            "config.toml",
+            SERVER,
+            "Sends the conversation, and the key kept for it, to http://127.0.0.1:1",
+        ),
+        (
+            "config.toml",
+            '[mcp.db]\ncommand = ["npx", "a b"]\n',
+            "Starts npx 'a b' (MCP server db)",
+        ),
+        (
+            "config.toml",
+            '[mcp.db]\nurl = "https://db.test/mcp"\n',
+            "Connects to https://db.test/mcp (MCP server db)",
+        ),
+        (
+            "config.toml",
+            '[permissions]\nallow = ["edit"]\n',
+            "Allows without a question: edit",
+        ),
+        (
+            "config.toml",
+            '[permissions]\nauto_grant = ["out/**"]\n',
+            "Lets files be written without a question: out/**",
+        ),
+        ("config.toml", "[retry]\nmax_attempts = 99\n", "Sets retry.max_attempts = 99"),
+        (
+            "boot.md",
+            "\n# Read me\nand more\n",
+            "Adds a text to each session: .holdfast/boot.md, 2 lines, “# Read me”",
+        ),
+        (
+            "commands/go.md",
+            "Do it.\n",
+            "Adds the command /go: .holdfast/commands/go.md, 1 line, “Do it.”",
+        ),
+    ],
+)
+def test_each_thing_that_steers_says_what_it_would_do(
+    home: Folders, tmp_path: Path, name: str, text: str, does: str
+) -> None:
+    brings(tmp_path, name, text)
+    assert [item.does for item in trust.undecided(home, tmp_path)] == [does]
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md", "tool-results/a.txt", "commands/notes.txt"])
+def test_what_does_not_steer_is_not_asked_about(home: Folders, tmp_path: Path, name: str) -> None:
+    brings(tmp_path, name, "text")
+    assert trust.undecided(home, tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ['[permissions]\ndeny = ["edit"]\nask = ["read_file"]\n', 'redact = "record"\n', ""]
+)
+def test_what_makes_things_stricter_needs_no_trust(
+    home: Folders, tmp_path: Path, text: str
+) -> None:
+    brings(tmp_path, "config.toml", text)
+    assert trust.undecided(home, tmp_path) == ()
 
 
 def test_a_broken_link_counts_as_something(home: Folders, tmp_path: Path) -> None:
     (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "boot.md").symlink_to("nowhere")
-    assert trust.is_undecided(home, tmp_path)
+    link = tmp_path / ".holdfast" / "boot.md"
+    link.symlink_to("nowhere")
+    (found,) = trust.undecided(home, tmp_path)
+    assert "cannot be read" in found.does
+    say_yes(home, tmp_path)
+    assert not trust.trust_of(home, tmp_path).allows_file(".holdfast/boot.md", link)
 
 
 def test_trust_is_by_real_path_and_for_that_folder_only(
@@ -69,14 +195,13 @@ def test_trust_is_by_real_path_and_for_that_folder_only(
 ) -> None:
     (tmp_path / "link").symlink_to(project)
     (project / "sub").mkdir()
-    trust.decide(home, tmp_path / "link", trusted=True)
-    assert trust.is_trusted(home, project)
-    assert not trust.is_trusted(home, project / "sub")
-    assert not trust.is_trusted(home, project.parent)
+    say_yes(home, tmp_path / "link")
+    assert granted(home, project) == set(ALL)
+    assert granted(home, project / "sub") == granted(home, project.parent) == set()
 
 
 def test_the_store_is_private_and_outside_the_project(home: Folders, project: Path) -> None:
-    trust.decide(home, project, trusted=True)
+    say_yes(home, project)
     store = home.data / "trust.json"
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
     assert [p.name for p in (project / ".holdfast").iterdir()] == ["config.toml"]
@@ -84,14 +209,22 @@ def test_the_store_is_private_and_outside_the_project(home: Folders, project: Pa
 
 def test_several_folders_are_kept_apart(home: Folders, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
-        trust.decide(home, tmp_path / name, trusted=name != "b")
-    assert [trust.decision(home, tmp_path / name) for name in "abcd"] == [True, False, True, None]
+        brings(tmp_path / name, "config.toml", SERVER)
+        say(home, tmp_path / name, *(["base_url"] if name != "b" else []))
+    assert [granted(home, tmp_path / name) for name in "abcd"] == [
+        {"base_url"},
+        set(),
+        {"base_url"},
+        set(),
+    ]
 
 
 def test_a_path_that_is_not_utf8(home: Folders, tmp_path: Path) -> None:
     odd = tmp_path / "caf\udce9"
-    trust.decide(home, odd, trusted=True)
-    assert trust.is_trusted(home, odd)
+    brings(odd, "config.toml", SERVER)
+    brings(odd, "boot.md", "x")
+    say_yes(home, odd)
+    assert granted(home, odd) == {"base_url", ".holdfast/boot.md"}
 
 
 @pytest.mark.parametrize(
@@ -103,24 +236,28 @@ def test_a_damaged_store_trusts_nothing_and_is_kept(
     store = home.data / "trust.json"
     store.parent.mkdir(parents=True)
     store.write_bytes(broken)
-    assert not trust.is_trusted(home, project)
-    assert trust.is_undecided(home, project)
-    trust.decide(home, project, trusted=True)
-    assert trust.is_trusted(home, project)
+    assert granted(home, project) == set()
+    assert trust.undecided(home, project)
+    say_yes(home, project)
+    assert granted(home, project) == set(ALL)
     assert (home.data / "trust.json.broken").read_bytes() == broken
 
 
-@pytest.mark.parametrize("value", ['"yes"', "1", "null", "[true]"])
-def test_only_a_plain_true_is_trust(home: Folders, project: Path, value: str) -> None:
+@pytest.mark.parametrize(
+    "value",
+    ["true", '"yes"', "1", "null", "[true]", '{"base_url": true}', '{"base_url": {"granted": 1}}'],
+)
+def test_what_names_no_content_is_no_trust(home: Folders, project: Path, value: str) -> None:
     store = home.data / "trust.json"
     store.parent.mkdir(parents=True)
     store.write_text(f'{{"folders": {{"{project}": {value}}}}}')
-    assert trust.decision(home, project) is None
+    assert granted(home, project) == set()
+    assert names(trust.undecided(home, project)) == ALL
 
 
 def test_a_store_that_cannot_be_written_is_said(home: Folders, project: Path) -> None:
     home.data.parent.mkdir(parents=True)
     home.data.write_text("a file in the folder's place")
     with pytest.raises(StorageError, match=r"trust\.json could not be written"):
-        trust.decide(home, project, trusted=True)
-    assert not trust.is_trusted(home, project)
+        say_yes(home, project)
+    assert granted(home, project) == set()

@@ -44,7 +44,7 @@ from tui.session.session import Session
 from tui.session.writer import SessionWriter
 from tui.settings.layers import LoadedSettings, load
 from tui.settings.local_servers import LocalServer
-from tui.settings.trust import Grant, Trust
+from tui.settings.trust import Trust, TrustItem
 from tui.tools.jobs import Jobs
 from tui.tools.mcp import Server, Servers
 from tui.tools.registry import builtin_tools
@@ -307,7 +307,7 @@ class World:
         self.servers: tuple[LocalServer, ...] = ()
         self.themes_saved: list[str] = []
         self.granted: list[set[str]] = []
-        self.undecided: tuple[Grant, ...] = ()
+        self.undecided: tuple[TrustItem, ...] = ()
         self.trust = Trust()
         self.permissions = Permissions()
         self.env: dict[str, str] = {}
@@ -390,8 +390,8 @@ class World:
         async def save_theme(name: str) -> None:
             self.themes_saved.append(name)
 
-        async def decide_trust(about: Sequence[Grant], granted: Collection[str]) -> None:
-            assert {grant.name for grant in about} >= set(granted)
+        async def decide_trust(about: Sequence[TrustItem], granted: Collection[str]) -> None:
+            assert {item.name for item in about} >= set(granted)
             self.granted.append(set(granted))
 
         return AppServices(

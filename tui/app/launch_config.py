@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tui.agent.composition import Launch, with_whole_names
 from tui.agent.limits import Limits
@@ -20,7 +21,7 @@ from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials
 from tui.settings import layers as settings
-from tui.settings.layers import IgnoredSetting
+from tui.settings.layers import IgnoredSetting, LoadedSettings
 from tui.settings.trust import Trust, trust_of
 
 MAX_WAIT_S = 600.0
@@ -67,7 +68,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         effort=options.effort or "",
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
         max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
-        notices=_ignored(loaded.ignored),
+        notices=(*_ignored(loaded.ignored), *_foreign_server(loaded)),
         one_turn=options.headless,
         trust=trusted,
         foreign_server=loaded.foreign_server,
@@ -154,6 +155,17 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
     keys = ", ".join(ignored.key for ignored in settings)
     one = settings[0]
     return (f"{shorten(one.file)}: not in force, since {one.reason}: {keys}.",)
+
+
+def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
+    """What the person is told where the folder names the server and the environment has a key."""
+    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+    names = " and ".join(name for name in keys if os.environ.get(name))
+    if not (loaded.foreign_server and names):
+        return ()
+    server = urlsplit(loaded.config.base_url).netloc.rpartition("@")[2]
+    why = f"{names} of the environment is not sent to {server}"
+    return (f"{why}: this folder's settings name it. A key that you store for it is.",)
 
 
 def _home() -> Folders:

@@ -33,7 +33,7 @@ from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import probe_local_servers
-from tui.settings.trust import Grant, Trust
+from tui.settings.trust import Trust, TrustItem
 
 
 class CompositionRoot:
@@ -105,7 +105,7 @@ class CompositionRoot:
             whole_name=self.whole_name,
             permissions=lambda: self.launch.config.permissions,
             trust=lambda: self.launch.trust,
-            brought=lambda: trust.grants(root),
+            brought=lambda: trust.items(root),
             undecided=trust.undecided(home, root) if asking else (),
             run_options=self.run_options,
             read_settings=self.read_settings,
@@ -192,11 +192,11 @@ class CompositionRoot:
         await asyncio.to_thread(edit.set_user_value, self.launch.folders, "theme", name)
         self._remember_theme(name)
 
-    async def decide_trust(self, about: Sequence[Grant], granted: Collection[str]) -> None:
+    async def decide_trust(self, about: Sequence[TrustItem], granted: Collection[str]) -> None:
         """The answer holds for this run even where it cannot be kept (StorageError)."""
         home, root = self.launch.folders, self.launch.workspace.root
-        names = {grant.name: grant.sha256 for grant in about if grant.name in granted}
-        asked = {grant.name for grant in about}
+        names = {item.name: item.sha256 for item in about if item.name in granted}
+        asked = {item.name for item in about}
         before = {n: sha for n, sha in self.launch.trust.granted.items() if n not in asked}
         self.options = replace(self.options, trust=False)
         self._trust = Trust(granted=before | names)

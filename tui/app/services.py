@@ -19,7 +19,7 @@ from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import LocalServer
-from tui.settings.trust import Grant, Trust
+from tui.settings.trust import Trust, TrustItem
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -70,14 +70,14 @@ class AppServices:
     probe_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
     model_info: Callable[[str], Awaitable[ModelInfo]]
     save_theme: Callable[[str], Awaitable[None]]
-    decide_trust: Callable[[Sequence[Grant], Collection[str]], Awaitable[None]]
+    decide_trust: Callable[[Sequence[TrustItem], Collection[str]], Awaitable[None]]
     models: Callable[[], Sequence[ModelRow]] = tuple
     refresh_models: Callable[[], Awaitable[None]] | None = None
     whole_name: Callable[[str], str] = str
     permissions: Callable[[], Permissions] = Permissions
     trust: Callable[[], Trust] = Trust
-    brought: Callable[[], Sequence[Grant]] = tuple
-    undecided: Sequence[Grant] = ()
+    brought: Callable[[], Sequence[TrustItem]] = tuple
+    undecided: Sequence[TrustItem] = ()
     run_options: Callable[[Path], Options] | None = None
     clipboard: Callable[[], Clip] = Clip
     read_settings: Callable[[], LoadedSettings] = lambda: LoadedSettings(Config(), {}, ())

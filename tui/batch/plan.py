@@ -23,11 +23,9 @@ from tui.batch.taskfile import TaskFile
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
 from tui.core.paths import shorten
-from tui.core.workspace import BOOT_FILES
+from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.provider.prices import price_of
 from tui.settings.trust import Trust
-
-_READ_MAX = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,8 @@ def find_boot(directive: str, task_file: Path, target: Path, trust: Trust) -> Bo
     for name in BOOT_FILES:
         path = target / name
         if os.path.lexists(path) and target in Path(os.path.realpath(path)).parents:
-            return Boot(shown=name if trust.allows_file(name, path) else "")
+            trusted = trust.allows_file(name, path)
+            return Boot(shown=name if trusted else f"{name} (left out: not trusted, see --trust)")
     return Boot()
 
 
@@ -67,7 +66,7 @@ def _named(directive: str, beside: Path, target: Path) -> Boot:
         if real.exists():
             hint = "Correct the boot directive of the task file, or take the line out."
             with os_error_as(UsageError, f"The boot file {directive} cannot be read", hint=hint):
-                read_small(real, limit=_READ_MAX, whole=False)
+                read_small(real, limit=BOOT_READ_MAX, whole=False)
             inside = target in real.parents
             return Boot(real, os.path.relpath(real, target) if inside else shorten(real))
     if outside:

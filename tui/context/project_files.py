@@ -16,12 +16,11 @@ from tui.context.system_prompt import Origin, Source
 from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
-from tui.core.workspace import BOOT_FILES, PRIVATE_DIR, Workspace
+from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR, Workspace
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 """Project instructions: of one folder, the first that exists."""
 MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
-READ_MAX: Final = 4_000_000
 """Bytes that are read of one file: far more than any cap lets through."""
 
 
@@ -126,7 +125,7 @@ def _take(
 
 def _read(path: Path) -> tuple[bytes, int]:
     """What of a file is read, and its whole size where that is more, else 0."""
-    data, state = read_small(path, limit=READ_MAX, whole=False)
+    data, state = read_small(path, limit=BOOT_READ_MAX, whole=False)
     return data, state.st_size if state.st_size > len(data) else 0
 
 

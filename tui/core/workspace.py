@@ -16,6 +16,8 @@ from tui.core.errors import ToolError
 PRIVATE_DIR = ".holdfast"
 BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
 """Where a folder has the text that its sessions begin with; the first that is there counts."""
+BOOT_READ_MAX: Final = 4_000_000
+"""How many bytes of such a text are read at most."""
 
 
 @dataclass(frozen=True, slots=True)

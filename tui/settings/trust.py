@@ -1,7 +1,7 @@
 """Workspace trust: what a project's own files may change, decided by the person one by one.
 
 A decision is bound to the content that was seen: what changes is asked about again. Decisions are
-stored in the data folder, by real path, so that nothing inside a project can grant itself trust.
+stored in the data folder, by real path, so that nothing inside a project can item itself trust.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
-from tui.core.workspace import BOOT_FILES, PRIVATE_DIR
+from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR
 from tui.settings import layers
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
-_FILE_MAX = 4_000_000
+_TEXT_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TrustItem:
     """One thing that a folder's own files would do; `does` says it in words.
 
-    `sha256` is of the content that a decision is bound to. `before` says what the person decided
-    about when it was another, "" where it is new.
+    `sha256` is of the content that a decision is bound to, `text` what of it can be read. `change`
+    is how that differs from the text that was decided about last: lines as in a diff, none for what
+    is new.
     """
 
     name: str
     does: str
     sha256: str
-    before: str = ""
+    text: str = ""
+    change: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Trust:
     def allows_file(self, name: str, path: Path) -> bool:
         """The same of a file, which is read. One that cannot be read counts for nothing."""
         try:
-            return self.allows(name, read_small(path, limit=_FILE_MAX, whole=False)[0])
+            return self.allows(name, read_small(path, limit=BOOT_READ_MAX, whole=False)[0])
         except OSError:
             return False
 
@@ -70,24 +72,26 @@ def trust_of(folders: Folders, workspace: Path) -> Trust:
     return Trust(granted={name: one.sha256 for name, one in known.items() if one.granted})
 
 
-def undecided(folders: Folders, workspace: Path) -> tuple[Grant, ...]:
+def undecided(folders: Folders, workspace: Path) -> tuple[TrustItem, ...]:
     """What a folder's files would do that was not decided about, or not as it is now. Blocks."""
     known = _known(folders, workspace)
-    found: list[Grant] = []
-    for grant in grants(workspace):
-        last = known.get(grant.name)
-        if last is None or last.sha256 != grant.sha256:
-            found.append(replace(grant, before=last.does if last else ""))
+    found: list[TrustItem] = []
+    for item in items(workspace):
+        last = known.get(item.name)
+        if last is None:
+            found.append(item)
+        elif last.sha256 != item.sha256:
+            found.append(replace(item, change=_change(last.text, item.text)))
     return tuple(found)
 
 
-def grants(workspace: Path) -> tuple[Grant, ...]:
+def items(workspace: Path) -> tuple[TrustItem, ...]:
     """All that a folder's own files would do beyond making things stricter. Blocks."""
-    return tuple(_grants(workspace))
+    return tuple(_items(workspace))
 
 
 def decide(
-    folders: Folders, workspace: Path, about: Sequence[Grant], granted: Collection[str]
+    folders: Folders, workspace: Path, about: Sequence[TrustItem], granted: Collection[str]
 ) -> None:
     """Remember what the person said `about` some things: which names are granted, and that the
     others are not. Blocks; raises StorageError."""
@@ -101,10 +105,10 @@ def decide(
             with suppress(FileNotFoundError):
                 file.replace(file.with_name("trust.json.broken"))
             every = {}
-        there = {grant.name for grant in grants(workspace)}
+        there = {item.name for item in items(workspace)}
         mine = {n: one for n, one in every.get(_key(workspace), {}).items() if n in there}
         for one in about:
-            mine[one.name] = _Decision(one.name in granted, one.sha256, one.does)
+            mine[one.name] = _Decision(one.name in granted, one.sha256, one.text)
         every[_key(workspace)] = mine
         entries = {place: {n: one.to_json() for n, one in d.items()} for place, d in every.items()}
         text = json.dumps({"version": 2, "folders": entries}, indent=1, sort_keys=True)
@@ -115,26 +119,26 @@ def decide(
 class _Decision:
     granted: bool
     sha256: str
-    does: str
+    text: str
 
     def to_json(self) -> dict[str, object]:
-        return {"granted": self.granted, "sha256": self.sha256, "does": self.does}
+        return {"granted": self.granted, "sha256": self.sha256, "text": self.text}
 
 
-def _grants(workspace: Path) -> Iterator[Grant]:
+def _items(workspace: Path) -> Iterator[TrustItem]:
     try:
         brought = layers.read(layers.project_file(workspace))
     except ConfigError:
         brought = {}  # it stops the program with words of its own
     for one in layers.brought_settings(brought):
-        yield Grant(one.name, _setting(one), _hash(one.value))
+        yield TrustItem(one.name, does := _setting(one), _hash(one.value), does[:_TEXT_MAX])
     for name in BOOT_FILES:
         if os.path.lexists(path := workspace / name):
-            yield _file_grant(path, name, "Adds a text to each session")
+            yield _file_item(path, name, "Adds a text to each session")
             break
     with suppress(OSError):
         for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
-            yield _file_grant(path, command_name(path), f"Adds the command /{path.stem}")
+            yield _file_item(path, command_name(path), f"Adds the command /{path.stem}")
 
 
 def command_name(path: Path) -> str:
@@ -142,14 +146,26 @@ def command_name(path: Path) -> str:
     return f"{PRIVATE_DIR}/commands/{path.name}"
 
 
-def _file_grant(path: Path, name: str, does: str) -> Grant:
+def _file_item(path: Path, name: str, does: str) -> TrustItem:
     try:
-        data, _ = read_small(path, limit=_FILE_MAX, whole=False)
+        data, _ = read_small(path, limit=BOOT_READ_MAX, whole=False)
     except OSError as error:
-        return Grant(name, f"{does}: {name}, which cannot be read: {error.strerror}", _hash(b""))
-    lines = data.decode("utf-8-sig", "replace").strip().splitlines()
+        return TrustItem(
+            name, f"{does}: {name}, which cannot be read: {error.strerror}", _hash(b"")
+        )
+    text = data.decode("utf-8-sig", "replace")
+    lines = text.strip().splitlines()
     first = next((line.strip() for line in lines if line.strip(" #-")), "")
-    return Grant(name, f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”", _hash(data))
+    said = f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”"
+    return TrustItem(name, said, _hash(data), text[:_TEXT_MAX])
+
+
+def _change(before: str, now: str) -> tuple[str, ...]:
+    import difflib  # noqa: PLC0415 - rarely needed
+
+    old, new = before.splitlines(), now.splitlines()
+    lines = list(difflib.unified_diff(old, new, n=0, lineterm=""))[2:]
+    return tuple(line for line in lines if not line.startswith("@@"))
 
 
 def _setting(one: layers.BroughtSetting) -> str:
@@ -211,7 +227,7 @@ def _read(file: Path) -> dict[str, dict[str, _Decision]]:
     return {
         place: {
             name: _Decision(
-                one.get("granted") is True, string_of(one.get("sha256")), string_of(one.get("does"))
+                one.get("granted") is True, string_of(one.get("sha256")), string_of(one.get("text"))
             )
             for name, one in ((n, object_of(d)) for n, d in object_of(decisions).items())
         }

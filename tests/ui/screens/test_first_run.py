@@ -15,12 +15,15 @@ from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, StorageError
 from tui.settings.local_servers import LocalServer
+from tui.settings.trust import TrustItem
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.screens.welcome import WelcomeScreen
-from tui.ui.widgets.questions import Confirmation
+from tui.ui.widgets.questions import ChoiceDialog
 
 OLLAMA = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
+
+MODEL_SET = TrustItem("model", "Sets model = x", "1")
 
 
 def keyless(*, times: int = 1) -> World:
@@ -145,7 +148,7 @@ async def test_30_a_folder_that_brings_files_is_asked_about_once() -> None:
     world = World()
     world.undecided = (MODEL_SET,)
     async with running(world) as (app, pilot):
-        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         assert world.agents == []
         world.clock.elapsed += 1
         await pilot.press("y")
@@ -157,9 +160,9 @@ async def test_what_is_being_typed_when_a_question_comes_is_the_prompts() -> Non
     world = World()
     world.undecided = (MODEL_SET,)
     async with running(world) as (app, pilot):
-        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("y", "e", "s", "enter")  # the fake clock stands still
-        assert isinstance(app.screen, Confirmation)
+        assert isinstance(app.screen, ChoiceDialog)
         assert app.chat.prompt.text == "yes"
         world.clock.elapsed += 1
         await pilot.press("escape")
@@ -172,7 +175,7 @@ async def test_30_enter_and_escape_do_not_trust() -> None:
         world = World()
         world.undecided = (MODEL_SET,)
         async with running(world) as (app, pilot):
-            await until(pilot, lambda app=app: isinstance(app.screen, Confirmation))
+            await until(pilot, lambda app=app: isinstance(app.screen, ChoiceDialog))
             world.clock.elapsed += 1
             await pilot.press(key)
             await until(pilot, lambda world=world: bool(world.agents))

@@ -32,6 +32,7 @@ from tui.core.errors import ErrorClass, ProviderError
 from tui.permissions.types import Call, Decision
 from tui.provider import catalogue
 from tui.session.records import Record
+from tui.settings.trust import TrustItem
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.approval import ApprovalModal
@@ -94,15 +95,22 @@ def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
 def trust(stage: Stage) -> Shot:
     world = World()
     world.undecided = (
-        Grant("base_url", "Sends the conversation, and the key kept for it, to http://x.test", "1"),
-        Grant("mcp.files", "Starts npx -y files-mcp --root . (MCP server files)", "2"),
-        Grant(
+        TrustItem(
+            "base_url", "Sends the conversation, and the key kept for it, to http://x.test", "1"
+        ),
+        TrustItem("mcp.files", "Starts npx -y files-mcp --root . (MCP server files)", "2"),
+        TrustItem(
             "permissions.allow: run_command(make *)",
             "Allows without a question: run_command(make *)",
             "3",
-            "Allows without a question: run_command(make test)",
+            change=(
+                "-Allows without a question: run_command(make test)",
+                "+Allows without a question: run_command(make *)",
+            ),
         ),
-        Grant(".holdfast/boot.md", "Adds a text to each session: 12 lines, “Read this first”", "4"),
+        TrustItem(
+            ".holdfast/boot.md", "Adds a text to each session: 12 lines, “Read this first”", "4"
+        ),
     )
     return stage.app(world), press()
 

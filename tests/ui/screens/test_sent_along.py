@@ -18,6 +18,7 @@ from tui.agent import events
 from tui.agent.prompts import parse
 from tui.app.user_shell import KEPT_CHARS, attachment, run
 from tui.core.paths import folders
+from tui.settings.trust import Trust
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.conversation.item_renderer import draw

@@ -17,6 +17,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, session_open, until
 from tui.core.paths import folders
 from tui.settings.layers import project_file
+from tui.settings.trust import Trust
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import PickScreen
@@ -235,7 +236,7 @@ async def test_a_rule_over_two_keys_counts_over_two_files(world: World) -> None:
     project = project_file(world.workspace)
     project.parent.mkdir()
     project.write_text("[retry]\nmax_delay_ms = 2000\n")
-    world.trusted = True
+    world.trust = Trust(everything=True)
     async with settings(world, "initial_delay") as (screen, pilot):
         await pilot.press("enter")
         await fill(pilot, "20000")

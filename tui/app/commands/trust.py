@@ -9,7 +9,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
-from tui.settings.trust import Grant
+from tui.settings.trust import TrustItem
 
 _ANSWERS = (
     AnswerOption("y", "Trust all of it", "all"),
@@ -17,6 +17,8 @@ _ANSWERS = (
     AnswerOption("n", "Not now: none of it counts", "none"),
 )
 _ONE = (AnswerOption("y", "Trust it", "yes"), AnswerOption("n", "Leave it out", "no"))
+_CHANGE_MAX = 12
+"""Lines of a change that are shown; the file itself has them all."""
 
 
 async def trust(conversation: Conversation, _: str) -> None:
@@ -30,7 +32,7 @@ async def trust(conversation: Conversation, _: str) -> None:
 
 
 async def ask_trust(
-    conversation: Conversation, about: Sequence[Grant], *, unasked: bool = False
+    conversation: Conversation, about: Sequence[TrustItem], *, unasked: bool = False
 ) -> bool:
     """Ask what of a folder's files counts, and remember it. False where nothing was decided."""
     frontend, services = conversation.frontend, conversation.services
@@ -39,20 +41,20 @@ async def ask_trust(
         "Its files ask for what is listed here. Until you trust them they can only make Holdfast"
         " stricter. If one of them changes, you are asked again.",
         _ANSWERS,
-        details=[line for grant in about for line in _lines(grant)],
+        details=[line for item in about for line in _lines(item)],
         warning=True,
         unasked=unasked,
     )
     answer = await frontend.choose(question)
     if answer is None and not unasked:
         return False
-    granted = {grant.name for grant in about} if answer == "all" else set[str]()
+    granted = {item.name for item in about} if answer == "all" else set[str]()
     if answer == "choose":
-        for number, grant in enumerate(about, 1):
+        for number, item in enumerate(about, 1):
             title = f"Trust this? {number} of {plural(len(about), 'item')}"
-            one = ChoiceQuestion(title, "\n".join(_lines(grant)), _ONE, warning=True)
+            one = ChoiceQuestion(title, "\n".join(_lines(item)), _ONE, warning=True)
             if await frontend.choose(one) == "yes":
-                granted.add(grant.name)
+                granted.add(item.name)
     try:
         await services.decide_trust(about, granted)
     except HoldfastError as error:
@@ -60,7 +62,8 @@ async def ask_trust(
     return True
 
 
-def _lines(grant: Grant) -> list[str]:
-    """What a thing would do, and what it did when the person decided about it last."""
-    changed = grant.before and grant.before != grant.does
-    return [grant.does, *([f"    before: {grant.before}"] if changed else [])]
+def _lines(item: TrustItem) -> list[str]:
+    """What a thing would do, and how it differs from what the person decided about last."""
+    shown = [f"    {line}" for line in item.change[:_CHANGE_MAX]]
+    more = len(item.change) - len(shown)
+    return [item.does, *shown, *([f"    … {plural(more, 'more line')}"] if more > 0 else [])]
