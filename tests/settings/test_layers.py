@@ -172,7 +172,8 @@ def test_of_a_project_counts_what_was_trusted_and_no_other_content(
     write(
         project_file(workspace),
         'model = "a"\nbase_url = "http://x.test"\n'
-        '[permissions]\nallow = ["run_command(make)", "run_command(ls)"]\n[prune]\nwhen = "turns"\n',
+        '[permissions]\nallow = ["run_command(make)", "run_command(ls)"]\n'
+        '[prune]\nwhen = "turns"\n',
     )
 
     def allows(name: str, value: object) -> bool:

@@ -205,7 +205,7 @@ def _trusted_part(
         target = kept.setdefault(path[0], {}) if path[1:] else kept
         target[path[-1]] = value
     keys = dict.fromkeys(dotted(one.path) for one in left_out)
-    return kept, tuple(IgnoredSetting(file, key, "the folder is not trusted") for key in keys)
+    return kept, tuple(IgnoredSetting(file, key, "you have not trusted it") for key in keys)
 
 
 def _value(table: Table, path: tuple[str, ...]) -> object:

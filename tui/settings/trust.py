@@ -130,7 +130,7 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
         brought = layers.read(layers.project_file(workspace))
     except ConfigError:
         brought = {}  # it stops the program with words of its own
-    for one in layers.brought_settings(brought):
+    for one in sorted(layers.brought_settings(brought), key=_weight):
         yield TrustItem(one.name, does := _setting(one), _hash(one.value), does[:_TEXT_MAX])
     for name in BOOT_FILES:
         if os.path.lexists(path := workspace / name):
@@ -139,6 +139,12 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
     with suppress(OSError):
         for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
             yield _file_item(path, command_name(path), f"Adds the command /{path.stem}")
+
+
+def _weight(one: layers.BroughtSetting) -> int:
+    """What may do most comes first: where the conversation goes, programs, rules, the rest."""
+    first = ("base_url", "mcp", "permissions")
+    return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
 def command_name(path: Path) -> str:

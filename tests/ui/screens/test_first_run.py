@@ -10,7 +10,7 @@ from textual import events as keys
 from textual.widgets import Input, OptionList, Static
 
 from tests.support.world import World
-from tests.ui.screens.driving import running, until
+from tests.ui.screens.driving import running, say, until
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, StorageError
@@ -253,3 +253,28 @@ async def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> Non
         left = colours(app.export_screenshot())
         assert all(len({c[:2], c[2:4], c[4:]}) == 1 for c in left)  # reverse, and the picture's
         assert len(left) <= 2
+
+
+async def test_30_trust_is_chosen_one_by_one_and_decided_anew() -> None:
+    world = World()
+    rule = TrustItem("permissions.allow: edit_file", "Allows without a question: edit_file", "2")
+    world.undecided = (MODEL_SET, rule)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        world.clock.elapsed += 1
+        await pilot.press("c")
+        await until(pilot, lambda: "1 of 2" in titled(app))
+        await pilot.press("n")
+        await until(pilot, lambda: "2 of 2" in titled(app))
+        await pilot.press("y")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.granted == [{rule.name}]
+        await say(pilot, "/trust")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await pilot.press("y")
+        await until(pilot, lambda: len(world.granted) == 2)
+        assert world.granted[-1] == {MODEL_SET.name, rule.name}
+
+
+def titled(app: HoldfastApp) -> str:
+    return app.screen.title_text if isinstance(app.screen, ChoiceDialog) else ""

@@ -36,12 +36,14 @@ async def ask_trust(
 ) -> bool:
     """Ask what of a folder's files counts, and remember it. False where nothing was decided."""
     frontend, services = conversation.frontend, conversation.services
+    now = services.trust()
+    trusted = {item.name for item in about if now.granted.get(item.name) == item.sha256}
     question = ChoiceQuestion(
         "Trust what this folder brings?",
         "Its files ask for what is listed here. Until you trust them they can only make Holdfast"
         " stricter. If one of them changes, you are asked again.",
         _ANSWERS,
-        details=[line for item in about for line in _lines(item)],
+        details=[line for item in about for line in _lines(item, item.name in trusted)],
         warning=True,
         unasked=unasked,
     )
@@ -52,7 +54,9 @@ async def ask_trust(
     if answer == "choose":
         for number, item in enumerate(about, 1):
             title = f"Trust this? {number} of {plural(len(about), 'item')}"
-            one = ChoiceQuestion(title, "\n".join(_lines(item)), _ONE, warning=True)
+            one = ChoiceQuestion(
+                title, "\n".join(_lines(item, item.name in trusted)), _ONE, warning=True
+            )
             if await frontend.choose(one) == "yes":
                 granted.add(item.name)
     try:
@@ -62,8 +66,10 @@ async def ask_trust(
     return True
 
 
-def _lines(item: TrustItem) -> list[str]:
+def _lines(item: TrustItem, trusted: bool) -> list[str]:
     """What a thing would do, and how it differs from what the person decided about last."""
-    shown = [f"    {line}" for line in item.change[:_CHANGE_MAX]]
-    more = len(item.change) - len(shown)
-    return [item.does, *shown, *([f"    … {plural(more, 'more line')}"] if more > 0 else [])]
+    change = [line for line in item.change if line[1:] != item.does]
+    shown = [f"│ {line[0]} {line[1:]}" for line in change[:_CHANGE_MAX]]
+    more = len(change) - len(shown)
+    does = f"{item.does} (trusted)" if trusted else item.does
+    return [does, *shown, *([f"│ … {plural(more, 'more line')}"] if more > 0 else [])]
