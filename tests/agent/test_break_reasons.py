@@ -202,6 +202,24 @@ async def test_a_rule_that_pruned_while_another_model_was_asked(root: Path) -> N
         assert {reason for reason, _ in breaks(agent)} == {"prune"}
 
 
+async def test_a_rule_that_pruned_before_a_break_that_another_model_brought(root: Path) -> None:
+    quiet = [{"tools": read(f"r{n}")["tools"]} for n in (2, 3)]
+    script = [*turns(0, 2), quiet[0], {"text": "s2"}, quiet[1], {"text": "s3"}, said("s4")]
+    rule = Prune(after_turns=1, when="turns")
+    async with (
+        LoopbackServer({"turns": script, "catalogue": True}) as server,
+        program(root, server, prune=rule, **ALL) as agent,
+    ):
+        await done(agent, "one")
+        await done(agent, "two")
+        agent.use_model(catalogue.model_info("claude-sonnet-5"))
+        await done(agent, "three")
+        await done(agent, "four")
+        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        await done(agent, "five")
+        assert {reason for reason, _ in breaks(agent)} == {"prune"}
+
+
 async def test_thoughts_behind_a_summary_that_another_model_brought_stay(root: Path) -> None:
     script = [*turns(0, 3), SUMMARY, said("o1"), said("o2"), said("s4")]
     async with (

@@ -37,7 +37,7 @@ from tui.context.frame import Frame
 from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
 from tui.context.notices import NoticeLifter
-from tui.context.overrides import content_of, pending
+from tui.context.overrides import Stand, content_of, pending
 from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import Comparison, place_of
@@ -475,20 +475,26 @@ class RequestBuilder:
         return reason_of(self._ctx.records, self.sent.last(model), pruned)
 
     def _newly_pruned(self, view: View, model: ModelInfo) -> Collection[str]:
-        """The records that the rule prunes in another way than in the last request to a model, or
-        than at a later break."""
-        records, last = self._ctx.records, self.sent.last(model)
+        """The records that the rule prunes in another way than in the last request to a model.
+
+        What a later break covers is left out: one from a record on covers what follows that.
+        """
         if self.rules.of(model).when != "turns":
             return ()
-        ends = (n for n in range(len(records) - 1, -1, -1) if records[n].type == BREAK)
-        end = next((n for n, record in enumerate(records) if record is last), 0)
-        end = max(end, next(ends, 0))
-        old = self._fresh_viewer(model).build(records[:end], model=model.id)
-        before, now = (
-            {id_: one for id_, one in each.stands.items() if one.state == "pruned"}
-            for each in (old, view)
-        )
-        return {id_ for id_ in before.keys() | now.keys() if before.get(id_) != now.get(id_)}
+        records, last = self._ctx.records, self.sent.last(model)
+        since = next((n for n, record in enumerate(records) if record is last), 0)
+        breaks = [n for n in range(since, len(records)) if records[n].type == BREAK]
+        places = {record.id: place for place, record in enumerate(records)}
+        now, floor, found = _pruned(view), len(records), set[str]()
+        for end in [*reversed(breaks), since]:
+            before = _pruned(self._fresh_viewer(model).build(records[:end], model=model.id))
+            changed = (id_ for id_ in before.keys() | now.keys() if before.get(id_) != now.get(id_))
+            found |= {id_ for id_ in changed if places[id_] < floor}
+            start = records[end].data.get("from")
+            if end in breaks and not isinstance(start, str):
+                break
+            now, floor = before, min(floor, places.get(str(start), floor))
+        return found
 
     def _record_break(self, why: BreakReason, made: Request, found: Comparison) -> None:
         """Record a break and say what it costs."""
@@ -591,6 +597,11 @@ def _with_prompt(request: Request, text: str) -> Request:
     else:
         messages.append({"role": "user", "content": [asked]})
     return replace(request, messages=messages)
+
+
+def _pruned(view: View) -> dict[str, Stand]:
+    """How the pruned records of a view stand, by id."""
+    return {id_: stand for id_, stand in view.stands.items() if stand.state == "pruned"}
 
 
 def _open_calls(records: Sequence[Record]) -> bool:
