@@ -1,0 +1,23 @@
+"""The plan as arguments of bubblewrap, for `--args`: nothing of it shows in a list of processes."""
+
+from __future__ import annotations
+
+from tui.permissions.sandbox.walls import Plan
+
+_ALWAYS = (
+    "--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+    "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+)  # fmt: skip
+
+
+def arguments(plan: Plan, cwd: str) -> list[str]:
+    """Neither the environment nor the network is made here: the zygote brings both."""
+    words = list(_ALWAYS)
+    for kind, source, target in plan.mounts:
+        if kind == "tmpfs":
+            words += ["--perms", source, "--tmpfs", target]
+        elif kind in {"bind", "ro-bind"}:
+            words += [f"--{kind}", source, target]
+        else:
+            words += [f"--{kind}", target]
+    return [*words, "--chdir", cwd]

@@ -1,0 +1,319 @@
+"""Runs commands behind walls: chooses an engine that this machine really lets run, and starts.
+
+The port is `Sandbox.start`: what it returns has the `pid`, `returncode` and `wait` of a process of
+asyncio, so that whoever runs commands needs no second way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tui.core.errors import HoldfastError
+from tui.permissions.sandbox import bubblewrap, kernel_filters
+from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
+
+_PROBE_S = 10.0
+_ZYGOTE = (
+    "import sys; sys.path.insert(0, sys.argv[1])\n"
+    "from tui.permissions.sandbox.zygote import main; main(int(sys.argv[2]))"
+)
+_CURES = (
+    ("setting up uid map", "this system forbids user namespaces to programs without a profile"),
+    ("Creating new namespace failed", "this system forbids user namespaces"),
+    ("new namespaces", "this system forbids user namespaces"),
+    ("uid_map", "this system forbids user namespaces to programs without a profile"),
+    ("RTM_NEWADDR", "no network of its own is allowed here, as in some containers"),
+    ("no network of its own", "no network of its own is allowed here, as in some containers"),
+    ("mount proc", "/proc is partly covered here, as in some containers"),
+    ("mounting proc", "/proc is partly covered here, as in some containers"),
+)
+
+
+class Engine(StrEnum):
+    BUBBLEWRAP = "bubblewrap"
+    LAUNCHER = "launcher"
+    LANDLOCK = "landlock"
+
+
+ENGINES = tuple(Engine)
+"""In the order of choice. Landlock runs the read-only level alone."""
+
+
+class SandboxError(HoldfastError):
+    """A command was not started, because its walls could not be built."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """Whether an engine runs here; if not, why not."""
+
+    engine: Engine
+    reason: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.reason
+
+
+@dataclass(slots=True)
+class Confined:
+    """A running command, as a process of asyncio shows itself.
+
+    `pid` leads a group of the command's processes: `killpg` works on it. When `returncode` is
+    set, nothing that the command started runs any more.
+    """
+
+    pid: int
+    rest: bool = False
+    """Whether something still ran when the command itself had ended; it was stopped."""
+    returncode: int | None = None
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _report: asyncio.Task[None] | None = None
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    def follow(self, answer: socket.socket) -> None:
+        """Wait for the monitor's report in a task of its own."""
+        self._report = asyncio.create_task(self._follow(answer))
+
+    async def _follow(self, answer: socket.socket) -> None:
+        with answer:
+            message = await _receive(answer)
+            self.rest = bool(message.get("rest"))
+            status = message.get("status")
+            self.returncode = -9 if status is None else os.waitstatus_to_exitcode(status)
+            self._ended.set()
+
+
+class Sandbox:
+    """Starts commands with one engine. `close` ends all that still runs and the network."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._control: socket.socket | None = None
+        self._zygote: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+        self._landlock = -1
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        walls: Walls,
+        level: Level,
+        output: int,
+    ) -> Confined:
+        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`.
+
+        Raises SandboxError if it cannot be started, WallError if the walls cannot be built.
+        """
+        if self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY:
+            raise SandboxError(
+                "Without namespaces, only commands that write nothing can be confined.",
+                hint="This one has to run outside, or not at all.",
+            )
+        answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        answer.setblocking(False)
+        with theirs:
+            try:
+                await asyncio.to_thread(
+                    self._request, argv, cwd, environment, walls, level, output, theirs.fileno()
+                )
+            except BaseException:
+                answer.close()
+                raise
+        try:
+            message = await _receive(answer)
+        except BaseException:
+            answer.close()  # the monitor runs on: nobody reads what it says
+            raise
+        if "pid" not in message:
+            answer.close()
+            reason = message.get("error") or "it ended before the command ran"
+            raise SandboxError(f"The command was not started: {reason}.")
+        running = Confined(message["pid"])
+        running.follow(answer)
+        return running
+
+    def close(self) -> None:
+        """The zygote ends with its socket, and everything it started ends with it."""
+        if self._control:
+            self._control.close()
+            self._control = None
+        if self._zygote:
+            self._zygote.wait()
+            self._zygote = None
+
+    def _request(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        walls: Walls,
+        level: Level,
+        output: int,
+        report: int,
+    ) -> None:
+        prepare(walls)
+        spec = self._spec(walls, level, os.path.realpath(cwd)) | {
+            "argv": list(argv),
+            "env": clean_environment(environment, walls.keep_env),
+        }
+        payload = os.memfd_create("request")
+        null = os.open(os.devnull, os.O_RDONLY)
+        try:
+            with os.fdopen(os.dup(payload), "wb") as file:
+                file.write(json.dumps(spec).encode())
+            files = [payload, report, null, output, output]
+            for last in (False, True):
+                try:
+                    socket.send_fds(self._connection(), [b"x"], files)
+                    break
+                except OSError as error:  # the zygote was ended by somebody
+                    self.close()
+                    if last:
+                        raise SandboxError(f"The command was not started: {error}.") from error
+        finally:
+            os.close(payload)
+            os.close(null)
+
+    def _spec(self, walls: Walls, level: Level, cwd: str) -> dict[str, Any]:
+        made = plan(walls, level)
+        machine = platform.machine()
+        if self._landlock < 0:
+            from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415
+
+            self._landlock = landlock_version()
+        alone = self.engine is Engine.LANDLOCK
+        program = kernel_filters.call_filter(
+            machine, alone=alone, signals_scoped=self._landlock >= 6
+        )
+        if alone:
+            landlock = kernel_filters.read_only(made, self._landlock)
+        else:
+            landlock = kernel_filters.scope(self._landlock) if made.network else None
+        return {
+            "engine": self.engine.value,
+            "network": made.network,
+            "mounts": made.mounts,
+            "cwd": cwd,
+            "filter": base64.b64encode(program).decode(),
+            "landlock": landlock,
+            "bubblewrap_path": shutil.which("bwrap") or "bwrap",
+            "bubblewrap": bubblewrap.arguments(made, cwd),
+        }
+
+    def _connection(self) -> socket.socket:
+        with self._starting:
+            if self._control is None:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                root = str(Path(__file__).parents[3])
+                with theirs:
+                    self._zygote = subprocess.Popen(
+                        [sys.executable, "-I", "-S", "-c", _ZYGOTE, root, str(theirs.fileno())],
+                        pass_fds=[theirs.fileno()],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        env={},
+                        cwd="/",
+                        start_new_session=True,
+                    )
+                self._control = ours
+            return self._control
+
+
+async def _receive(answer: socket.socket) -> dict[str, Any]:
+    """The next message of a monitor; empty when it has gone."""
+    with suppress(OSError, ValueError):
+        return json.loads(await asyncio.get_running_loop().sock_recv(answer, 65_536))
+    return {}
+
+
+async def run_to_end(
+    sandbox: Sandbox,
+    argv: Sequence[str],
+    walls: Walls,
+    level: Level,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[int, str]:
+    """Exit code and output of a short command."""
+    with tempfile.TemporaryFile() as output:
+        running = await sandbox.start(
+            argv,
+            cwd=walls.workspace,
+            environment=os.environ if environment is None else environment,
+            walls=walls,
+            level=level,
+            output=output.fileno(),
+        )
+        code = await running.wait()
+        output.seek(0)
+        return code, output.read().decode(errors="replace")
+
+
+async def probe(engine: Engine, walls: Walls) -> ProbeResult:
+    """Run the real thing once, in every level that the engine has: not a look for a program."""
+    if sys.platform != "linux":
+        return ProbeResult(engine, f"not for {sys.platform}")
+    if engine is Engine.BUBBLEWRAP and not shutil.which("bwrap"):
+        return ProbeResult(engine, "bubblewrap is not installed")
+    if engine is Engine.LANDLOCK:
+        from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415
+
+        if reason := kernel_filters.refusal(platform.machine(), landlock_version()):
+            return ProbeResult(engine, reason)
+    sandbox = Sandbox(engine)
+    levels = [Level.READ_ONLY] if engine is Engine.LANDLOCK else [Level.READ_ONLY, Level.NETWORK]
+    try:
+        for level in levels:
+            async with asyncio.timeout(_PROBE_S):
+                code, output = await run_to_end(sandbox, ["/bin/sh", "-c", ":"], walls, level)
+            if code:
+                return ProbeResult(engine, _in_words(output.strip() or f"exit code {code}"))
+    except SandboxError as error:
+        return ProbeResult(engine, _in_words(str(error)))
+    except TimeoutError:
+        return ProbeResult(engine, f"it did not answer in {_PROBE_S:g} s")
+    finally:
+        await asyncio.to_thread(sandbox.close)
+    return ProbeResult(engine)
+
+
+async def choose(walls: Walls) -> tuple[Engine | None, list[ProbeResult]]:
+    """The first engine that runs here, and what was asked on the way. None: nothing confines."""
+    asked: list[ProbeResult] = []
+    for engine in ENGINES:
+        asked.append(await probe(engine, walls))
+        if asked[-1].ok:
+            return engine, asked
+    return None, asked
+
+
+def _in_words(said: str) -> str:
+    for mark, words in _CURES:
+        if mark in said:
+            return f"{words} ({said.splitlines()[-1]})"
+    return said.splitlines()[-1]

@@ -1,0 +1,41 @@
+"""The environment of a confined command: without secrets, and without ways to run something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+
+# fmt: off
+_SECRET = (
+    "*_KEY", "*_KEY_ID", "*TOKEN*", "*SECRET*", "*PASSW*", "*_PAT", "*CREDENTIAL*", "*_DSN",
+    "AWS_*", "AZURE_*", "GOOGLE_*", "GCP_*", "GH_*", "GITHUB_*", "GITLAB_*", "ANTHROPIC_*",
+    "OPENAI_*", "HOLDFAST_*", "NPM_CONFIG_*AUTH*", "DATABASE_URL",
+)
+_EXECUTED = (
+    "BASH_ENV", "ENV", "BASH_FUNC_*", "LD_PRELOAD", "LD_AUDIT", "PROMPT_COMMAND", "GIT_DIR",
+    "GIT_CONFIG*", "XDG_CONFIG_HOME", "ZDOTDIR",
+)
+_SOCKETS = (
+    "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_*", "DISPLAY", "WAYLAND_DISPLAY",
+    "XAUTHORITY", "TMUX", "TMUX_PANE", "DOCKER_HOST", "XDG_RUNTIME_DIR",
+)
+# fmt: on
+_URL_WITH_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
+
+
+def clean_environment(
+    environment: Mapping[str, str], keep: Collection[str] = ()
+) -> dict[str, str]:
+    """`environment` without what a confined command must not have; `keep` brings names back."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in keep or not _is_removed(name.upper(), value)
+    }
+
+
+def _is_removed(name: str, value: str) -> bool:
+    if any(fnmatchcase(name, pattern) for pattern in (*_SECRET, *_EXECUTED, *_SOCKETS)):
+        return True
+    return bool(_URL_WITH_PASSWORD.search(value))

@@ -1,0 +1,165 @@
+"""Filters for system calls (seccomp) and what Landlock allows, as data for the kernel.
+
+Behind namespaces only those calls are refused that reach past them. Landlock alone leaves much
+open (modes, owners, times, sockets, other processes): there the filter closes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from pathlib import Path
+
+from tui.permissions.sandbox.walls import Plan
+
+# fmt: off
+_NUMBERS: dict[str, tuple[int, dict[str, int]]] = {
+    "x86_64": (0xC000003E, {
+        "socket": 41, "ioctl": 16, "ptrace": 101, "add_key": 248, "request_key": 249,
+        "keyctl": 250, "bpf": 321, "perf_event_open": 298, "io_uring_setup": 425, "chmod": 90,
+        "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94,
+        "fchownat": 260, "utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280,
+        "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "setxattrat": 463,
+        "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "kill": 62, "tkill": 200,
+        "tgkill": 234, "rt_sigqueueinfo": 129, "pidfd_send_signal": 424, "pidfd_getfd": 438,
+        "process_vm_writev": 311, "unshare": 272, "setns": 308, "mount": 165, "shmget": 29,
+        "msgget": 68, "semget": 64, "mq_open": 240, "file_setattr": 469, "setpriority": 141,
+        "prlimit64": 302, "sched_setaffinity": 203,
+    }),
+    "aarch64": (0xC00000B7, {
+        "socket": 198, "ioctl": 29, "ptrace": 117, "add_key": 217, "request_key": 218,
+        "keyctl": 219, "bpf": 280, "perf_event_open": 241, "io_uring_setup": 425, "fchmod": 52,
+        "fchmodat": 53, "fchmodat2": 452, "fchown": 55, "fchownat": 54, "utimensat": 88,
+        "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "setxattrat": 463, "removexattr": 14,
+        "lremovexattr": 15, "fremovexattr": 16, "kill": 129, "tkill": 130, "tgkill": 131,
+        "rt_sigqueueinfo": 138, "pidfd_send_signal": 424, "pidfd_getfd": 438,
+        "process_vm_writev": 271, "unshare": 97, "setns": 268, "mount": 40, "shmget": 194,
+        "msgget": 186, "semget": 190, "mq_open": 180, "file_setattr": 469, "setpriority": 140,
+        "prlimit64": 261, "sched_setaffinity": 122,
+    }),
+}
+_KERNEL_WIDE = ("add_key", "request_key", "keyctl", "bpf", "perf_event_open")
+_CHANGES = (
+    "ptrace", "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
+    "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
+    "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "pidfd_getfd", "file_setattr",
+    "process_vm_writev", "unshare", "setns", "mount", "shmget", "msgget", "semget", "mq_open",
+)
+_SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "pidfd_send_signal")
+_TERMINAL_REQUESTS = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX type into the terminal of somebody else."""
+_AF_VSOCK, _AF_ALG = 40, 38
+# fmt: on
+
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+_ACCESS = 0xFFFF
+"""All that version 5 can deny about files: execute, read, write, make, remove, refer, truncate,
+device requests."""
+_READ, _READ_FILE = 0x1 | 0x4 | 0x8, 0x1 | 0x4
+_WRITE_FILE = 0x2 | 0x4 | 0x4000
+_SCOPE_SOCKETS, _SCOPE_SIGNALS = 1, 2
+_OLDEST = 3
+"""Older versions cannot stop a file from being cut to nothing."""
+
+
+def refusal(machine: str, version: int) -> str:
+    """Why Landlock alone would not do here; "" if it does."""
+    if machine not in _NUMBERS:
+        return f"system calls cannot be filtered on {machine}"
+    if not version:
+        return "the kernel has no Landlock, or it is off"
+    if version < _OLDEST:
+        return f"Landlock is too old here (version {version}, needed {_OLDEST})"
+    return ""
+
+
+def _instruction(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, yes, no, value)
+
+
+def _refused(number: int, error: int) -> bytes:
+    return _instruction(_EQUAL, number, 0, 1) + _instruction(_RETURN, _ERRNO | error)
+
+
+def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> bytes:
+    """The program for seccomp; b"" on a machine whose numbers are not known.
+
+    `alone`: without namespaces. Every socket is refused then but pairs, for a socket by path
+    cannot be told from another; signals too, where Landlock does not keep them in.
+    """
+    if machine not in _NUMBERS:
+        return b""
+    audit, numbers = _NUMBERS[machine]
+    refused = {name: errno.EPERM for name in _KERNEL_WIDE} | {"io_uring_setup": errno.ENOSYS}
+    if alone:
+        refused |= dict.fromkeys(_CHANGES, errno.EPERM) | {"socket": errno.ENETUNREACH}
+        if not signals_scoped:
+            refused |= dict.fromkeys(_SIGNALS, errno.EPERM)
+    program = [
+        _instruction(_LOAD, 4),
+        _instruction(_EQUAL, audit, 1, 0),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, 0),
+    ]
+    if machine == "x86_64":  # the x32 calls have numbers of their own
+        program += [_instruction(_AT_LEAST, 0x40000000, 0, 1), _instruction(_RETURN, _KILL)]
+    program += [
+        _refused(numbers[name], error) for name, error in refused.items() if name in numbers
+    ]
+    by_argument = [("ioctl", 24, _TERMINAL_REQUESTS, errno.EPERM)]
+    if not alone:
+        by_argument.append(("socket", 16, (_AF_VSOCK, _AF_ALG), errno.EAFNOSUPPORT))
+    for name, offset, values, error in by_argument:
+        program += [
+            _instruction(_EQUAL, numbers[name], 0, 2 * len(values) + 2),
+            _instruction(_LOAD, offset),
+            *(_refused(value, error) for value in values),
+            _instruction(_RETURN, _ALLOW),
+        ]
+    program.append(_instruction(_RETURN, _ALLOW))
+    return b"".join(program)
+
+
+def scope(version: int) -> tuple[int, int, list[tuple[str, int]]] | None:
+    """Landlock for a command with the host's network: no abstract socket from before it."""
+    return (0, _SCOPE_SOCKETS, []) if version >= 6 else None
+
+
+def read_only(plan: Plan, version: int) -> tuple[int, int, list[tuple[str, int]]]:
+    """The plan's read-only level as rules of Landlock, which can only add what is allowed.
+
+    So a folder with something hidden in it is opened child by child.
+    """
+    handled = _ACCESS if version >= 5 else _ACCESS >> 1
+    scoped = _SCOPE_SOCKETS | _SCOPE_SIGNALS if version >= 6 else 0
+    hidden = {path for kind, source, path in plan.mounts if kind == "tmpfs" or source == "/dev/null"}
+    opened = {source for kind, source, _ in plan.mounts if kind == "ro-bind" and source != "/"}
+    rules: dict[str, int] = {}
+
+    def allow(path: str, *, chosen: bool) -> None:
+        if path in hidden and not (chosen and path in opened):
+            below = [inner for inner in opened if inner.startswith(path + "/")]
+            for inner in below:
+                allow(inner, chosen=True)
+            return
+        if os.path.islink(path):  # noqa: PTH114 - its target has a rule of its own
+            return
+        if any(other.startswith(path.rstrip("/") + "/") for other in hidden):
+            for name in sorted(os.listdir(path)):  # noqa: PTH208
+                allow(os.path.join(path, name), chosen=False)  # noqa: PTH118
+        else:
+            rules[path] = _READ if os.path.isdir(path) else _READ_FILE  # noqa: PTH112
+
+    for name in sorted(os.listdir("/")):  # noqa: PTH208
+        if name not in {"dev", "tmp"}:
+            allow(f"/{name}", chosen=False)
+    for inner in opened:
+        if inner.startswith(("/tmp/", "/dev/")):  # noqa: S108
+            allow(inner, chosen=True)
+    rules |= dict.fromkeys(("/dev/null", "/dev/tty", "/dev/full"), _WRITE_FILE)
+    rules |= dict.fromkeys(("/dev/zero", "/dev/urandom", "/dev/random"), _READ_FILE)
+    rules[plan.temporary] = handled
+    return handled, scoped, [(path, rules[path]) for path in rules if Path(path).exists()]

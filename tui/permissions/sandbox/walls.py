@@ -1,0 +1,256 @@
+"""What a confined command can reach: the plan that both engines with mounts carry out.
+
+A wall that cannot be built is an error, never a hole: nothing here falls back to the host.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from tui.core.errors import HoldfastError
+
+# fmt: off
+TOOLCHAINS = (
+    ".pyenv", ".rbenv", ".nodenv", ".nvm", ".fnm", ".volta", ".asdf", ".local/share/mise",
+    ".local/share/fnm", ".local/share/uv", ".local/share/pnpm", ".local/share/pipx", ".local/bin",
+    ".local/lib", ".rustup", ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env",
+    ".cargo/config.toml", "go", ".sdkman", ".deno", ".bun", "miniconda3", "anaconda3", ".conda",
+    ".nix-profile", ".ghcup", ".opam", ".m2/repository", ".gitconfig", ".config/git",
+    ".gitignore_global", ".editorconfig",
+)
+"""Below the home folder, visible and read-only."""
+
+NEVER = (
+    ".cargo/credentials*", ".m2/settings*.xml", ".gradle/gradle.properties", ".git-credentials",
+    ".config/git/credentials", ".npmrc", ".pypirc", ".netrc", ".config/gh", ".config/glab-cli",
+    ".config/gcloud", ".config/hub", ".config/op", ".config/sops", ".ssh", ".gnupg", ".aws",
+    ".azure", ".kube", ".docker", ".terraform.d", ".vault-token", ".password-store",
+    ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
+    ".config/BraveSoftware", "Library/Keychains", "Library/Cookies", ".*_history", ".claude",
+    ".codex", ".gemini",
+)
+"""Below the home folder, hidden even where it lies in something visible."""
+
+CACHES = (".cache", ".npm", ".gradle")
+"""Below the home folder, the sandbox's own: a poisoned cache would be run outside, later."""
+# fmt: on
+
+_HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
+_EMPTY = ("/run", "/var/tmp")  # noqa: S108
+_SYSTEM = ("/proc", "/dev", "/sys")
+_READ_ONLY_AGAIN = ("/run",)
+
+
+class Level(StrEnum):
+    """What a command may do; each allows all that those before it allow."""
+
+    READ_ONLY = "read-only"
+    WORKSPACE = "workspace"
+    NETWORK = "workspace + network"
+    OUTSIDE = "outside"
+
+
+class WallError(HoldfastError):
+    """The walls cannot be built around this folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walls:
+    """What the walls of a session are built from; the level comes with each command."""
+
+    workspace: Path
+    session: Path
+    """A private folder of the session: its /tmp is made in it."""
+    cache: Path
+    """A private folder of the workspace: its caches are made in it."""
+    home: Path
+    search_path: str = ""
+    """PATH: its folders stay visible."""
+    added: tuple[Path, ...] = ()
+    git: tuple[Path, ...] = ()
+    """Folders of git that lie outside or must not be moved (`git_walls`)."""
+    readable: tuple[Path, ...] = ()
+    """Further folders to read: toolchains, object stores of other repositories."""
+    protected: tuple[Path, ...] = ()
+    """Read-only in every level, though in a folder that may be written."""
+    hidden: tuple[Path, ...] = ()
+    """Never visible: our own folders among them."""
+    sockets: tuple[Path, ...] = ()
+    keep_env: tuple[str, ...] = ()
+    share_caches: bool = False
+
+
+Mount = tuple[str, str, str]
+"""What kind, from where (a tmpfs: its mode), and where to. Carried out in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    mounts: tuple[Mount, ...]
+    network: bool
+    writable: tuple[str, ...]
+    temporary: str
+    """The folder outside that is /tmp inside."""
+
+
+def plan(walls: Walls, level: Level) -> Plan:
+    """The mounts for a level. Looks at the file system, changes nothing. Raises WallError."""
+    if level is Level.OUTSIDE:
+        raise WallError("A command that runs outside has no walls.")
+    check_workspace(walls)
+    homes = _homes(walls)
+    writes = level is not Level.READ_ONLY
+    roots = [_real(path) for path in (walls.workspace, *walls.added)]
+    temporary = str(walls.session / "tmp")
+
+    shown: dict[str, Mount] = {}
+    covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
+    for tool in _toolchains(walls, homes):
+        real = _real(tool)
+        for target in dict.fromkeys((real, str(tool))):
+            if _below(target, covered) and not any(_is_within(target, root) for root in roots):
+                shown[target] = ("ro-bind", real, target)
+    for name in () if walls.share_caches else CACHES:
+        shown[f"{walls.home}/{name}"] = ("bind", str(walls.cache / name), f"{walls.home}/{name}")
+    for given, real in zip((walls.workspace, *walls.added), roots, strict=True):
+        for target in dict.fromkeys((real, str(given))):
+            if target == real or _below(target, covered):
+                shown[target] = ("bind" if writes else "ro-bind", real, target)
+    own = [_real(path) for path in walls.git]
+    pins: list[str] = []
+    for path in sorted(own):
+        shown[path] = ("bind" if writes else "ro-bind", path, path)
+    writable = [target for kind, _, target in shown.values() if kind == "bind"]
+    if writes:
+        for path in _existing(_real(path) for path in walls.protected):
+            if _below(path, writable):
+                pins += _ancestors(path, [*roots, *own])
+                shown[path] = ("ro-bind", path, path)
+        for path in pins:
+            shown.setdefault(path, ("bind", path, path))
+    for path in _existing(_real(path) for path in walls.sockets):
+        shown[path] = ("ro-bind", path, path)
+
+    visible = sorted(shown.values(), key=lambda mount: mount[2].count("/"))
+    masks = list(_masks(walls, covered, [target for _, _, target in visible], roots))
+    mounts: list[Mount] = [("ro-bind", "/", "/")]
+    mounts += [("tmpfs", "0755", path) for path in _EMPTY[:1] if Path(path).is_dir()]
+    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if Path(path).is_dir()]
+    mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
+    mounts += [("tmpfs", "0755", path) for path in homes]
+    mounts += [("dir", "", str(home)) for home in (walls.home, _passwd_home()) if home.is_dir()]
+    resolver = _real(Path("/etc/resolv.conf"))
+    if resolver.startswith("/run/") and Path(resolver).is_file():
+        mounts.append(("ro-bind", resolver, resolver))
+    mounts += [*visible, *masks]
+    mounts += [("remount-ro", "", path) for path in (*homes, *_READ_ONLY_AGAIN)]
+    mounts += [("remount-ro", "", path) for kind, _, path in masks if kind == "tmpfs"]
+    writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
+    return Plan(tuple(mounts), level is Level.NETWORK, ("/tmp", *writes_to), temporary)  # noqa: S108
+
+
+def check_workspace(walls: Walls) -> None:
+    """Raise WallError if the workspace would open what the walls hide."""
+    for folder in (walls.workspace, *walls.added):
+        real = _real(folder)
+        if any(_is_within(real, place) for place in _SYSTEM):
+            raise WallError(f"{folder} belongs to the system: no walls can be built around it.")
+        for place in (str(walls.home), _real(walls.home), *_homes(walls), "/tmp", *_EMPTY):  # noqa: S108
+            if _is_within(place, real):
+                raise WallError(
+                    f"{folder} holds {place}, which the walls must hide.",
+                    hint="Start in the folder of the project.",
+                )
+
+
+def prepare(walls: Walls) -> None:
+    """Make the private folders that the plan binds."""
+    for folder in (walls.session / "tmp", *(walls.cache / name for name in CACHES)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@cache
+def _passwd_home() -> Path:
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return Path("/nonexistent")
+
+
+def _homes(walls: Walls) -> tuple[str, ...]:
+    """The folders that are hidden as a whole, none inside another."""
+    wanted = {_real(Path(path)) for path in (*_HOMES, walls.home, _passwd_home())} - {"/"}
+    return tuple(
+        sorted(
+            path
+            for path in wanted
+            if Path(path).is_dir() and not any(_is_below(path, other) for other in wanted)
+        )
+    )
+
+
+def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[Path]:
+    for home in dict.fromkeys((walls.home, _passwd_home())):
+        yield from _existing_paths(home / name for name in TOOLCHAINS)
+    yield from _existing_paths(walls.readable)
+    for entry in dict.fromkeys(walls.search_path.split(os.pathsep)):
+        folder = Path(entry)
+        if not entry.startswith("/") or not folder.is_dir():
+            continue
+        if (folder.parent / "pyvenv.cfg").is_file():
+            folder = folder.parent
+        if not any(_is_within(home, _real(folder)) for home in (*homes, str(walls.home))):
+            yield folder
+
+
+def _masks(
+    walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str]
+) -> Iterator[Mount]:
+    """What hides single files and folders inside something that is visible."""
+    wanted = list(_existing_paths(walls.hidden))
+    for home in dict.fromkeys((walls.home, _passwd_home())):
+        wanted += [path for pattern in NEVER for path in home.glob(pattern)]
+    for path in sorted({_real(path) for path in wanted}):
+        if any(_is_within(root, path) for root in roots):
+            continue  # the person works in it
+        if not _below(path, covered) or any(_is_within(path, place) for place in visible):
+            if Path(path).is_dir():
+                yield "tmpfs", "0755", path
+            else:
+                yield "ro-bind", "/dev/null", path
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+def _existing(paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if Path(path).exists()]
+
+
+def _existing_paths(paths: Iterable[Path]) -> Iterator[Path]:
+    return (path for path in paths if path.exists())
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or _is_below(path, folder)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/") and path != folder
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    return any(_is_below(path, folder) for folder in folders)
+
+
+def _ancestors(path: str, roots: list[str]) -> list[str]:
+    """The folders between a protected path and its root: as mounts they cannot be moved away."""
+    root = max((root for root in roots if _is_below(path, root)), key=len, default="")
+    return [str(up) for up in Path(path).parents if root and _is_below(str(up), root)]

@@ -1,0 +1,393 @@
+"""A small process with one thread that starts confined commands for the program.
+
+The program has threads and an event loop: after a fork, only system calls would be safe in it.
+This process is started once for each session (`python -I -S`), loads little, and forks in about a
+millisecond. It keeps the session's network: a namespace with its own loopback lives as long as
+this process has it open. The program's end of the socket is all that keeps it alive.
+
+For each command it forks a monitor, which reports to the program:
+`{"pid": …}` once it runs, then `{"status": …, "rest": …}` when nothing of it runs any more, or
+`{"error": …}`. The monitor starts bubblewrap, or is the first process of our own launcher.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import signal
+import socket
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tui.permissions.sandbox import system_calls as system
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_PROC_COVERED = ("sys", "sysrq-trigger", "irq", "bus")
+"""What a process of root could still write in a /proc of its own."""
+_PRIVATE_NETWORK_FAILED = "no network of its own could be made"
+
+
+@dataclass(slots=True)
+class _Network:
+    """The session's network: made for the first command that needs it."""
+
+    files: tuple[int, int] | None = None
+
+    def open(self) -> tuple[int, int]:
+        """The user and the network namespace, as file descriptors."""
+        if self.files is None:
+            ready, theirs = socket.socketpair()
+            child = os.fork()
+            if not child:
+                _make_network(theirs)
+            theirs.close()
+            with ready:
+                message, files, _, _ = socket.recv_fds(ready, 2000, 2, socket.MSG_CMSG_CLOEXEC)
+            os.waitpid(child, 0)
+            if len(files) != 2:
+                raise OSError(f"{_PRIVATE_NETWORK_FAILED}: {message.decode()}")
+            self.files = (files[0], files[1])
+        return self.files
+
+
+def _make_network(answer: socket.socket) -> NoReturn:
+    try:
+        uid, gid = os.geteuid(), os.getegid()
+        system.unshare(system.NEWUSER | system.NEWNET)
+        system.map_user(uid, gid)
+        system.raise_loopback()
+        files = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in ("user", "net")]
+        socket.send_fds(answer, [b"ready"], files)
+    except OSError as error:
+        answer.send(_words(error).encode())
+    os._exit(0)
+
+
+def main(control: int) -> None:
+    """Serve requests until the program has gone: each a file with JSON and the files to use."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    network = _Network()
+    requests = socket.socket(fileno=control)
+    while True:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not select.select([requests], [], [], 5)[0]:
+            continue  # so that ended monitors do not wait for the next command
+        message, files, _, _ = socket.recv_fds(requests, 1, 5, socket.MSG_CMSG_CLOEXEC)
+        if not message:
+            return
+        try:
+            _serve(files, network, requests)
+        finally:
+            for file in files:
+                os.close(file)
+
+
+def _serve(files: list[int], network: _Network, requests: socket.socket) -> None:
+    payload, report, *streams = files
+    with socket.socket(fileno=os.dup(report)) as answer:
+        try:
+            with os.fdopen(os.dup(payload), "rb") as file:
+                file.seek(0)
+                spec: dict[str, Any] = json.loads(file.read())
+            joined = None if spec["network"] or spec["engine"] == "landlock" else network.open()
+            zygote = os.getpid()
+            if os.fork():
+                return
+        except (OSError, ValueError) as error:
+            _report(answer, error=_words(error))
+            return
+        try:
+            requests.close()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            system.adopt_orphans()
+            for number, file in enumerate(streams):
+                os.dup2(file, number)
+                os.close(file)
+            os.close(payload)
+            os.close(report)
+            os.setsid()
+            status, rest = _ENGINES[spec["engine"]](spec, joined, zygote, answer)
+            rest = _end_descendants() or rest
+            _report(answer, status=status, rest=rest)
+        except OSError as error:
+            _report(answer, error=_words(error))
+        except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happens
+            _report(answer, error=repr(error))
+        finally:
+            os._exit(0)
+
+
+def _report(answer: socket.socket, **message: Any) -> None:
+    with suppress(OSError):  # the program has gone
+        answer.send(json.dumps(message).encode())
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        name = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{name}"
+    return str(error)
+
+
+def _join(joined: tuple[int, int] | None) -> None:
+    if joined:
+        system.setns(joined[0], system.NEWUSER)
+        system.setns(joined[1], system.NEWNET)
+
+
+def _close_streams() -> None:
+    """Only the command holds its output open, so that its end is seen."""
+    for file in (0, 1, 2):
+        os.close(file)
+
+
+def _end_descendants() -> bool:
+    """Kill what is still below us and wait for all of it. Whether there was something."""
+    some = False
+    while True:
+        with suppress(OSError, ValueError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123 - pathlib is slow to load
+            for child in children.read().split():
+                os.kill(int(child), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return some
+        some = True
+
+
+def _run_bubblewrap(
+    spec: dict[str, Any], joined: tuple[int, int] | None, zygote: int, answer: socket.socket
+) -> tuple[int, bool]:
+    monitor = os.getpid()
+    arguments = os.memfd_create("arguments")
+    program_filter = os.memfd_create("filter")
+    os.write(program_filter, base64.b64decode(spec["filter"]))
+    info, theirs = os.pipe()
+    for file in (arguments, program_filter, theirs):
+        os.set_inheritable(file, True)  # noqa: FBT003
+    extra = ["--info-fd", str(theirs)]
+    if spec["filter"]:
+        os.lseek(program_filter, 0, os.SEEK_SET)
+        extra += ["--seccomp", str(program_filter)]
+    os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
+    os.lseek(arguments, 0, os.SEEK_SET)
+    system.die_with_parent(zygote)
+    child = os.fork()
+    if not child:
+        try:
+            _join(joined)
+            system.die_with_parent(monitor)
+            _apply_landlock(spec)
+            words = [spec["bubblewrap_path"], "--args", str(arguments), "--", *spec["argv"]]
+            os.execve(words[0], words, spec["env"])  # noqa: S606
+        except OSError as error:
+            _report(answer, error=_words(error))
+        finally:
+            os._exit(127)
+    os.close(theirs)
+    _close_streams()
+    with os.fdopen(info, "rb") as file, suppress(ValueError, KeyError):
+        _report(answer, pid=json.loads(file.read())["child-pid"])
+    return os.waitpid(child, 0)[1], False
+
+
+def _run_launcher(
+    spec: dict[str, Any], joined: tuple[int, int] | None, zygote: int, answer: socket.socket
+) -> tuple[int, bool]:
+    uid, gid = os.geteuid(), os.getegid()
+    _join(joined)
+    system.unshare(
+        system.NEWUSER | system.NEWNS | system.NEWPID | system.NEWIPC | system.NEWUTS
+        | system.NEWCGROUP
+    )  # fmt: skip
+    system.map_user(uid, gid)
+    system.die_with_parent(zygote)
+    outcome, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(outcome)
+        os.setsid()
+        system.die_with_parent(0)  # not checked: a parent outside of the namespace is 0
+        _be_init(spec, theirs)
+    os.close(theirs)
+    ended: dict[str, Any] = {}
+    _close_streams()
+    with os.fdopen(outcome, "rb") as file:
+        for line in file:
+            ended = json.loads(line)
+            if not ended:
+                _report(answer, pid=child)
+    status = os.waitpid(child, 0)[1]
+    if "error" in ended:
+        raise OSError(ended["error"])
+    return ended.get("status", status), ended.get("rest", False)
+
+
+def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
+    """The first process of the namespaces: build the walls, start the command, reap."""
+    try:
+        _build(spec["mounts"])
+        with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
+            file.write("0")
+        for name in _PROC_COVERED:
+            if os.path.exists(f"/proc/{name}"):  # noqa: PTH110
+                tree = system.clone_mount(
+                    f"/proc/{name}", system.RDONLY | system.NOSUID | system.NODEV | system.NOEXEC
+                )
+                system.attach_mount(tree, f"/proc/{name}")
+        os.chdir(spec["cwd"])
+        _apply_landlock(spec)
+        if spec["filter"]:
+            system.install_filter(base64.b64decode(spec["filter"]))
+        system.drop_capabilities()
+        system.hide_memory()
+        error, theirs = os.pipe()
+        command = os.fork()
+        if not command:
+            _execute(spec, theirs)
+        os.close(theirs)
+        with os.fdopen(error, "rb") as file:
+            if reason := file.read():
+                raise OSError(reason.decode())
+        os.write(outcome, b"{}\n")
+        _close_streams()
+        while True:
+            ended, status = os.waitpid(-1, 0)
+            if ended == command:
+                break
+        try:
+            rest = os.waitpid(-1, os.WNOHANG)[0] == 0
+        except ChildProcessError:
+            rest = False
+        os.write(outcome, json.dumps({"status": status, "rest": rest}).encode())
+    except BaseException as failure:  # noqa: BLE001 - the fork must end here, whatever happens
+        os.write(outcome, json.dumps({"error": _words(failure)}).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def _execute(spec: dict[str, Any], error: int) -> NoReturn:
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
+    except OSError as failure:
+        os.write(error, f"{spec['argv'][0]}: {_words(failure)}".encode())
+    finally:
+        os._exit(127)
+
+
+def _build(mounts: list[tuple[str, str, str]]) -> None:
+    """Put the plan's mounts together. Every source is opened before the old root goes."""
+    system.make_private()
+    limits = {
+        "ro-bind": system.RDONLY | system.NOSUID | system.NODEV,
+        "bind": system.NOSUID | system.NODEV,
+    }
+    trees = [
+        system.clone_mount(source, limits[kind]) if kind in limits else -1
+        for kind, source, _ in mounts
+    ]
+    devices = {name: system.clone_mount(f"/dev/{name}", 0) for name in _DEVICES}
+    for (kind, source, target), tree in zip(mounts, trees, strict=True):
+        if target == "/":
+            system.enter_root(tree, "/tmp")  # noqa: S108 - any folder that exists everywhere
+            continue
+        if tree >= 0:
+            _make_place(target, folder=stat.S_ISDIR(os.fstat(tree).st_mode))
+            system.attach_mount(tree, target)
+        elif kind == "tmpfs":
+            _make_place(target, folder=True)
+            system.mount("tmpfs", target, system.NOSUID | system.NODEV, f"mode={source}")
+        elif kind == "dir":
+            _make_place(target, folder=True)
+        elif kind == "proc":
+            system.mount("proc", target, system.NOSUID | system.NODEV | system.NOEXEC)
+        elif kind == "dev":
+            _make_devices(target, devices)
+        elif kind == "remount-ro":
+            system.remount_read_only(target)
+
+
+def _make_place(path: str, *, folder: bool) -> None:
+    if os.path.exists(path):  # noqa: PTH110
+        return
+    os.makedirs(path if folder else os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+    if not folder:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+
+
+def _make_devices(place: str, devices: dict[str, int]) -> None:
+    system.mount("tmpfs", place, system.NOSUID, "mode=755")
+    for name, tree in devices.items():
+        _make_place(f"{place}/{name}", folder=False)
+        system.attach_mount(tree, f"{place}/{name}")
+    for name, target in (
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ):
+        os.symlink(target, f"{place}/{name}")
+    for name, kind, data in (
+        ("pts", "devpts", "newinstance,ptmxmode=0666,mode=620"),
+        ("shm", "tmpfs", "mode=1777"),
+    ):
+        os.mkdir(f"{place}/{name}")  # noqa: PTH102
+        system.mount(kind, f"{place}/{name}", system.NOSUID | system.NOEXEC, data)
+
+
+def _apply_landlock(spec: dict[str, Any]) -> None:
+    if spec["landlock"]:
+        system.landlock(*spec["landlock"])
+
+
+def _run_landlock(
+    spec: dict[str, Any], joined: tuple[int, int] | None, zygote: int, answer: socket.socket
+) -> tuple[int, bool]:
+    del joined
+    monitor = os.getpid()
+    system.die_with_parent(zygote)
+    system.hide_memory()
+    error, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setsid()
+            system.die_with_parent(monitor)
+            os.chdir(spec["cwd"])
+            _apply_landlock(spec)
+            system.install_filter(base64.b64decode(spec["filter"]))
+            system.drop_capabilities()
+        except OSError as failure:
+            os.write(theirs, _words(failure).encode())
+            os._exit(127)
+        _execute(spec, theirs)
+    os.close(theirs)
+    with os.fdopen(error, "rb") as file:
+        if reason := file.read():
+            raise OSError(reason.decode())
+    _report(answer, pid=child)
+    _close_streams()
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == child:
+            return status, False
+
+
+_ENGINES = {
+    "bubblewrap": _run_bubblewrap,
+    "launcher": _run_launcher,
+    "landlock": _run_landlock,
+}
