@@ -177,10 +177,10 @@ class Sandbox:
         report: int,
     ) -> None:
         prepare(walls)
-        spec = self._spec(walls, level, os.path.realpath(cwd)) | {
-            "argv": list(argv),
-            "env": clean_environment(environment, walls.keep_env),
-        }
+        env = clean_environment(environment, walls.keep_env)
+        if self.engine is Engine.LANDLOCK:  # it cannot put another folder at /tmp
+            env["TMPDIR"] = str(walls.session / "tmp")
+        spec = self._spec(walls, level, os.path.realpath(cwd)) | {"argv": list(argv), "env": env}
         payload = os.memfd_create("request")
         null = os.open(os.devnull, os.O_RDONLY)
         try:

@@ -24,9 +24,7 @@ _SOCKETS = (
 _URL_WITH_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
 
 
-def clean_environment(
-    environment: Mapping[str, str], keep: Collection[str] = ()
-) -> dict[str, str]:
+def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:
     """`environment` without what a confined command must not have; `keep` brings names back."""
     return {
         name: value

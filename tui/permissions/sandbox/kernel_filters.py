@@ -59,6 +59,7 @@ _ACCESS = 0xFFFF
 """All that version 5 can deny about files: execute, read, write, make, remove, refer, truncate,
 device requests."""
 _READ, _READ_FILE = 0x1 | 0x4 | 0x8, 0x1 | 0x4
+_LIST = 0x8
 _WRITE_FILE = 0x2 | 0x4 | 0x4000
 _SCOPE_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _OLDEST = 3
@@ -93,7 +94,7 @@ def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> by
     if machine not in _NUMBERS:
         return b""
     audit, numbers = _NUMBERS[machine]
-    refused = {name: errno.EPERM for name in _KERNEL_WIDE} | {"io_uring_setup": errno.ENOSYS}
+    refused = dict.fromkeys(_KERNEL_WIDE, errno.EPERM) | {"io_uring_setup": errno.ENOSYS}
     if alone:
         refused |= dict.fromkeys(_CHANGES, errno.EPERM) | {"socket": errno.ENETUNREACH}
         if not signals_scoped:
@@ -109,7 +110,9 @@ def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> by
     program += [
         _refused(numbers[name], error) for name, error in refused.items() if name in numbers
     ]
-    by_argument = [("ioctl", 24, _TERMINAL_REQUESTS, errno.EPERM)]
+    by_argument: list[tuple[str, int, tuple[int, ...], int]] = [
+        ("ioctl", 24, _TERMINAL_REQUESTS, errno.EPERM)
+    ]
     if not alone:
         by_argument.append(("socket", 16, (_AF_VSOCK, _AF_ALG), errno.EAFNOSUPPORT))
     for name, offset, values, error in by_argument:
@@ -135,8 +138,14 @@ def read_only(plan: Plan, version: int) -> tuple[int, int, list[tuple[str, int]]
     """
     handled = _ACCESS if version >= 5 else _ACCESS >> 1
     scoped = _SCOPE_SOCKETS | _SCOPE_SIGNALS if version >= 6 else 0
-    hidden = {path for kind, source, path in plan.mounts if kind == "tmpfs" or source == "/dev/null"}
-    opened = {source for kind, source, _ in plan.mounts if kind == "ro-bind" and source != "/"}
+    hidden = {
+        path for kind, source, path in plan.mounts if kind == "tmpfs" or source == "/dev/null"
+    }
+    opened = {
+        source
+        for kind, source, target in plan.mounts
+        if kind == "ro-bind" and source == target and source != "/"
+    }
     rules: dict[str, int] = {}
 
     def allow(path: str, *, chosen: bool) -> None:
@@ -161,5 +170,6 @@ def read_only(plan: Plan, version: int) -> tuple[int, int, list[tuple[str, int]]
             allow(inner, chosen=True)
     rules |= dict.fromkeys(("/dev/null", "/dev/tty", "/dev/full"), _WRITE_FILE)
     rules |= dict.fromkeys(("/dev/zero", "/dev/urandom", "/dev/random"), _READ_FILE)
+    rules["/dev"] = _LIST
     rules[plan.temporary] = handled
     return handled, scoped, [(path, rules[path]) for path in rules if Path(path).exists()]

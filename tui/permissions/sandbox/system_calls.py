@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import platform
 import signal
 import socket
 import struct
@@ -30,7 +29,7 @@ _CAPSET = {"x86_64": 126, "aarch64": 91}
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
-MACHINE = platform.machine()
+MACHINE = os.uname().machine
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 

@@ -44,7 +44,8 @@ CACHES = (".cache", ".npm", ".gradle")
 _HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
 _EMPTY = ("/run", "/var/tmp")  # noqa: S108
 _SYSTEM = ("/proc", "/dev", "/sys")
-_READ_ONLY_AGAIN = ("/run",)
+_KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+"""What a process of root could still write in a /proc of its own."""
 
 
 class Level(StrEnum):
@@ -143,13 +144,14 @@ def plan(walls: Walls, level: Level) -> Plan:
     mounts += [("tmpfs", "0755", path) for path in _EMPTY[:1] if Path(path).is_dir()]
     mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if Path(path).is_dir()]
     mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
+    mounts += [("ro-bind", path, path) for path in _existing(_KERNEL)]
     mounts += [("tmpfs", "0755", path) for path in homes]
     mounts += [("dir", "", str(home)) for home in (walls.home, _passwd_home()) if home.is_dir()]
     resolver = _real(Path("/etc/resolv.conf"))
     if resolver.startswith("/run/") and Path(resolver).is_file():
         mounts.append(("ro-bind", resolver, resolver))
     mounts += [*visible, *masks]
-    mounts += [("remount-ro", "", path) for path in (*homes, *_READ_ONLY_AGAIN)]
+    mounts += [("remount-ro", "", path) for path in (*homes, *_EMPTY[:1])]
     mounts += [("remount-ro", "", path) for kind, _, path in masks if kind == "tmpfs"]
     writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
     return Plan(tuple(mounts), level is Level.NETWORK, ("/tmp", *writes_to), temporary)  # noqa: S108

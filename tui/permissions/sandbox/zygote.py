@@ -26,8 +26,6 @@ from typing import Any, NoReturn
 from tui.permissions.sandbox import system_calls as system
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_PROC_COVERED = ("sys", "sysrq-trigger", "irq", "bus")
-"""What a process of root could still write in a /proc of its own."""
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
 
@@ -173,7 +171,7 @@ def _run_bubblewrap(
     os.write(program_filter, base64.b64decode(spec["filter"]))
     info, theirs = os.pipe()
     for file in (arguments, program_filter, theirs):
-        os.set_inheritable(file, True)  # noqa: FBT003
+        os.set_inheritable(file, True)
     extra = ["--info-fd", str(theirs)]
     if spec["filter"]:
         os.lseek(program_filter, 0, os.SEEK_SET)
@@ -235,15 +233,9 @@ def _run_launcher(
 def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
     """The first process of the namespaces: build the walls, start the command, reap."""
     try:
-        _build(spec["mounts"])
         with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
             file.write("0")
-        for name in _PROC_COVERED:
-            if os.path.exists(f"/proc/{name}"):  # noqa: PTH110
-                tree = system.clone_mount(
-                    f"/proc/{name}", system.RDONLY | system.NOSUID | system.NODEV | system.NOEXEC
-                )
-                system.attach_mount(tree, f"/proc/{name}")
+        _build(spec["mounts"])
         os.chdir(spec["cwd"])
         _apply_landlock(spec)
         if spec["filter"]:

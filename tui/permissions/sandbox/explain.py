@@ -1,0 +1,88 @@
+"""Which wall stopped a command, in words for the person and the model."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tui.permissions.sandbox.walls import Level, Walls
+
+# fmt: off
+_NETWORK = re.compile(
+    r"Network is unreachable|ENETUNREACH|EAI_AGAIN|getaddrinfo ENOTFOUND"
+    r"|Temporary failure in name resolution|[Cc]ould not resolve host|Name or service not known"
+    r"|no such host|Network is down|dial tcp: lookup|failed to lookup address"
+)
+_READ_ONLY = re.compile(r"Read-only file system|EROFS|errno 30|os error 30", re.IGNORECASE)
+_BUSY = re.compile(r"Device or resource busy|EBUSY|Resource busy")
+_DENIED = re.compile(r"Permission denied|EACCES|Operation not permitted|EPERM|os error 13")
+_ROOM = re.compile(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
+# fmt: on
+_PATH = re.compile(r"(?:['\"‘]|(?<=\s)|^)((?:~|\.{0,2})?/?[^\s'\"’‘:]*[^\s'\"’‘:.,])['\"’]?")
+_QUOTED = re.compile(r"['\"‘]([^'\"’]+)['\"’]")
+_NOT_A_PATH = re.compile(r"^[\w-]*$|^\[?errno|^line$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a command needed and did not get. `needs` is "" if only the walls are known."""
+
+    needs: str
+    walls: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.needs}; {self.walls}" if self.needs else self.walls
+
+
+def walls_in_words(level: Level, walls: Walls) -> str:
+    """The walls in force, in one line: a hidden folder only looks as if it did not exist."""
+    if level is Level.OUTSIDE:
+        return "no walls"
+    writes = "/tmp" if level is Level.READ_ONLY else "the workspace, its caches and /tmp"
+    network = "the network" if level is Level.NETWORK else "only its own loopback"
+    shown = "" if walls.share_caches else ", caches of its own"
+    return (
+        f"ran {level.value}: could write {writes} and reach {network}; other files of the home "
+        f"folder are hidden{shown}"
+    )
+
+
+def explain_failure(output: str, level: Level, walls: Walls) -> Explanation | None:
+    """Say what a command that failed had needed; None if it had no walls."""
+    if level is Level.OUTSIDE:
+        return None
+    needs = ""
+    for line in reversed(output[-20_000:].splitlines()):
+        if needs := _needs(line, level, walls):
+            break
+    return Explanation(needs, walls_in_words(level, walls))
+
+
+def _needs(line: str, level: Level, walls: Walls) -> str:
+    if level is not Level.NETWORK and _NETWORK.search(line):
+        return "needs the network"
+    path = _path_in(line)
+    if _READ_ONLY.search(line) or _BUSY.search(line):
+        if ".git/" in path or "config.lock" in line:
+            return f"needs to write {path or '.git/config'}, which git runs or trusts later"
+        return f"needs to write {_short(path, walls)}" if path else "needs to write a file"
+    if _ROOM.search(line) and (_DENIED.search(line) or "No space left" in line):
+        return "needs namespaces of its own, as containers do"
+    if _DENIED.search(line):
+        return f"needs {_short(path, walls)}" if path else "needs what a wall denies"
+    return ""
+
+
+def _path_in(line: str) -> str:
+    """The path that an error's line names: the last in quotes, else the last with a slash."""
+    quoted = [text for text in _QUOTED.findall(line) if "\n" not in text]
+    if quoted:
+        return quoted[-1]
+    plain = [text for text in _PATH.findall(line) if "/" in text and not _NOT_A_PATH.match(text)]
+    return plain[-1] if plain else ""
+
+
+def _short(path: str, walls: Walls) -> str:
+    home = f"{walls.home}/"
+    return f"~/{path.removeprefix(home)}" if path.startswith(home) else path

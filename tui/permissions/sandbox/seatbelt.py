@@ -1,0 +1,73 @@
+"""The walls as a profile for macOS' sandbox-exec. That all ends with the command is not claimed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tui.permissions.sandbox.walls import NEVER, TOOLCHAINS, Level, Walls
+
+_SYSTEM = (
+    "/System", "/Library", "/usr", "/bin", "/sbin", "/opt", "/etc", "/private/etc",
+    "/private/var/db", "/private/var/select", "/Applications/Xcode.app", "/dev/fd",
+)  # fmt: skip
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper")
+_SERVICES = (
+    "com.apple.system.notification_center", "com.apple.system.logger",
+    "com.apple.system.opendirectoryd.libinfo",
+)  # fmt: skip
+
+
+def profile(walls: Walls, level: Level) -> str:
+    """Deny by default; later lines win, so what is never visible comes last."""
+    readable = [*_SYSTEM, *(str(walls.home / name) for name in TOOLCHAINS)]
+    readable += [str(path) for path in (*walls.readable, *walls.git)]
+    roots = [str(path) for path in (walls.workspace, *walls.added)]
+    writable = [str(walls.session / "tmp"), str(walls.cache)]
+    if level is not Level.READ_ONLY:
+        writable += [*roots, *(str(path) for path in walls.git)]
+    lines = [
+        "(version 1)",
+        "(deny default)",
+        "(allow process-fork)",
+        "(allow process-exec)",
+        "(allow signal (target same-sandbox))",
+        "(allow process-info* (target same-sandbox))",
+        "(allow sysctl-read)",
+        "(allow file-read-metadata)",
+        "(deny appleevent-send)",
+        *(f"(allow mach-lookup (global-name {_quoted(name)}))" for name in _SERVICES),
+        _rule("allow file-read*", "literal", ("/", *_DEVICES)),
+        _rule("allow file-write-data", "literal", _DEVICES),
+        _rule("allow file-read*", "subpath", (*readable, *roots, *writable)),
+        _rule("allow file-write*", "subpath", writable),
+    ]
+    if level is Level.NETWORK:
+        lines.append("(allow network*)")
+        lines.append('(deny network-outbound (remote unix-socket (path-regex #"^/")))')
+    else:
+        lines.append('(allow network* (local ip "localhost:*"))')
+        lines.append('(allow network-outbound (remote ip "localhost:*"))')
+    if walls.sockets:
+        lines.append(_rule("allow network-outbound", "literal", map(str, walls.sockets)))
+    if walls.protected:
+        lines.append(_rule("deny file-write*", "subpath", map(str, walls.protected)))
+    lines.append(_rule("deny file-read* file-write*", "subpath", map(str, walls.hidden)))
+    lines += [
+        f'(deny file-read* file-write* (regex #"{_regex(walls.home, name)}"))' for name in NEVER
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rule(verb: str, kind: str, paths: object) -> str:
+    assert not isinstance(paths, str)
+    filters = " ".join(f"({kind} {_quoted(str(path))})" for path in paths)  # type: ignore[attr-defined]
+    return f"({verb} {filters})" if filters else ""
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _regex(home: Path, name: str) -> str:
+    special = {"*": "[^/]*", ".": "[.]", '"': '[\\"]', "+": "[+]", "(": "[(]", ")": "[)]"}
+    return "^" + "".join(special.get(char, char) for char in f"{home}/{name}") + "(/|$)"
