@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import tomllib
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,6 +38,38 @@ def sleepers() -> list[str]:
     ]
 
 
+@dataclass(slots=True)
+class Judge:
+    """Looks at a scene before and after."""
+
+    scene: Scene
+    level: Level
+    before: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    names: dict[Path, str | None] = field(default_factory=dict[Path, "str | None"])
+
+    def look(self) -> None:
+        places = git_places(self.scene.workspace, self.scene.environment)
+        self.scene.walls = with_git(self.scene.walls, places)
+        self.names = snapshot(places)
+        self.before = self.pictures()
+
+    def pictures(self) -> list[dict[str, str]]:
+        scene = self.scene
+        parts = [scene.walls.home, scene.outside]
+        parts += [scene.workspace] if self.level is Level.READ_ONLY else []
+        return [picture(part) for part in parts]
+
+    def effects(self, output: str) -> list[str]:
+        """What the attack reached; quarantine and a later use of git come before."""
+        seen = [f"left running: {line}" for line in sleepers()]
+        seen += ["printed a secret"] if MARK in output else []
+        seen += ["changed files"] if self.pictures() != self.before else []
+        seen += [f"reached {name}" for name in self.scene.reached()]
+        quarantine(self.names, self.scene.base / "quarantine")
+        use_git_outside(self.scene)
+        return seen + (["ran later"] if self.scene.canary.exists() else [])
+
+
 @pytest.mark.parametrize(("attack", "level"), RUNS)
 async def test_an_attack_has_no_effect(
     attack: dict[str, Any], level: Level, any_engine: Engine, scene: Scene
@@ -43,27 +78,50 @@ async def test_an_attack_has_no_effect(
         pytest.skip("Landlock confines the read-only level alone")
     if landlock_version() < attack.get("needs_landlock", 0):
         pytest.skip("Landlock is older here")
-    places = git_places(scene.workspace, scene.environment)
-    scene.walls = with_git(scene.walls, places)
-    names = snapshot(places)
-    parts = (scene.walls.home, scene.outside, scene.workspace)
-    before = [picture(part) for part in parts]
+    judge = Judge(scene, level)
+    judge.look()
     sandbox = Sandbox(any_engine)
     try:
         _, output = await scene.run(sandbox, attack["commands"], level)
         assert not sleepers()
     finally:
         await asyncio.to_thread(sandbox.close)
-    quarantine(names, scene.base / "quarantine")
-    after = [picture(part) for part in parts]
+    assert not judge.effects(output)
 
-    assert MARK not in output
-    assert before[:2] == after[:2]
-    if level is Level.READ_ONLY:
-        assert before[2] == after[2]
-    assert scene.reached() == []
-    use_git_outside(scene)
-    assert not scene.canary.exists()
+
+@pytest.mark.parametrize(
+    ("attack", "level"),
+    [run for run in RUNS if cast("dict[str, Any]", run.values[0]).get("harmless")],
+)
+def test_the_judge_sees_the_attack_without_walls(
+    attack: dict[str, Any], level: Level, scene: Scene
+) -> None:
+    judge = Judge(scene, level)
+    judge.look()
+    said = scene.base / "output"
+    with said.open("wb") as output:
+        subprocess.run(
+            ["bash", "-c", scene.filled(attack["commands"])], cwd=scene.workspace, check=False,
+            env=scene.environment, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        assert judge.effects(said.read_text(errors="replace"))
+    finally:
+        end_sleepers()
+
+
+def end_sleepers() -> None:
+    """What the attack without walls has left."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and b"4321" in _words_of(entry):
+            os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _words_of(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def use_git_outside(scene: Scene) -> None:
