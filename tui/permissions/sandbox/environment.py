@@ -21,7 +21,7 @@ _SOCKETS = (
     "XAUTHORITY", "TMUX", "TMUX_PANE", "DOCKER_HOST", "XDG_RUNTIME_DIR",
 )
 # fmt: on
-_URL_WITH_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@")
+_URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:

@@ -80,7 +80,7 @@ async def _attempt(
 def _traps(walls: Walls) -> Generator[_Trap]:
     """Real files and sockets, made for this and removed again."""
     mark = secrets.token_hex(8)
-    folder = walls.session / f"proof-{mark}"
+    folder = walls.session / f"proof-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700, parents=True)
     (folder / "secret").write_text(mark, encoding="ascii")
     with (
@@ -90,7 +90,11 @@ def _traps(walls: Walls) -> Generator[_Trap]:
         local.bind(str(folder / "socket"))
         port = int(server.getsockname()[1])
         trap = _Trap(
-            mark, folder / "secret", walls.session / f"written-{mark}", port, folder / "socket"
+            mark,
+            folder / "secret",
+            walls.session / f"written-{folder.name}",
+            port,
+            folder / "socket",
         )
         try:
             yield trap

@@ -1,0 +1,162 @@
+"""The parts of the walls that are data or text: environment, plan, git, explanations, profile."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.permissions.sandbox.conftest import Scene
+from tui.permissions.sandbox.bubblewrap import arguments
+from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.explain import explain_failure
+from tui.permissions.sandbox.git_walls import git_places, quarantine, repositories, snapshot
+from tui.permissions.sandbox.kernel_filters import call_filter, refusal
+from tui.permissions.sandbox.seatbelt import profile
+from tui.permissions.sandbox.walls import Level, WallError, plan, prepare
+
+
+@pytest.mark.parametrize(
+    "name",
+    """MY_KEY AWS_REGION my_token SecretThing DB_PASSWORD PGPASSWORD X_PAT CREDENTIALS_FILE SENTRY_DSN
+    GH_HOST GITLAB_URL ANTHROPIC_BASE_URL NPM_CONFIG__AUTH DATABASE_URL BASH_ENV ENV LD_PRELOAD GIT_DIR
+    GIT_CONFIG_COUNT XDG_CONFIG_HOME ZDOTDIR SSH_AUTH_SOCK DBUS_SESSION_BUS_ADDRESS DISPLAY TMUX
+    DOCKER_HOST BASH_FUNC_ls%% HOLDFAST_HOME""".split(),
+)  # fmt: skip
+def test_what_leaves_the_environment(name: str) -> None:
+    assert clean_environment({name: "x", "PATH": "/bin"}) == {"PATH": "/bin"}
+    assert clean_environment({name: "x"}, keep=[name]) == {name: "x"}
+
+
+def test_values_with_a_password_leave_the_environment() -> None:
+    given = {"A": "http://u:p@host/x", "B": "http://host:80/a@b", "LANG": "C", "C": "x" * 500_000}
+    assert clean_environment(given).keys() == {"B", "LANG", "C"}
+
+
+def test_tmp_comes_before_the_workspace_and_masks_come_last(scene: Scene) -> None:
+    prepare(scene.walls)
+    secret = scene.workspace / "secret"
+    secret.write_text("x")
+    made = plan(replace(scene.walls, hidden=(secret,)), Level.WORKSPACE)
+    targets = [target for _, _, target in made.mounts]
+    assert targets.index("/") < targets.index("/tmp") < targets.index(str(scene.workspace))
+    assert made.mounts.index(("ro-bind", "/dev/null", str(secret))) > targets.index(
+        str(scene.workspace)
+    )
+    assert not [target for target in targets if ".ssh" in target]
+    words = arguments(made, "/x")
+    assert words[words.index("--chdir") + 1] == "/x"
+    assert "--setenv" not in words
+
+
+def test_nothing_is_planned_for_outside(scene: Scene) -> None:
+    with pytest.raises(WallError):
+        plan(scene.walls, Level.OUTSIDE)
+
+
+def test_protected_folders_cannot_be_moved_with_their_parents(scene: Scene) -> None:
+    hooks = scene.workspace / "tools/git/hooks"
+    hooks.mkdir(parents=True)
+    made = plan(replace(scene.walls, protected=(hooks,)), Level.WORKSPACE)
+    assert ("ro-bind", str(hooks), str(hooks)) in made.mounts
+    for parent in (hooks.parent, hooks.parents[1]):
+        assert ("bind", str(parent), str(parent)) in made.mounts
+
+
+def test_the_folder_of_hooks_and_included_files_are_protected(scene: Scene) -> None:
+    (scene.workspace / "hooks").mkdir()
+    (scene.workspace / "shared.config").write_text("[alias]\n")
+    for name, value in (("core.hooksPath", "hooks"), ("include.path", "../shared.config")):
+        git = ["git", "-C", str(scene.workspace), "config", name, value]
+        subprocess.run(git, env=scene.environment, check=True)
+    places = git_places(scene.workspace, scene.environment)
+    assert {"hooks", "shared.config", ".git/config", ".git/hooks"} <= {
+        str(path.relative_to(scene.workspace)) for path in places.protected
+    }
+
+
+def test_a_planted_link_to_another_repository_opens_nothing(scene: Scene) -> None:
+    inner = scene.base / "inner"
+    inner.mkdir()
+    (inner / ".git").write_text(f"gitdir: {scene.workspace}/.git\n")
+    assert git_places(inner, scene.environment).folders == ()
+
+
+def test_what_appears_in_git_is_moved_and_links_come_back(scene: Scene) -> None:
+    folder = scene.workspace / ".git"
+    (scene.workspace / "real").mkdir()
+    (folder / "config.worktree").symlink_to("../real")
+    places = git_places(scene.workspace, scene.environment)
+    before = snapshot(places)
+    assert quarantine(before, scene.base / "q") == []
+    (folder / "commondir").write_text("evil")
+    (folder / "config.worktree").unlink()
+    (folder / "config.worktree").write_text("evil")
+    moved = quarantine(before, scene.base / "q")
+    assert {path.name for path, _ in moved} == {"commondir", "config.worktree"}
+    assert all(target.read_text() == "evil" for _, target in moved)
+    assert (folder / "config.worktree").readlink() == Path("../real")
+
+
+def test_new_repositories_are_named(scene: Scene) -> None:
+    before = repositories(scene.workspace)
+    new = scene.workspace / "sub/inner/.git"
+    new.mkdir(parents=True)
+    assert repositories(scene.workspace) - before == {new}
+
+
+@pytest.mark.parametrize(
+    ("output", "needs"),
+    [
+        ("bash: connect: Network is unreachable", "needs the network"),
+        ("npm ERR! code EAI_AGAIN", "needs the network"),
+        ("curl: (6) Could not resolve host: x.org", "needs the network"),
+        ("touch: cannot touch '/etc/x': Read-only file system", "needs to write /etc/x"),
+        ("OSError: [Errno 30] Read-only file system: '@HOME@/x'", "needs to write ~/x"),
+        ("bash: line 1: /srv/a/b: Read-only file system", "needs to write /srv/a/b"),
+        ("error: could not lock config file .git/config: Device or resource busy",
+         "needs to write .git/config, which git runs or trusts later"),
+        ("cat: /etc/shadow: Permission denied", "needs /etc/shadow"),
+        ("unshare: unshare failed: No space left on device",
+         "needs namespaces of its own, as containers do"),
+        ("E assert 1 == 2", ""),
+    ],
+)  # fmt: skip
+def test_which_wall_stopped_it(scene: Scene, output: str, needs: str) -> None:
+    said = explain_failure(scene.filled(output) + "\nfailed\n", Level.READ_ONLY, scene.walls)
+    assert said
+    assert said.needs == needs
+    assert "ran read-only: could write /tmp" in said.text
+
+
+def test_no_walls_explain_nothing(scene: Scene) -> None:
+    assert explain_failure("Network is unreachable", Level.OUTSIDE, scene.walls) is None
+
+
+def test_why_landlock_does_not_do() -> None:
+    assert "filtered on riscv" in refusal("riscv", 6)
+    assert "no Landlock" in refusal("x86_64", 0)
+    assert "too old" in refusal("aarch64", 2)
+    assert not refusal("aarch64", 3)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_filters_are_whole_instructions(machine: str) -> None:
+    for alone in (True, False):
+        program = call_filter(machine, alone=alone)
+        assert len(program) % 8 == 0
+        assert len(program) // 8 < 200
+    assert call_filter("riscv", alone=False) == b""
+
+
+def test_the_profile_of_macos(scene: Scene) -> None:
+    text = profile(replace(scene.walls, home=Path('/Users/a "b"')), Level.READ_ONLY)
+    assert text.startswith("(version 1)\n(deny default)\n")
+    assert text.count("(") == text.count(")")
+    writable = next(line for line in text.splitlines() if line.startswith("(allow file-write*"))
+    assert str(scene.workspace) not in writable
+    assert str(scene.workspace) in profile(scene.walls, Level.WORKSPACE).split("file-write* ")[1]
+    assert "(allow network*)" not in text
+    assert "/[.]ssh(/|$)" in text
