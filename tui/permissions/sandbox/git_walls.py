@@ -29,7 +29,7 @@ _NEVER_ENTERED = frozenset({"node_modules", ".venv", "venv", "target", ".tox", "
 
 @dataclass(frozen=True, slots=True)
 class GitPlaces:
-    """The folders of git that belong to a workspace, and what in them only git's user may change."""
+    """The folders of git that belong to a workspace, and what in them nobody else may change."""
 
     folders: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
@@ -166,12 +166,16 @@ def _read_by_config(workspace: Path, env: Mapping[str, str], root: Path) -> list
     """Files that git's settings include and the folder of hooks, where they lie in reach."""
     paths: set[Path] = set()
     fields = _git(workspace, env, "config", "--list", "--show-origin", "--includes", "-z")
+    origin = root
     for field in fields.split("\0"):
+        name, _, value = field.partition("\n")
         if field.startswith("file:"):
-            paths.add((workspace / field.removeprefix("file:")).resolve())
-        elif field.startswith("core.hookspath\n") and field != "core.hookspath\n":
-            value = Path(field.partition("\n")[2]).expanduser()
-            paths.add((root / value).absolute())
+            origin = (workspace / field.removeprefix("file:")).resolve()
+            paths.add(origin)
+        elif value and name == "core.hookspath":
+            paths.add((root / Path(value).expanduser()).absolute())
+        elif value and name.startswith("include") and name.endswith(".path"):
+            paths.add((origin.parent / Path(value).expanduser()).resolve())
     return sorted(path for path in paths if path.is_relative_to(root))
 
 

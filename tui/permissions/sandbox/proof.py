@@ -8,6 +8,7 @@ import secrets
 import shlex
 import shutil
 import socket
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,17 +41,20 @@ async def prove(engine: Engine, walls: Walls) -> list[Proof]:
     """Try to get through each wall. Every entry must hold; a command that cannot run does not."""
     bash = shutil.which("bash") or "/bin/sh"
     with _traps(walls) as trap:
+        connect = f"import socket; socket.socket(socket.AF_UNIX).connect({str(trap.socket)!r})"
+        connect += f"; print({trap.mark!r})"
         attempts = (
             ("writing outside", f"echo x > {shlex.quote(str(trap.outside))}"),
             ("a hidden file", f"cat {shlex.quote(str(trap.file))}"),
             ("the network of this machine", f"exec 3<>/dev/tcp/127.0.0.1/{trap.port}; cat <&3"),
-            ("a socket", f"ls {shlex.quote(str(trap.socket))} && echo {trap.mark}"),
+            ("a socket", f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(connect)}"),
             (
                 "other processes",
                 f"tr '\\0' '\\n' < /proc/{os.getpid()}/environ && echo {trap.mark}",
             ),
         )
-        behind = replace(walls, hidden=(*walls.hidden, trap.file.parent))
+        readable = (*walls.readable, Path(sys.prefix), Path(sys.base_prefix))
+        behind = replace(walls, hidden=(*walls.hidden, trap.file.parent), readable=readable)
         sandbox = Sandbox(engine)
         proofs: list[Proof] = []
         try:
@@ -88,6 +92,7 @@ def _traps(walls: Walls) -> Generator[_Trap]:
         socket.socket(socket.AF_UNIX) as local,
     ):
         local.bind(str(folder / "socket"))
+        local.listen()
         port = int(server.getsockname()[1])
         trap = _Trap(
             mark,
