@@ -20,10 +20,13 @@ from tui.permissions.sandbox.walls import Level, WallError, plan, prepare
 
 @pytest.mark.parametrize(
     "name",
-    """MY_KEY AWS_REGION my_token SecretThing DB_PASSWORD PGPASSWORD X_PAT CREDENTIALS_FILE SENTRY_DSN
-    GH_HOST GITLAB_URL ANTHROPIC_BASE_URL NPM_CONFIG__AUTH DATABASE_URL BASH_ENV ENV LD_PRELOAD GIT_DIR
-    GIT_CONFIG_COUNT XDG_CONFIG_HOME ZDOTDIR SSH_AUTH_SOCK DBUS_SESSION_BUS_ADDRESS DISPLAY TMUX
-    DOCKER_HOST BASH_FUNC_ls%% HOLDFAST_HOME""".split(),
+    [
+        "MY_KEY", "AWS_REGION", "my_token", "SecretThing", "DB_PASSWORD", "PGPASSWORD", "X_PAT",
+        "CREDENTIALS_FILE", "SENTRY_DSN", "GH_HOST", "GITLAB_URL", "ANTHROPIC_BASE_URL",
+        "NPM_CONFIG__AUTH", "DATABASE_URL", "BASH_ENV", "ENV", "LD_PRELOAD", "GIT_DIR",
+        "GIT_CONFIG_COUNT", "XDG_CONFIG_HOME", "ZDOTDIR", "SSH_AUTH_SOCK", "DISPLAY", "TMUX",
+        "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "BASH_FUNC_ls%%", "HOLDFAST_HOME",
+    ],
 )  # fmt: skip
 def test_what_leaves_the_environment(name: str) -> None:
     assert clean_environment({name: "x", "PATH": "/bin"}) == {"PATH": "/bin"}

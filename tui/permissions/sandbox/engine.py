@@ -10,14 +10,13 @@ import asyncio
 import base64
 import json
 import os
-import platform
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -115,6 +114,11 @@ class Sandbox:
         self._starting = threading.Lock()
         self._landlock = -1
 
+    @property
+    def zygote_pid(self) -> int | None:
+        """The helper's process, once the first command has started it."""
+        return self._zygote.pid if self._zygote else None
+
     async def start(
         self,
         argv: Sequence[str],
@@ -139,7 +143,10 @@ class Sandbox:
         with theirs:
             try:
                 await asyncio.to_thread(
-                    self._request, argv, cwd, environment, walls, level, output, theirs.fileno()
+                    self._request,
+                    lambda: self._spec(argv, cwd, environment, walls, level),
+                    output,
+                    theirs.fileno(),
                 )
             except BaseException:
                 answer.close()
@@ -166,21 +173,8 @@ class Sandbox:
             self._zygote.wait()
             self._zygote = None
 
-    def _request(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        environment: Mapping[str, str],
-        walls: Walls,
-        level: Level,
-        output: int,
-        report: int,
-    ) -> None:
-        prepare(walls)
-        env = clean_environment(environment, walls.keep_env)
-        if self.engine is Engine.LANDLOCK:  # it cannot put another folder at /tmp
-            env["TMPDIR"] = str(walls.session / "tmp")
-        spec = self._spec(walls, level, os.path.realpath(cwd)) | {"argv": list(argv), "env": env}
+    def _request(self, make: Callable[[], dict[str, Any]], output: int, report: int) -> None:
+        spec = make()
         payload = os.memfd_create("request")
         null = os.open(os.devnull, os.O_RDONLY)
         try:
@@ -199,9 +193,16 @@ class Sandbox:
             os.close(payload)
             os.close(null)
 
-    def _spec(self, walls: Walls, level: Level, cwd: str) -> dict[str, Any]:
+    def _spec(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, level: Level
+    ) -> dict[str, Any]:
+        prepare(walls)
         made = plan(walls, level)
-        machine = platform.machine()
+        folder = os.path.realpath(cwd)
+        env = clean_environment(env, walls.keep_env)
+        if self.engine is Engine.LANDLOCK:  # it cannot put another folder at /tmp
+            env["TMPDIR"] = made.temporary
+        machine = os.uname().machine
         if self._landlock < 0:
             from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415
 
@@ -218,11 +219,13 @@ class Sandbox:
             "engine": self.engine.value,
             "network": made.network,
             "mounts": made.mounts,
-            "cwd": cwd,
+            "argv": list(argv),
+            "env": env,
+            "cwd": folder,
             "filter": base64.b64encode(program).decode(),
             "landlock": landlock,
             "bubblewrap_path": shutil.which("bwrap") or "bwrap",
-            "bubblewrap": bubblewrap.arguments(made, cwd),
+            "bubblewrap": bubblewrap.arguments(made, folder),
         }
 
     def _connection(self) -> socket.socket:
@@ -283,7 +286,7 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
     if engine is Engine.LANDLOCK:
         from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415
 
-        if reason := kernel_filters.refusal(platform.machine(), landlock_version()):
+        if reason := kernel_filters.refusal(os.uname().machine, landlock_version()):
             return ProbeResult(engine, reason)
     sandbox = Sandbox(engine)
     levels = [Level.READ_ONLY] if engine is Engine.LANDLOCK else [Level.READ_ONLY, Level.NETWORK]

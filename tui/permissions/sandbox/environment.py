@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 # fmt: off
 _SECRET = (
@@ -21,6 +21,7 @@ _SOCKETS = (
     "XAUTHORITY", "TMUX", "TMUX_PANE", "DOCKER_HOST", "XDG_RUNTIME_DIR",
 )
 # fmt: on
+_REMOVED = re.compile("|".join(map(translate, (*_SECRET, *_EXECUTED, *_SOCKETS))))
 _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
@@ -34,6 +35,4 @@ def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()
 
 
 def _is_removed(name: str, value: str) -> bool:
-    if any(fnmatchcase(name, pattern) for pattern in (*_SECRET, *_EXECUTED, *_SOCKETS)):
-        return True
-    return bool(_URL_WITH_PASSWORD.search(value))
+    return bool(_REMOVED.match(name) or ("://" in value and _URL_WITH_PASSWORD.search(value)))

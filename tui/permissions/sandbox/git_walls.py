@@ -86,7 +86,7 @@ def quarantine(before: Mapping[Path, str | None], folder: Path) -> list[tuple[Pa
             continue
         if os.path.lexists(path):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target = folder / f"{len(os.listdir(folder))}-{path.name}"
+            target = folder / f"{len(list(folder.iterdir()))}-{path.name}"
             shutil.move(path, target)
             moved.append((path, target))
         if state and state.startswith("link "):

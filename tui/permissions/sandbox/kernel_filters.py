@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from functools import cache
 from pathlib import Path
 
 from tui.permissions.sandbox.walls import Plan
@@ -85,6 +86,7 @@ def _refused(number: int, error: int) -> bytes:
     return _instruction(_EQUAL, number, 0, 1) + _instruction(_RETURN, _ERRNO | error)
 
 
+@cache
 def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> bytes:
     """The program for seccomp; b"" on a machine whose numbers are not known.
 

@@ -249,7 +249,7 @@ def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
         os.close(theirs)
         with os.fdopen(error, "rb") as file:
             if reason := file.read():
-                raise OSError(reason.decode())
+                raise OSError(reason.decode())  # noqa: TRY301 - reported below
         os.write(outcome, b"{}\n")
         _close_streams()
         while True:
@@ -331,7 +331,7 @@ def _make_devices(place: str, devices: dict[str, int]) -> None:
         ("stderr", "/proc/self/fd/2"),
         ("ptmx", "pts/ptmx"),
     ):
-        os.symlink(target, f"{place}/{name}")
+        os.symlink(target, f"{place}/{name}")  # noqa: PTH211
     for name, kind, data in (
         ("pts", "devpts", "newinstance,ptmxmode=0666,mode=620"),
         ("shm", "tmpfs", "mode=1777"),
