@@ -76,12 +76,17 @@ class Scene:
         """Made by what an attack has planted, when it is run later."""
         return self.outside / "canary"
 
+    @property
+    def long(self) -> str:
+        """Seconds of a sleep that only this scene has."""
+        return f"4321.{self.port}"
+
     def filled(self, text: str) -> str:
         names = {
             "WS": self.workspace, "HOME": self.walls.home, "OUTSIDE": self.outside,
             "SECRET": self.walls.home / ".ssh/id", "CANARY": self.canary, "PORT": self.port,
             "SOCKET": self.outside / "socket", "ABSTRACT": self.abstract, "PID": os.getpid(),
-            "BASE": self.base,
+            "BASE": self.base, "SLEEP": self.long,
         }  # fmt: skip
         for name, value in names.items():
             text = text.replace(f"@{name}@", str(value))
@@ -114,6 +119,19 @@ def picture(folder: Path) -> dict[str, str]:
         link = str(path.readlink()) if path.is_symlink() else ""
         seen[str(path.relative_to(folder))] = f"{mode} {link} {content}"
     return seen
+
+
+def sleepers(scene: Scene) -> list[int]:
+    """The processes that an attack has left."""
+    numbers = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return [number for number in numbers if scene.long.encode() in _words_of(number)]
+
+
+def _words_of(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.fixture

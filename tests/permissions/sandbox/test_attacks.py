@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture
+from tests.permissions.sandbox.conftest import MARK, Scene, picture, sleepers
 from tui.permissions.sandbox.engine import Engine, Sandbox
 from tui.permissions.sandbox.git_walls import git_places, quarantine, snapshot, with_git
 from tui.permissions.sandbox.system_calls import landlock_version
@@ -28,14 +28,6 @@ RUNS = [
     for attack in ATTACKS
     for level in ([Level(attack["level"])] if "level" in attack else BOTH)
 ]
-
-
-def sleepers() -> list[str]:
-    """The processes that an attack has left."""
-    asked = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [
-        line for line in asked.stdout.splitlines() if "sleep 4321" in line and "bash -c" not in line
-    ]
 
 
 @dataclass(slots=True)
@@ -61,7 +53,7 @@ class Judge:
 
     def effects(self, output: str) -> list[str]:
         """What the attack reached; quarantine and a later use of git come before."""
-        seen = [f"left running: {line}" for line in sleepers()]
+        seen = [f"left running: {number}" for number in sleepers(self.scene)]
         seen += ["printed a secret"] if MARK in output else []
         seen += ["changed files"] if self.pictures() != self.before else []
         seen += [f"reached {name}" for name in self.scene.reached()]
@@ -83,7 +75,7 @@ async def test_an_attack_has_no_effect(
     sandbox = Sandbox(any_engine)
     try:
         _, output = await scene.run(sandbox, attack["commands"], level)
-        assert not sleepers()
+        assert not sleepers(scene)
     finally:
         await asyncio.to_thread(sandbox.close)
     assert not judge.effects(output)
@@ -107,21 +99,13 @@ def test_the_judge_sees_the_attack_without_walls(
     try:
         assert judge.effects(said.read_text(errors="replace"))
     finally:
-        end_sleepers()
+        end_sleepers(scene)
 
 
-def end_sleepers() -> None:
+def end_sleepers(scene: Scene) -> None:
     """What the attack without walls has left."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and b"4321" in _words_of(entry):
-            os.kill(int(entry.name), signal.SIGKILL)
-
-
-def _words_of(process: Path) -> bytes:
-    try:
-        return (process / "cmdline").read_bytes()
-    except OSError:
-        return b""
+    for number in sleepers(scene):
+        os.kill(number, signal.SIGKILL)
 
 
 def use_git_outside(scene: Scene) -> None:

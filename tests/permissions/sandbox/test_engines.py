@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene
+from tests.permissions.sandbox.conftest import MARK, Scene, sleepers
 from tui.permissions.sandbox import engine as engines
 from tui.permissions.sandbox.engine import Engine, Sandbox, SandboxError, choose, probe, run_to_end
 from tui.permissions.sandbox.git_walls import git_places, with_git
@@ -121,18 +121,21 @@ async def test_output_comes_while_it_runs(sandbox: Sandbox, scene: Scene) -> Non
 async def test_close_ends_what_still_runs(any_engine: Engine, scene: Scene) -> None:
     sandbox = Sandbox(any_engine)
     running = await sandbox.start(
-        ["/bin/sh", "-c", "sleep 4321 & sleep 4321"], cwd=scene.workspace,
+        ["/bin/sh", "-c", f"sleep {scene.long} & setsid sleep {scene.long}"], cwd=scene.workspace,
         environment=scene.environment, walls=scene.walls, level=READ, output=2,
     )  # fmt: skip
     await asyncio.to_thread(sandbox.close)
     async with asyncio.timeout(20):
         assert await running.wait() == -9
+        while sleepers(scene):  # noqa: ASYNC110 - the kernel sends no event
+            await asyncio.sleep(0)
 
 
 async def test_a_zygote_that_was_killed_is_replaced(sandbox: Sandbox, scene: Scene) -> None:
     assert await scene.run(sandbox, "true", READ) == (0, "")
     assert sandbox.zygote_pid
     os.kill(sandbox.zygote_pid, signal.SIGKILL)
+    os.waitid(os.P_PID, sandbox.zygote_pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - it is dead
     assert await scene.run(sandbox, "echo again", READ) == (0, "again\n")
 
 

@@ -41,7 +41,8 @@ async def prove(engine: Engine, walls: Walls) -> list[Proof]:
     """Try to get through each wall. Every entry must hold; a command that cannot run does not."""
     bash = shutil.which("bash") or "/bin/sh"
     with _traps(walls) as trap:
-        connect = f"import socket; socket.socket(socket.AF_UNIX).connect({str(trap.socket)!r})"
+        connect = f"import os, socket; os.chdir({str(trap.socket.parent)!r})"
+        connect += f"; socket.socket(socket.AF_UNIX).connect({trap.socket.name!r})"
         connect += f"; print({trap.mark!r})"
         attempts = (
             ("writing outside", f"echo x > {shlex.quote(str(trap.outside))}"),
@@ -91,7 +92,9 @@ def _traps(walls: Walls) -> Generator[_Trap]:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.socket(socket.AF_UNIX) as local,
     ):
-        local.bind(str(folder / "socket"))
+        place = os.open(folder, os.O_PATH)  # the folder's name may be too long for a socket
+        local.bind(f"/proc/self/fd/{place}/socket")
+        os.close(place)
         local.listen()
         port = int(server.getsockname()[1])
         trap = _Trap(

@@ -140,9 +140,9 @@ def hide_memory() -> None:
     _prctl("not dumpable", _DUMPABLE, 0)
 
 
-def die_with_parent(parent: int) -> None:
-    """End as soon as the parent does. Must follow every change of credentials."""
-    _prctl("dying with the parent", _PDEATHSIG, signal.SIGKILL)
+def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
+    """Get a signal as soon as the parent ends. Must follow every change of credentials."""
+    _prctl("dying with the parent", _PDEATHSIG, number)
     if parent and os.getppid() != parent:
         os._exit(1)
 

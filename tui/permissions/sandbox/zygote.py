@@ -350,12 +350,15 @@ def _run_landlock(
 ) -> tuple[int, bool]:
     del joined
     monitor = os.getpid()
-    system.die_with_parent(zygote)
+    # No namespace ends with it: the monitor has to end what it started before it goes itself.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(_end_descendants()))
+    system.die_with_parent(zygote, signal.SIGTERM)
     system.hide_memory()
     error, theirs = os.pipe()
     child = os.fork()
     if not child:
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
             system.die_with_parent(monitor)
             os.chdir(spec["cwd"])
