@@ -178,7 +178,9 @@ def _run_bubblewrap(
         extra += ["--seccomp", str(program_filter)]
     os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
     os.lseek(arguments, 0, os.SEEK_SET)
-    system.die_with_parent(zygote)
+    # bubblewrap's inner process can outlive the outer one: the monitor ends both.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(_end_descendants()))
+    system.die_with_parent(zygote, signal.SIGTERM)
     child = os.fork()
     if not child:
         try:
