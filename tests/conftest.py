@@ -37,6 +37,8 @@ for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
     if not _name.startswith("TEXTUAL_SNAPSHOT_"):  # the plugin's own, set for its workers
         del os.environ[_name]
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
+# Tests of the sandbox switch it on; the others are of what is asked where there is none.
+os.environ["HOLDFAST_SANDBOX"] = "off"
 # Hundreds of tests start the program, and several processes collect the tests: each would compile
 # everything anew where nothing may be kept beside the code.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):

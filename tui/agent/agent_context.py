@@ -30,6 +30,7 @@ from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
 
 if TYPE_CHECKING:
+    from tui.permissions.sandbox.confinement import Confinement
     from tui.tools.mcp import Servers
 
 
@@ -87,6 +88,8 @@ class AgentContext:
     servers: Servers | None = None
     """The MCP servers, None where none is configured."""
     servers_shared: bool = False
+    confinement: Confinement | None = None
+    """What commands are confined by; None where nothing is."""
 
     mode: Mode = field(default="ask", init=False)
     elevated: bool = field(default=False, init=False)

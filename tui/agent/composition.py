@@ -28,6 +28,7 @@ from tui.core.workspace import Workspace, branch_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
+from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
@@ -56,7 +57,8 @@ class Launch:
     something around the model, beneath the retries: a drill. `short_names`: the configuration had
     some, which are resolved here; `effort` is how deep the model thinks, "" as configured; `trust`
     says what of the folder's own files counts. `foreign_server`: the folder named the server, which
-    gets nothing of the environment, neither key nor headers.
+    gets nothing of the environment, neither key nor headers. `confined`: commands run in a sandbox,
+    as the configuration says.
     """
 
     workspace: Workspace
@@ -78,6 +80,7 @@ class Launch:
     effort: str = ""
     trust: Trust = field(default_factory=Trust)
     foreign_server: bool = False
+    confined: bool = False
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key)
@@ -281,8 +284,16 @@ def make_agent(
             injected=prompt.injected,
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
+            confinement=_confinement(launch, session),
         )
     )
+
+
+def _confinement(launch: Launch, session: Session) -> Confinement | None:
+    if not launch.confined:
+        return None
+    settings = launch.config.sandbox
+    return Confinement.of_session(settings, launch.workspace, launch.folders, session.id)
 
 
 def _project_files(launch: Launch) -> ProjectFiles:

@@ -104,13 +104,15 @@ class PermissionAsked(WireEvent, frozen=True, tag="permission_asked"):
 
 
 class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
-    """`answer` is once, session, always, no, allow or deny; `by` says who decided."""
+    """`answer` is once, session, always, no, allow or deny; `by` says who decided. `level` is what
+    the sandbox lets a command do, "" where there is none."""
 
     id: str
     name: str
     answer: str
     by: str
     reason: str = ""
+    level: str = ""
 
 
 class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):

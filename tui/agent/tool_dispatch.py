@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import (
@@ -24,14 +24,18 @@ from tui.agent.events import (
 from tui.agent.recorder import to_the_end
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, blocks_of, tool_calls
+from tui.core.messages import Block, ToolOutput, blocks_of, text_of, tool_calls
 from tui.permissions.plain_environment import plain_environment
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext
 from tui.tools.file_access import FileLedger, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.process import born
+
+if TYPE_CHECKING:
+    from tui.permissions.sandbox.explain import Explanation
 
 LABEL_CHARS = 200
 """Of a call's label in its intent, and of a command in the record of its process."""
@@ -49,6 +53,8 @@ class ToolDispatcher:
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
+    _holds: Collection[Level] = ()
+    """The levels that the sandbox holds for the command that is looked at: they run one by one."""
 
     def __post_init__(self) -> None:
         for record in self.ctx.records:
@@ -149,19 +155,15 @@ class ToolDispatcher:
             subject=tool.subject(params),
             command=getattr(params, "command", None) if tool.effect == "run" else None,
             paths=tool.paths(params),
+            background=bool(getattr(params, "background", False)),
         )
+        self._holds = await self._levels(call)
         decision = self._decide(call)
         if decision.answer == "ask":
-            preview = await tool.preview(params, ctx)
-            call = replace(
-                call,
-                preview_kind=preview.kind,
-                preview=preview.text,
-                scope=self.ctx.gate.scope_of(call),
-            )
+            call = await self._previewed(call, tool, params, ctx)
             answer = await self._ask(call, decision)
             state.started = self.ctx.clock.monotonic()  # a person's thinking is not the tool's time
-            self._record_permission(call, answer.answer, answer.by, answer.reason)
+            self._record_permission(call, answer.answer, answer.by, answer.reason, decision.level)
             decision = replace(decision, by=answer.by)
             if answer.answer == "no":
                 return _refused(answer.reason, by_person=answer.by == "person")
@@ -169,7 +171,7 @@ class ToolDispatcher:
             self._record_permission(call, "deny", decision.by, decision.reason)
             return _refused(decision.reason, by_person=False)
         elif tool.effect in {"write", "run"} or decision.by == "elevated":
-            self._record_permission(call, "allow", decision.by, decision.reason)
+            self._record_permission(call, "allow", decision.by, decision.reason, decision.level)
         else:
             self._debug_decision(tool.name, "allow", decision.by, decision.reason)
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
@@ -185,7 +187,50 @@ class ToolDispatcher:
         await self.ctx.recorder.sync()
         if decision.by == "safe":
             ctx = replace(ctx, environment=plain_environment(ctx.workspace))
-        return await tool.run(params, ctx)
+        if call.command is None or self.ctx.confinement is None:
+            return await tool.run(params, ctx)
+        output, said = await self._at(decision.level, tool, params, ctx)
+        if said is None or said.level is None or not output.is_error:
+            return output
+        if decision.level is not Level.READ_ONLY or self.ctx.mode == "plan":
+            return output
+        wider = said.level if said.level in self._holds else Level.OUTSIDE
+        why = f"It {said.needs}. So far it only read: nothing was changed."
+        call = await self._previewed(call, tool, params, ctx)
+        async with self._asking:
+            asked = Decision("ask", why, "sandbox", decision.risk, wider)
+            answer = await self._question(call, asked)
+        self._record_permission(call, answer.answer, answer.by, answer.reason, wider)
+        if answer.answer == "no":
+            reason = f" {answer.reason}" if answer.reason else ""
+            return output.with_lines([f"[what it needs was not allowed.{reason}]"])
+        return (await self._at(wider, tool, params, ctx))[0]
+
+    async def _at(
+        self, level: Level, tool: Tool[Any], params: Params, ctx: ToolContext
+    ) -> tuple[ToolOutput, Explanation | None]:
+        """Run a command at a level of the sandbox; with it what a wall kept it from, if anything.
+
+        The model is told that in the output, and what was moved away.
+        """
+        confinement = self.ctx.confinement
+        if confinement is None or level is Level.OUTSIDE:
+            return await tool.run(params, ctx), None
+        output = await tool.run(params, replace(ctx, starter=confinement.starter(level)))
+        moved = await confinement.tidy()
+        lines = [f"[{old} was moved to {new}: git would run it]" for old, new in moved]
+        said = confinement.explain(text_of(output.content), level)
+        if said and (output.is_error or said.needs):
+            lines.append(f"[{said.text}]")
+        return output.with_lines(lines), said
+
+    async def _previewed(
+        self, call: Call, tool: Tool[Any], params: Params, ctx: ToolContext
+    ) -> Call:
+        """A call with what a person who is asked gets to see."""
+        preview = await tool.preview(params, ctx)
+        scope = self.ctx.gate.scope_of(call)
+        return replace(call, preview_kind=preview.kind, preview=preview.text, scope=scope)
 
     async def _target(self, tool: Tool[Any], params: Params) -> dict[str, Any]:
         """For a write: the file, and what it holds before (null: there is none)."""
@@ -203,7 +248,18 @@ class ToolDispatcher:
 
     def _decide(self, call: Call) -> Decision:
         now = self.ctx
-        return now.gate.decide(call, mode=now.mode, elevated=now.elevated, workspace=now.workspace)
+        return now.gate.decide(
+            call,
+            mode=now.mode,
+            elevated=now.elevated,
+            workspace=now.workspace,
+            holds=self._holds,
+        )
+
+    async def _levels(self, call: Call) -> Collection[Level]:
+        """The levels that the sandbox holds for a command; none for anything else."""
+        confinement = self.ctx.confinement
+        return await confinement.levels() if confinement and call.command is not None else ()
 
     async def _ask(self, call: Call, decision: Decision) -> Answer:
         """Ask the person; one question at a time, and an earlier answer may settle a later one."""
@@ -212,12 +268,18 @@ class ToolDispatcher:
             if decision.answer != "ask":
                 yes = decision.answer == "allow"
                 return Answer("once" if yes else "no", decision.reason, by=decision.by)
-            self.ctx.publish(PermissionAsked(call.id, call.tool, decision.reason))
-            answer = await self.ctx.approver.ask(call, decision)
-            self.ctx.gate.record(call, answer)
-            return answer
+            return await self._question(call, decision)
 
-    def _record_permission(self, call: Call, answer: str, by: str, reason: str) -> None:
+    async def _question(self, call: Call, decision: Decision) -> Answer:
+        self.ctx.publish(PermissionAsked(call.id, call.tool, decision.reason))
+        answer = await self.ctx.approver.ask(call, decision)
+        self.ctx.gate.record(call, answer, decision.level if self._holds else Level.WORKSPACE)
+        return answer
+
+    def _record_permission(
+        self, call: Call, answer: str, by: str, reason: str, level: Level = Level.OUTSIDE
+    ) -> None:
+        shown = {"level": level.value} if self._holds and call.command is not None else {}
         self.ctx.recorder.append(
             "permission",
             call_id=call.id,
@@ -226,8 +288,9 @@ class ToolDispatcher:
             answer=answer,
             by=by,
             reason=reason,
+            **shown,
         )
-        self.ctx.publish(PermissionAnswered(call.id, call.tool, answer, by, reason))
+        self.ctx.publish(PermissionAnswered(call.id, call.tool, answer, by, reason, **shown))
         self._debug_decision(call.tool, answer, by, reason)
 
     def _debug_decision(self, tool: str, answer: str, by: str, reason: str) -> None:

@@ -72,6 +72,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         one_turn=options.headless,
         trust=trusted,
         foreign_server=loaded.foreign_server,
+        confined=True,
     )
     launch = with_whole_names(launch)
     if options.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:

@@ -124,6 +124,16 @@ class Permissions(_Section, frozen=True, kw_only=True):
     auto_grant: tuple[str, ...] = ()
 
 
+class SandboxSettings(_Section, frozen=True, kw_only=True):
+    """How commands are confined. `keep_env` are names of variables, `sockets` paths of sockets
+    that commands get all the same; with `share_caches` they use the person's own caches."""
+
+    engine: Literal["auto", "bubblewrap", "launcher", "landlock", "off"] = "auto"
+    keep_env: tuple[str, ...] = ()
+    sockets: tuple[str, ...] = ()
+    share_caches: bool = False
+
+
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
@@ -179,6 +189,7 @@ class Config(_Section, frozen=True, kw_only=True):
     compaction: Compaction = Compaction()
     guard: Guard = Guard()
     permissions: Permissions = Permissions()
+    sandbox: SandboxSettings = SandboxSettings()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}

@@ -6,8 +6,8 @@ block can be kept, without translation. Nothing here talks to anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
 
@@ -122,6 +122,11 @@ class ToolOutput:
     @classmethod
     def text(cls, text: str, *, is_error: bool = False, summary: str = "") -> ToolOutput:
         return cls([text_block(text)], is_error=is_error, summary=summary)
+
+    def with_lines(self, lines: Sequence[str]) -> ToolOutput:
+        """The same with lines of the program's own at the end."""
+        more = [text_block("\n".join(lines))] if lines else []
+        return replace(self, content=[*self.content, *more])
 
 
 def text_block(text: str) -> Block:

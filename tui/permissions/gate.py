@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
@@ -15,6 +15,7 @@ from tui.permissions.plain_command import PlainCommand
 from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
 from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.rules import Rule, escape, matching_rule, rule_allowing_command
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision, Mode
 from tui.permissions.wrapper_commands import WRAPPERS
 
@@ -32,6 +33,12 @@ class _Scope:
     grant: Grant
     rules: tuple[Rule, ...]
 
+    def at(self, level: Level) -> _Scope:
+        """The same for a level of the sandbox."""
+        rules = tuple(replace(rule, level=level) for rule in self.rules)
+        own = tuple(replace(rule, level=level) for rule in self.grant.rules)
+        return _Scope(self.words, replace(self.grant, rules=own, level=level), rules)
+
 
 class Gate:
     """Holds the policy and this session's grants. One per agent.
@@ -48,18 +55,33 @@ class Gate:
         self._workspace: Workspace | None = None
         self._remember = remember_always
 
-    def decide(self, call: Call, *, mode: Mode, elevated: bool, workspace: Workspace) -> Decision:
+    def decide(
+        self,
+        call: Call,
+        *,
+        mode: Mode,
+        elevated: bool,
+        workspace: Workspace,
+        holds: Collection[Level] = (),
+    ) -> Decision:
         """Ask the policy. `record` and `scope_of` go by the workspace of the last decision."""
         self._workspace = workspace
         return decide(
-            call, self.policy, mode=mode, elevated=elevated, grants=self.grants, workspace=workspace
+            call,
+            self.policy,
+            mode=mode,
+            elevated=elevated,
+            grants=self.grants,
+            workspace=workspace,
+            holds=holds,
         )
 
-    def record(self, call: Call, answer: Answer) -> None:
-        """Keep what "session" and "always" grant; `scope_of` says what that is."""
+    def record(self, call: Call, answer: Answer, level: Level = Level.WORKSPACE) -> None:
+        """Keep what "session" and "always" grant, at the level that was asked about; `scope_of`
+        says what that is."""
         if answer.answer not in {"session", "always"}:
             return
-        scope = self._scope(call)
+        scope = self._scope(call).at(level if call.command is not None else Level.WORKSPACE)
         if scope.grant not in self.grants:
             self.grants = (*self.grants, scope.grant)
         if answer.answer != "always" or self._remember is None:

@@ -3,12 +3,16 @@
 The order, first answer wins: always blocked · outside the workspace · the program's own files ·
 deny rules · plan mode · [ask rules · allow rules · what was granted in this session · accepted
 edits · auto-granted folders · reads · safe commands · ask]. Elevated turns an ask of the part in
-brackets into an allow, and nothing else. A command is safe if it is plain (`plain_command`).
+brackets into an allow, and nothing else.
+
+Where a sandbox confines commands, the decision says to which level. Nobody is asked about a command
+that runs read-only, whatever it is: the walls decide. Without one, a command is safe if it is plain
+(`plain_command`), and everything else asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
 from tui.permissions.risk import RiskVerdict, classify
+from tui.permissions.risk_tiers import INSTALLERS, RECURSIVE
 from tui.permissions.rules import (
     GUARDED,
     Line,
@@ -28,6 +33,7 @@ from tui.permissions.rules import (
     rule_allowing_path,
     rule_naming_program,
 )
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision, Mode
 
 _READERS = ("read_file", "grep_search")
@@ -83,6 +89,8 @@ class Grant:
     rules: tuple[Rule, ...] = ()
     subject: str | None = None
     paths: tuple[str, ...] = ()
+    level: Level = Level.OUTSIDE
+    """Of this very call; a rule has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +117,27 @@ def decide(
     elevated: bool,
     grants: Iterable[Grant],
     workspace: Workspace,
+    holds: Collection[Level] = (),
 ) -> Decision:
-    """Whether a call may run, must be asked for, or is refused; and why."""
+    """Whether a call may run, must be asked for, or is refused; and why.
+
+    `holds` are the levels that a sandbox confines commands to; none where there is no sandbox. A
+    command that would get a level which does not hold gets no walls.
+    """
     workspace = workspace.widen(elevated or workspace.widened)
     try:
         facts = examine(call, policy, workspace)
     except ToolError as error:
         return Decision("deny", str(error), "workspace")
-    refused = _refused(facts, policy, mode)
+    refused = _refused(facts, policy, mode, holds)
     if refused is not None:
         return refused
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
+    if facts.verdict is not None and facts.verdict.risk != "high-risk" and holds:
+        decision = _behind_walls(decision, facts, policy, mode, holds)
     if decision.answer == "ask" and elevated:
-        return Decision("allow", decision.reason, "elevated", decision.risk)
-    return decision
+        decision = replace(decision, answer="allow", by="elevated", level=Level.NETWORK)
+    return decision if decision.level in holds else replace(decision, level=Level.OUTSIDE)
 
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
@@ -145,7 +160,9 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     return CallFacts(call, verdict, paths, (call.command,), line=line)
 
 
-def _refused(facts: CallFacts, policy: Policy, mode: Mode) -> Decision | None:
+def _refused(
+    facts: CallFacts, policy: Policy, mode: Mode, holds: Collection[Level]
+) -> Decision | None:
     """What no grant, no rule and no elevation can lift."""
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
@@ -160,7 +177,8 @@ def _refused(facts: CallFacts, policy: Policy, mode: Mode) -> Decision | None:
             f"The rule {rule} denies it: the command names that program and is not in plain words."
         )
         return Decision("deny", why, str(rule), risk)
-    if mode == "plan" and call.effect in {"write", "run"} and risk != "safe":
+    looks = risk == "safe" or _tried(facts, policy, holds)
+    if mode == "plan" and call.effect in {"write", "run"} and not looks:
         return Decision("deny", "Plan mode is read only: nothing is written or run.", "plan", risk)
     return None
 
@@ -172,19 +190,22 @@ def _allowed(
     risk = verdict.risk if verdict else None
     reason = _reason(facts)
 
-    def allow(why: str, by: str) -> Decision:
-        return Decision("allow", why, by, risk)
+    def allow(why: str, by: str, level: Level = Level.OUTSIDE) -> Decision:
+        return Decision("allow", why, by, risk, level)
 
     this = call.tool, call.subject, call.paths
-    if any((grant.tool, grant.subject, grant.paths) == this for grant in grants):
-        return allow("The person allowed exactly this, for this session.", "session")
+    for grant in grants:
+        if (grant.tool, grant.subject, grant.paths) == this:
+            why = "The person allowed exactly this, for this session."
+            return allow(why, "session", grant.level)
+    needed = needed_level(facts)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
-        return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk)
+        return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk, needed)
     if rule := _allowing_rule(policy.allow, facts):
-        return allow(f"The rule {rule} allows it.", str(rule))
+        return allow(f"The rule {rule} allows it.", str(rule), rule.level)
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
-    if _allowing_rule(granted, facts, explicit=False):
-        return allow("The person allowed it for this session.", "session")
+    if rule := _allowing_rule(granted, facts, explicit=False):
+        return allow("The person allowed it for this session.", "session", rule.level)
     if call.effect == "write" and not facts.guarded:
         if mode == "accept_edits":
             return allow("Edits are accepted.", "accept_edits")
@@ -193,8 +214,49 @@ def _allowed(
     if call.effect in {"none", "read"}:
         return allow("It only reads, inside the workspace.", "reads")
     if risk == "safe" and not _restricted(facts.line, policy):
-        return allow("It only looks.", "safe")
-    return Decision("ask", reason, "default", risk)
+        return allow("It only looks.", "safe", Level.READ_ONLY)
+    return Decision("ask", reason, "default", risk, needed)
+
+
+def needed_level(facts: CallFacts) -> Level:
+    """What a yes to a command lets it do: what is high-risk mostly needs what no level gives."""
+    verdict = facts.verdict
+    if verdict is None or verdict.risk != "high-risk":
+        return Level.WORKSPACE
+    risky = [part.text.split(" ") for part in verdict.parts if part.risk == "high-risk"]
+    if risky and all(words[0] in INSTALLERS for words in risky):
+        return Level.NETWORK
+    within = all(words[0] in RECURSIVE or words[0] == "git" for words in risky)
+    reaches = any(words[0] == "git" and words[1:2] == ["push"] for words in risky)
+    return Level.WORKSPACE if risky and within and not reaches else Level.OUTSIDE
+
+
+def _behind_walls(
+    decision: Decision, facts: CallFacts, policy: Policy, mode: Mode, holds: Collection[Level]
+) -> Decision:
+    """The same where walls are enough for a command that nobody would have to be asked about."""
+    if mode == "plan":
+        decision = replace(decision, level=Level.READ_ONLY)
+    if decision.answer != "ask" or decision.by != "default":
+        return decision
+    if mode == "accept_edits" and Level.WORKSPACE in holds:
+        return Decision(
+            "allow", "Edits are accepted.", "accept_edits", decision.risk, Level.WORKSPACE
+        )
+    if not _tried(facts, policy, holds):
+        return decision
+    why = "It runs read-only: the sandbox lets it change nothing."
+    return Decision("allow", why, "sandbox", decision.risk, Level.READ_ONLY)
+
+
+def _tried(facts: CallFacts, policy: Policy, holds: Collection[Level]) -> bool:
+    """Whether a command is run read-only without a question.
+
+    One in the background is not: no more could be offered when it fails. Where rules forbid
+    reading, the walls do not know them.
+    """
+    risky = facts.verdict is None or facts.verdict.risk == "high-risk" or facts.call.background
+    return Level.READ_ONLY in holds and not risky and not _forbids_reading(policy)
 
 
 def _allowing_rule(
@@ -219,9 +281,12 @@ def _reason(facts: CallFacts) -> str:
 
 def _restricted(line: Line, policy: Policy) -> bool:
     """Where rules forbid reading, no command shows contents without a question."""
+    return _forbids_reading(policy) and any(shows_contents(one) for one, _ in line or ())
+
+
+def _forbids_reading(policy: Policy) -> bool:
     rules = (*policy.deny, *policy.ask)
-    forbids = any(rule.names(tool) for rule in rules for tool in _READERS)
-    return forbids and any(shows_contents(one) for one, _ in line or ())
+    return any(rule.names(tool) for rule in rules for tool in _READERS)
 
 
 def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:

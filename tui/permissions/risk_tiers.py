@@ -63,6 +63,9 @@ HIGH_WORDS: Mapping[str, frozenset[str]] = {
 }
 """High-risk where one of the first two operands is one of these words."""
 
+INSTALLERS = frozenset(HIGH_WORDS) - {"make", "gh"}
+"""Programs whose high-risk words fetch what is installed in the project: they need the network."""
+
 GIT_HIGH: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         names("push send-email daemon filter-branch filter-repo prune update-ref replace"), ()

@@ -1,8 +1,9 @@
 """Permission rules: `tool` or `tool(glob)`, the glob against the command, path or URL.
 
 In a glob `*` matches everything, `/` too; `?` one character; `[*]` a literal star. A trailing ` *`
-also matches nothing: `git status *` covers `git status`. Rules that forbid or ask match
-generously, rules that allow narrowly: see `rule_allowing_command`.
+also matches nothing: `git status *` covers `git status`. A word behind it, `network` or `outside`,
+lets what is allowed further than the workspace (`tui.permissions.sandbox`). Rules that forbid or
+ask match generously, rules that allow narrowly: see `rule_allowing_command`.
 """
 
 from __future__ import annotations
@@ -18,18 +19,24 @@ from tui.core.errors import UsageError
 from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.plain_command import PlainCommand
 from tui.permissions.risk import CommandPart, RiskVerdict
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call
 
-_SYNTAX = re.compile(r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
+_SYNTAX = re.compile(r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?(?:\s+(network|outside))?\s*", re.DOTALL)
+_WORDS: Mapping[str, Level] = {"network": Level.NETWORK, "outside": Level.OUTSIDE}
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `str(rule)` is its text, `glob` None means whatever the tool does."""
+    """One rule. `str(rule)` is its text, `glob` None means whatever the tool does.
+
+    `level` is what a command may do that the rule allows: `run_command(git push *) outside`.
+    """
 
     tool: str
     glob: str | None = None
+    level: Level = Level.WORKSPACE
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -41,7 +48,7 @@ class Rule:
                 hint="A rule is a tool, or tool(pattern): run_command(git status*), "
                 "write_file(src/*).",
             )
-        return cls(found[1], found[2])
+        return cls(found[1], found[2], _WORDS.get(found[3] or "", Level.WORKSPACE))
 
     @classmethod
     def exactly(cls, tool: str, subject: str) -> Rule:
@@ -49,7 +56,9 @@ class Rule:
         return cls(tool, escape(subject))
 
     def __str__(self) -> str:
-        return self.tool if self.glob is None else f"{self.tool}({self.glob})"
+        text = self.tool if self.glob is None else f"{self.tool}({self.glob})"
+        word = next((word for word, level in _WORDS.items() if level is self.level), "")
+        return f"{text} {word}".rstrip()
 
     def names(self, tool: str) -> bool:
         return fnmatchcase(tool, self.tool)

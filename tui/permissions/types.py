@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from tui.permissions.sandbox.walls import Level
+
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
 
@@ -27,6 +29,8 @@ class Call:
     """What rules match: a command, a path or a URL."""
     command: str | None = None
     """None for every tool but the one that runs commands."""
+    background: bool = False
+    """Whether a command is to run on while the conversation goes on."""
     paths: tuple[str, ...] = ()
     """As the model named them; for a command the folder it is run in, if it names one."""
     preview_kind: Literal["command", "diff", "text"] = "text"
@@ -37,12 +41,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the policy answers, and why. `by` names the source: a rule's text, "elevated", …"""
+    """What the policy answers, and why. `by` names the source: a rule's text, "elevated", …
+
+    `level` is what a command may do once it is allowed.
+    """
 
     answer: Literal["allow", "ask", "deny"]
     reason: str
     by: str
     risk: Risk | None = None
+    level: Level = Level.OUTSIDE
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("action error_class request_id text", _text),
         **_each("tokens_before tokens_after", _number),
     },
-    "permission": _each("call_id tool subject answer by reason", _text),
+    "permission": _each("call_id tool subject answer by reason level", _text),
     "repair": {**_each("rung by", _text), "findings": _list_of(_values(_text))},
     "feature": _each("feature server model message request_id", _text),
     "break": {

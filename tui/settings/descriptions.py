@@ -28,6 +28,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "compaction": "when the window fills up",
     "guard": "large tool results",
     "permissions": "what the agent may do without asking",
+    "sandbox": "what commands can reach",
     "batch": "runs of a task file",
     "prices": "USD per million tokens, in the place of the shipped prices",
     "mcp": "servers with more tools",
@@ -102,6 +103,10 @@ _HELP: Final[Mapping[str, str]] = {
     "permissions.deny": "Rules for what is refused; they beat ask and allow.",
     "permissions.ceiling": "How far the file tools may go while elevated.",
     "permissions.auto_grant": "Patterns of folders where files are written without asking.",
+    "sandbox.engine": "What confines commands; auto takes the best that this machine lets run.",
+    "sandbox.keep_env": "Variables that commands get although they look like secrets.",
+    "sandbox.sockets": "Sockets that commands may use, by path; the agent of ssh, for instance.",
+    "sandbox.share_caches": "Commands use your own ~/.cache, ~/.npm and ~/.gradle.",
     "batch.attempts": "How often one task is tried.",
     "batch.compaction_basis": "cumulative: by all tokens of the session. context: by those of the"
     " window (recommended).",

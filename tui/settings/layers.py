@@ -98,10 +98,13 @@ def load(
     kept, ignored = _trusted_part(project, brought, allows)
     address = env.get("ANTHROPIC_BASE_URL", "").strip()
     from_env: Table = {"base_url": address} if address else {}
+    engine = env.get("HOLDFAST_SANDBOX", "").strip()
+    confined: Table = {"sandbox": {"engine": engine}} if engine else {}
     layers = (
         SettingsLayer("user", shorten(user), read(user)),
         SettingsLayer("project", shorten(project), kept),
         SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
+        SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
         SettingsLayer("command line", "command line", overrides),
     )
     return merge(layers, ignored)

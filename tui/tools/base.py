@@ -38,6 +38,7 @@ from tui.tools.limits.receipt import Keep
 if TYPE_CHECKING:
     from tui.tools.file_access import FileLedger
     from tui.tools.jobs import Jobs
+    from tui.tools.process import Starter
 
 Effect: TypeAlias = Literal["none", "read", "write", "run"]
 """The side-effect class: nothing outside the program, reads, writes files, runs a command.
@@ -81,6 +82,7 @@ class ToolContext:
     exist, see `tui.core.files.private_file`). A tool that is cancelled passes what it had to
     `leave` before it raises. One that starts a process group passes its id to `started`.
     `environment` is that of a command which nobody was asked about; None for the usual one.
+    `starter` starts commands in a sandbox; None for none.
     """
 
     call_id: str
@@ -96,6 +98,7 @@ class ToolContext:
     leave: Callable[[ToolOutput], None] = lambda _: None
     started: Callable[[int], None] = lambda _: None
     environment: Mapping[str, str] | None = None
+    starter: Starter | None = None
 
 
 P = TypeVar("P", bound=Params)

@@ -19,7 +19,7 @@ from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import RawOutput
 from tui.tools.output_capture import SPILL_AFTER, Cleaner, Overwrites, Spill
-from tui.tools.process import Process, outcome
+from tui.tools.process import Process, Starter, outcome
 
 _TICK_S = 0.1
 _CHUNK = 1 << 20
@@ -155,10 +155,11 @@ class Jobs:
         path: Path,
         limits: Guard | None = None,
         env: Mapping[str, str] | None = None,
+        starter: Starter | None = None,
     ) -> Job:
         """Run `command` in the background, its output in a private file at `path`."""
         spill = Spill(path, limits or Guard())
-        process = await Process.start(command, cwd=cwd, sink=spill.write, env=env)
+        process = await Process.start(command, cwd=cwd, sink=spill.write, env=env, starter=starter)
         job = Job(f"job-{len(self._jobs) + 1}", command, process, spill, self._clock)
         self._jobs[job.id] = job
         return job

@@ -14,10 +14,11 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from tui.core.clock import Clock
 from tui.core.errors import ToolError
@@ -51,6 +52,20 @@ def shell(path: str | None = None) -> tuple[str, ...]:
     return (bash, "-c") if bash else ("/bin/sh", "-c")
 
 
+class Running(Protocol):
+    """What runs a command: a process of asyncio, or one behind the walls of a sandbox."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    async def wait(self) -> int: ...
+
+
+Starter: TypeAlias = Callable[[Sequence[str], Path, Mapping[str, str], int], Awaitable[Running]]
+"""Starts a command: its words, its folder, its environment, and where its output goes."""
+
+
 class Process:
     """A command in a process group of its own, its stdout and stderr merged in order.
 
@@ -58,9 +73,7 @@ class Process:
     caller must call `close` in the end, also after an error.
     """
 
-    def __init__(
-        self, process: asyncio.subprocess.Process, pipe: int, sink: Callable[[bytes], None]
-    ) -> None:
+    def __init__(self, process: Running, pipe: int, sink: Callable[[bytes], None]) -> None:
         self._process = process
         self._sink = sink
         self._drained = asyncio.Event()
@@ -82,27 +95,20 @@ class Process:
         cwd: Path,
         sink: Callable[[bytes], None],
         env: Mapping[str, str] | None = None,
+        starter: Starter | None = None,
     ) -> Process:
         """Run `command` by the shell. `sink` gets its output as it comes, in a thread.
 
         It is not called any more once `close` has returned. `env` is its environment, ours
-        without the program's secrets if left out.
+        without the program's secrets if left out. `starter` starts it in a sandbox.
         """
         if "\0" in command:
             raise ToolError("The command holds a NUL byte.", hint="Send it without.")
         env = child_environment() if env is None else env
         pipe, theirs = os.pipe()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *shell(env.get("PATH")),
-                command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=theirs,
-                stderr=theirs,
-                cwd=cwd,
-                env={**env, **_QUIET},
-                start_new_session=True,
-            )
+            words = (*shell(env.get("PATH")), command)
+            process = await (starter or _unconfined)(words, cwd, {**env, **_QUIET}, theirs)
         except (OSError, ValueError) as error:
             os.close(pipe)
             raise _cannot_start(error) from error
@@ -121,6 +127,11 @@ class Process:
     @property
     def returncode(self) -> int | None:
         return self._process.returncode
+
+    @property
+    def left_running(self) -> bool:
+        """Whether the end of a sandbox stopped something that the command had left running."""
+        return bool(getattr(self._process, "rest", False))
 
     async def wait(self, seconds: float | None) -> bool:
         """Whether the shell has exited, waiting at most `seconds` (None: as long as it takes)."""
@@ -202,6 +213,20 @@ class Process:
                 self._read += len(data)
                 self._sink(data)
             return not self._closed
+
+
+async def _unconfined(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], output: int
+) -> Running:
+    return await asyncio.create_subprocess_exec(
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+    )
 
 
 def born(pid: int) -> str:

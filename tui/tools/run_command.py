@@ -57,7 +57,12 @@ class RunCommand(Tool[RunCommandParams]):
         if params.background:
             path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
             job = await ctx.jobs.start(
-                params.command, cwd=folder, path=path, limits=ctx.guard, env=env
+                params.command,
+                cwd=folder,
+                path=path,
+                limits=ctx.guard,
+                env=env,
+                starter=ctx.starter,
             )
             ctx.started(job.pid)
             text = (
@@ -71,7 +76,11 @@ class RunCommand(Tool[RunCommandParams]):
         live = _Live(ctx.emit)
         started = ctx.clock.monotonic()
         process = await Process.start(
-            params.command, cwd=folder, sink=lambda data: live.add(capture.feed(data)), env=env
+            params.command,
+            cwd=folder,
+            sink=lambda data: live.add(capture.feed(data)),
+            env=env,
+            starter=ctx.starter,
         )
         try:
             ctx.started(process.pid)
@@ -145,6 +154,7 @@ async def _until_end(process: Process, timeout: float, ctx: ToolContext, live: _
         if not timed_out:
             drained = await process.drain()
             left_running = not drained or await asyncio.to_thread(process.group_alive)
+            left_running = left_running or process.left_running
         if timed_out or left_running:
             await process.end(ctx.clock)
             await process.drain()

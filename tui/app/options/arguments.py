@@ -58,6 +58,7 @@ class Options:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     yolo: bool = False
+    no_sandbox: bool = False
     headless: bool = False
     output_format: Literal["text", "json", "stream-json"] = "text"
     max_turns: int | None = None
@@ -103,6 +104,7 @@ class Options:
                 for name, rules in (("allow", self.allow), ("deny", self.deny))
                 if rules
             },
+            "sandbox": {"engine": "off"} if self.no_sandbox else {},
         }
         return {key: value for key, value in found.items() if value not in (None, [], {})}
 

@@ -119,6 +119,7 @@ _RULES = (
     _flag("--allow RULE", _ALLOW, repeat=True),
     _flag("--deny RULE", _DENY, repeat=True),
     _flag("-y --yolo", "start elevated: nothing is asked; what is always blocked stays blocked"),
+    _flag("--no-sandbox", "run commands without the sandbox; more of them ask"),
 )
 
 

@@ -20,15 +20,18 @@ _ROOM = re.compile(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
 # fmt: on
 _PATH = re.compile(r"(?:['\"‘]|(?<=\s)|^)((?:~|\.{0,2})?/?[^\s'\"’‘:]*[^\s'\"’‘:.,])['\"’]?")
 _QUOTED = re.compile(r"['\"‘]([^'\"’]+)['\"’]")
+_GIT_SETTINGS = re.compile(r"\.git/(?:.*/)?(config|hooks|info|commondir|gitdir)\b")
 _NOT_A_PATH = re.compile(r"^[\w-]*$|^\[?errno|^line$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a command needed and did not get. `needs` is "" if only the walls are known."""
+    """What a command needed and did not get. `needs` is "" if only the walls are known, `level`
+    what would give it that, None where no wall may have stopped it."""
 
     needs: str
     walls: str
+    level: Level | None = None
 
     @property
     def text(self) -> str:
@@ -48,30 +51,48 @@ def walls_in_words(level: Level, walls: Walls) -> str:
     )
 
 
-def explain_failure(output: str, level: Level, walls: Walls) -> Explanation | None:
-    """Say what a command that failed had needed; None if it had no walls."""
+def explain_failure(
+    output: str, level: Level, walls: Walls, *, denies: bool = False
+) -> Explanation | None:
+    """Say what a command that failed had needed; None if it had no walls.
+
+    `denies`: the walls say "permission denied" (Landlock), which elsewhere has other causes.
+    """
     if level is Level.OUTSIDE:
         return None
-    needs = ""
     for line in reversed(output[-20_000:].splitlines()):
         if needs := _needs(line, level, walls):
-            break
-    return Explanation(needs, walls_in_words(level, walls))
+            offered = needs[1] if denies or not _DENIED.search(line) else None
+            return Explanation(needs[0], walls_in_words(level, walls), offered)
+    return Explanation("", walls_in_words(level, walls))
 
 
-def _needs(line: str, level: Level, walls: Walls) -> str:
+def _needs(line: str, level: Level, walls: Walls) -> tuple[str, Level] | None:
+    """What a line of an error says was needed, and the level that has it."""
     if level is not Level.NETWORK and _NETWORK.search(line):
-        return "needs the network"
+        return "needs the network", Level.NETWORK
     path = _path_in(line)
     if _READ_ONLY.search(line) or _BUSY.search(line):
-        if ".git/" in path or "config.lock" in line:
-            return f"needs to write {path or '.git/config'}, which git runs or trusts later"
-        return f"needs to write {_short(path, walls)}" if path else "needs to write a file"
+        if _GIT_SETTINGS.search(path) or "config.lock" in line or "lock config" in line:
+            words = f"needs to write {path or '.git/config'}, which git runs or trusts later"
+            return words, Level.OUTSIDE
+        words = f"needs to write {_short(path, walls)}" if path else "needs to write a file"
+        return words, _level_of(path, walls)
     if _ROOM.search(line) and (_DENIED.search(line) or "No space left" in line):
-        return "needs namespaces of its own, as containers do"
+        return "needs namespaces of its own, as containers do", Level.OUTSIDE
     if _DENIED.search(line):
-        return f"needs {_short(path, walls)}" if path else "needs what a wall denies"
-    return ""
+        words = f"needs {_short(path, walls)}" if path else "needs what a wall denies"
+        return words, _level_of(path, walls)
+    return None
+
+
+def _level_of(path: str, walls: Walls) -> Level:
+    """What lets a command write a path, as an error names it."""
+    if not path.startswith(("/", "~")):
+        return Level.WORKSPACE
+    roots = (walls.workspace, *walls.added, *walls.git)
+    within = any(path == str(root) or path.startswith(f"{root}/") for root in roots)
+    return Level.WORKSPACE if within else Level.OUTSIDE
 
 
 def _path_in(line: str) -> str:

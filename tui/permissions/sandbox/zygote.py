@@ -114,7 +114,7 @@ def _serve(files: list[int], network: _Network, requests: socket.socket) -> None
             os.close(report)
             os.setsid()
             status, rest = _ENGINES[spec["engine"]](spec, joined, zygote, answer)
-            rest = _end_descendants() or rest
+            _end_descendants()
             _report(answer, status=status, rest=rest)
         except OSError as error:
             _report(answer, error=_words(error))
@@ -148,9 +148,8 @@ def _close_streams() -> None:
         os.close(file)
 
 
-def _end_descendants() -> bool:
-    """Kill what is still below us and wait for all of it. Whether there was something."""
-    some = False
+def _end_descendants() -> None:
+    """Kill what is still below us and wait for all of it."""
     while True:
         with suppress(OSError, ValueError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123 - pathlib is slow to load
             for child in children.read().split():
@@ -158,8 +157,23 @@ def _end_descendants() -> bool:
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
-            return some
-        some = True
+            return
+
+
+def _end_and_exit(*_: object) -> NoReturn:
+    _end_descendants()
+    os._exit(0)
+
+
+def _outlived() -> bool:
+    """Whether something still runs below us. What only has to end itself gets a moment for it."""
+    for _ in range(100):
+        try:
+            if not os.waitpid(-1, os.WNOHANG)[0]:
+                select.select([], [], [], 0.001)
+        except ChildProcessError:
+            return False
+    return True
 
 
 def _run_bubblewrap(
@@ -179,7 +193,7 @@ def _run_bubblewrap(
     os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
     os.lseek(arguments, 0, os.SEEK_SET)
     # bubblewrap's inner process can outlive the outer one: the monitor ends both.
-    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(_end_descendants()))
+    signal.signal(signal.SIGTERM, _end_and_exit)
     system.die_with_parent(zygote, signal.SIGTERM)
     child = os.fork()
     if not child:
@@ -197,7 +211,8 @@ def _run_bubblewrap(
     _close_streams()
     with os.fdopen(info, "rb") as file, suppress(ValueError, KeyError):
         _report(answer, pid=json.loads(file.read())["child-pid"])
-    return os.waitpid(child, 0)[1], False
+    status = os.waitpid(child, 0)[1]
+    return status, _outlived()
 
 
 def _run_launcher(
@@ -353,7 +368,7 @@ def _run_landlock(
     del joined
     monitor = os.getpid()
     # No namespace ends with it: the monitor has to end what it started before it goes itself.
-    signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(_end_descendants()))
+    signal.signal(signal.SIGTERM, _end_and_exit)
     system.die_with_parent(zygote, signal.SIGTERM)
     system.hide_memory()
     error, theirs = os.pipe()
@@ -380,7 +395,7 @@ def _run_landlock(
     while True:
         ended, status = os.waitpid(-1, 0)
         if ended == child:
-            return status, False
+            return status, _outlived()
 
 
 _ENGINES = {

@@ -1,0 +1,183 @@
+"""The sandbox of one session: chooses its engine once, builds its walls, starts commands in it.
+
+Nothing here decides who may do what: `permissions.policy` says which level a command gets, of those
+that the engine holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.core.errors import HoldfastError
+from tui.core.paths import Folders, workspace_slug
+from tui.core.workspace import Workspace
+from tui.permissions.sandbox.walls import Level, Walls
+
+if TYPE_CHECKING:
+    from tui.core.config import SandboxSettings
+    from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
+    from tui.permissions.sandbox.explain import Explanation
+
+NO_LEVELS: frozenset[Level] = frozenset()
+_EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
+_ONLY_READS = frozenset({Level.READ_ONLY})
+
+
+@dataclass(slots=True)
+class Confinement:
+    """The sandbox of one session. `close` ends what still runs in it, and removes its /tmp.
+
+    `folder` is the session's own, `cache` its workspace's; `hidden` are the program's own folders.
+    `reason` says why nothing confines, once `levels` was asked.
+    """
+
+    settings: SandboxSettings
+    workspace: Workspace
+    folder: Path
+    cache: Path
+    hidden: tuple[Path, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    reason: str = ""
+    _choice: asyncio.Task[Engine | None] | None = None
+    _sandbox: Sandbox | None = None
+    _watched: Mapping[Path, str | None] = field(default_factory=dict[Path, "str | None"])
+
+    @classmethod
+    def of_session(
+        cls, settings: SandboxSettings, workspace: Workspace, folders: Folders, session_id: str
+    ) -> Confinement:
+        """The sandbox of a session: its folders lie in the program's cache."""
+        place = folders.cache / "sandbox" / workspace_slug(workspace.root)
+        hidden = (folders.config, folders.data, folders.cache, folders.log)
+        return cls(settings, workspace, place / session_id, place / "cache", hidden)
+
+    async def levels(self) -> Collection[Level]:
+        """The levels that hold here; none where nothing confines. The first call probes."""
+        engine = await self.engine()
+        if engine is None:
+            return NO_LEVELS
+        return _ONLY_READS if engine.value == "landlock" else _EVERY
+
+    async def engine(self) -> Engine | None:
+        """The engine in force; None: nothing confines, and `reason` says why."""
+        if self._choice is None:
+            self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
+        return await asyncio.shield(self._choice)
+
+    def begin(self) -> None:
+        """Choose the engine in the background."""
+        if self._choice is None:
+            self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
+
+    def starter(
+        self, level: Level
+    ) -> Callable[[Sequence[str], Path, Mapping[str, str], int], Awaitable[Confined]]:
+        """What starts a command at a level, in the place of a plain process."""
+
+        async def start(
+            argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
+        ) -> Confined:
+            from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415
+
+            engine = await self.engine()
+            if engine is None:
+                raise SandboxError(f"The command was not started: {self.reason}.")
+            if self._sandbox is None:
+                self._sandbox = Sandbox(engine)
+            walls = await asyncio.to_thread(self._with_git, watch=level is not Level.READ_ONLY)
+            return await self._sandbox.start(
+                argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
+            )
+
+        return start
+
+    async def tidy(self) -> list[tuple[Path, Path]]:
+        """Move away what the last command put where git would run it; from where and to where."""
+        from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415
+
+        before, self._watched = self._watched, {}
+        if not before:
+            return []
+        return await asyncio.to_thread(quarantine, before, self.cache.parent / "quarantine")
+
+    def explain(self, output: str, level: Level) -> Explanation | None:
+        """Which wall stopped a command, from what it printed."""
+        from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415
+
+        denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
+        return explain_failure(output, level, self._walls(), denies=denies)
+
+    async def close(self) -> None:
+        """End what still runs, and remove the session's /tmp."""
+        if self._choice is not None:
+            self._choice.cancel()
+        sandbox, self._sandbox = self._sandbox, None
+        await asyncio.to_thread(self._remove, sandbox)
+
+    def _remove(self, sandbox: Sandbox | None) -> None:
+        if sandbox is not None:
+            sandbox.close()
+        with suppress(OSError):
+            shutil.rmtree(self.folder)
+
+    async def _choose(self) -> Engine | None:
+        from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415
+
+        asked = self.settings.engine
+        if asked == "off":
+            self.reason = "the sandbox is switched off"
+            return None
+        try:
+            walls = self._walls()
+            if asked == "auto":
+                engine, results = await choose(walls)
+            else:
+                results = [await probe(Engine(asked), walls)]
+                engine = Engine(asked) if results[0].ok else None
+        except HoldfastError as error:
+            self.reason = error.message.rstrip(".")
+            return None
+        if engine is None:
+            self.reason = "; ".join(f"{one.engine}: {one.reason}" for one in results)
+        return engine
+
+    def _walls(self) -> Walls:
+        given, home = self.settings, Path(self.environment.get("HOME") or Path.home())
+        return Walls(
+            workspace=self.workspace.root,
+            session=self.folder,
+            cache=self.cache,
+            home=home,
+            search_path=self.environment.get("PATH", ""),
+            added=self.workspace.extra,
+            hidden=self.hidden,
+            readable=(Path(sys.prefix), Path(sys.base_prefix)),
+            sockets=tuple(Path(name).expanduser() for name in given.sockets),
+            keep_env=tuple(given.keep_env),
+            share_caches=given.share_caches,
+        )
+
+    def _with_git(self, *, watch: bool) -> Walls:
+        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415
+            git_places,
+            snapshot,
+            with_git,
+        )
+
+        walls = self._walls()
+        every = (self.workspace.root, *self.workspace.extra)
+        for root in every:
+            places = git_places(root, self.environment)
+            walls = with_git(walls, places)
+            if watch:
+                self._watched = {**self._watched, **snapshot(places)}
+        own = [root / ".holdfast" / name for root in every for name in ("config.toml", "run")]
+        return replace(walls, protected=(*walls.protected, *own))
