@@ -127,6 +127,11 @@ class Agent:
         self._ctx.mode = mode
 
     @property
+    def unconfined(self) -> bool:
+        """Whether it is known that no sandbox confines commands, though one was meant to."""
+        return self._ctx.confinement is not None and self._ctx.confinement.missing
+
+    @property
     def folders(self) -> tuple[Path, ...]:
         """Where the file tools work: the workspace first."""
         workspace = self._ctx.workspace

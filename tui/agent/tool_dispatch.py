@@ -198,8 +198,9 @@ class ToolDispatcher:
         why = f"It {said.needs}. So far it only read: nothing was changed."
         call = await self._previewed(call, tool, params, ctx)
         async with self._asking:
-            asked = Decision("ask", why, "sandbox", decision.risk, wider)
+            asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True)
             answer = await self._question(call, asked)
+        state.started = self.ctx.clock.monotonic()
         self._record_permission(call, answer.answer, answer.by, answer.reason, wider)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""

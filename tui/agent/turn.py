@@ -258,6 +258,8 @@ class TurnRunner:
         ctx = self.ctx
         ctx.limits.check(self.spent + ctx.turn_spent, priced=ctx.price is not None)
         self.requests.learn()
+        if self.ctx.confinement is not None:
+            self.ctx.confinement.begin()
         await self.mcp.before_request()
         await self.requests.settle()
         view = before = self.requests.view()

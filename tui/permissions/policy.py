@@ -137,7 +137,8 @@ def decide(
         decision = _behind_walls(decision, facts, policy, mode, holds)
     if decision.answer == "ask" and elevated:
         decision = replace(decision, answer="allow", by="elevated", level=Level.NETWORK)
-    return decision if decision.level in holds else replace(decision, level=Level.OUTSIDE)
+    level = decision.level if decision.level in holds else Level.OUTSIDE
+    return replace(decision, level=level, walls=bool(holds) and facts.verdict is not None)
 
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:

@@ -17,6 +17,14 @@ MODE_NAMES: Final[Mapping[Mode, str]] = {
     "plan": "plan: read only",
 }
 
+REACHES: Final[Mapping[Level, str]] = {
+    Level.READ_ONLY: "It can change nothing and has no network",
+    Level.WORKSPACE: "It can write in the workspace, and has no network",
+    Level.NETWORK: "It can write in the workspace, and has the network",
+    Level.OUTSIDE: "A command that runs can reach beyond this folder",
+}
+"""What a command can do at a level of the sandbox, for who decides about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -43,7 +51,8 @@ class Call:
 class Decision:
     """What the policy answers, and why. `by` names the source: a rule's text, "elevated", …
 
-    `level` is what a command may do once it is allowed.
+    `level` is what a command may do once it is allowed; `walls`: a sandbox is there, so that it
+    says something.
     """
 
     answer: Literal["allow", "ask", "deny"]
@@ -51,6 +60,7 @@ class Decision:
     by: str
     risk: Risk | None = None
     level: Level = Level.OUTSIDE
+    walls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

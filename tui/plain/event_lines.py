@@ -211,7 +211,7 @@ def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
         return [sentence(f"{tool(event.name, label)}: not allowed{reason}")]
     if event.by == "elevated":
         return [f"{tool(event.name, label)}: elevated, not asked."]
-    return []
+    return [f"{tool(event.name, label)}: runs {event.level}."] if event.level else []
 
 
 def _finished(event: events.ToolFinished, label: str) -> list[str]:

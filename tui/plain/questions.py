@@ -29,7 +29,7 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.types import REACHES, Answer, Call, Decision
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
 from tui.session.records import Finding
@@ -67,7 +67,7 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
         lines.append(f"Risk: {decision.risk}.")
     lines.append(sentence(f"Why it is asked: {' '.join(decided_about(decision.reason))}"))
     scope = call.scope or f"later calls of {call.tool} just like this one"
-    beyond = "A command that runs can reach beyond this folder" if call.effect == "run" else ""
+    beyond = REACHES[decision.level] if call.effect == "run" else ""
     lines.append(sentence(f"2 and 3 cover {' '.join(decided_about(scope))}", beyond))
     return lines
 

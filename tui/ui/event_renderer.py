@@ -109,10 +109,12 @@ class EventRenderer:
             case events.PermissionAsked(id_):
                 self._calls.change(id_, state="waiting")
                 chat.work(self._calls.phase)
-            case events.PermissionAnswered(id_, _, answer, by):
+            case events.PermissionAnswered(id_, _, answer, by, _, level):
                 refused = answer in {"no", "deny"}
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
-                self._calls.change(id_, state=state, elevated=by == "elevated", started=now)
+                level = "" if refused else level
+                elevated = by == "elevated"
+                self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
                 chat.work(self._calls.phase)
             case events.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)

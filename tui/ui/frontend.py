@@ -117,6 +117,7 @@ class ScreenFrontend:
         self.renderer.head(title=agent.session.title if agent else "")
         if agent is not None:
             self.chat.show_mode(agent.mode)
+            self.renderer.head(unconfined=agent.unconfined)
             if agent.model != self._model:
                 self._model = agent.model
                 self.renderer.head(model=agent.model)

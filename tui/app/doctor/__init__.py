@@ -1,7 +1,7 @@
 """`holdfast doctor`: is everything there that a session needs? Looks only; changes nothing.
 
 `machine` looks at what is installed, at the terminal, and at the folders and what lies in them,
-`setup` at configuration, key and servers.
+`sandbox` tries the walls that commands run behind, `setup` at configuration, key and servers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tui.app import launch_config
 from tui.app.doctor import machine, setup
+from tui.app.doctor import sandbox as confined
 from tui.app.doctor.check import Check, Subject
 from tui.app.options.arguments import Options
 from tui.core.errors import HoldfastError
@@ -30,6 +31,7 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("packages", machine.packages),
     ("terminal", machine.terminal),
     ("programs", machine.programs),
+    ("sandbox", confined.sandbox),
     ("configuration", setup.configuration),
     ("key", setup.key),
     ("server", setup.server),

@@ -66,6 +66,11 @@ class Confinement:
             return NO_LEVELS
         return _ONLY_READS if engine.value == "landlock" else _EVERY
 
+    @property
+    def missing(self) -> bool:
+        """Whether it is known that nothing confines."""
+        return bool(self.reason) or self.settings.engine == "off"
+
     async def engine(self) -> Engine | None:
         """The engine in force; None: nothing confines, and `reason` says why."""
         if self._choice is None:
@@ -113,7 +118,7 @@ class Confinement:
         from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
-        return explain_failure(output, level, self._walls(), denies=denies)
+        return explain_failure(output, level, self.walls(), denies=denies)
 
     async def close(self) -> None:
         """End what still runs, and remove the session's /tmp."""
@@ -136,7 +141,7 @@ class Confinement:
             self.reason = "the sandbox is switched off"
             return None
         try:
-            walls = self._walls()
+            walls = self.walls()
             if asked == "auto":
                 engine, results = await choose(walls)
             else:
@@ -149,7 +154,8 @@ class Confinement:
             self.reason = "; ".join(f"{one.engine}: {one.reason}" for one in results)
         return engine
 
-    def _walls(self) -> Walls:
+    def walls(self) -> Walls:
+        """What the walls are built from, without what git needs."""
         given, home = self.settings, Path(self.environment.get("HOME") or Path.home())
         return Walls(
             workspace=self.workspace.root,
@@ -172,7 +178,7 @@ class Confinement:
             with_git,
         )
 
-        walls = self._walls()
+        walls = self.walls()
         every = (self.workspace.root, *self.workspace.extra)
         for root in every:
             places = git_places(root, self.environment)

@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 
 from tui.core.clock import Clock
 from tui.core.text_cleaning import visible
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.types import REACHES, Answer, Call, Decision
 from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
@@ -74,7 +74,9 @@ class ApprovalModal(Dialog[Answer]):
         with self.framed(Vertical(), visible(self.call.tool), *_KEYS) as box:
             if risk := self.decision.risk:
                 named = (f" · {risk}", _RISKS.get(risk, ""))
-                box.border_title = Content.assemble(visible(self.call.tool), named)
+                wall = f" · ⛨ {self.decision.level}" if self.decision.walls else ""
+                walled = (wall, "$text-muted")
+                box.border_title = Content.assemble(visible(self.call.tool), named, walled)
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield self._preview()
@@ -146,7 +148,7 @@ class ApprovalModal(Dialog[Answer]):
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
         covers = f"2 and 3 cover {visible(what)}."
         if self.call.command is not None:
-            covers += " A command that runs can reach beyond this folder."
+            covers += f" {REACHES[self.decision.level]}."
         elif self.call.effect == "run":
             covers += " Its server can reach beyond this folder."
         return covers

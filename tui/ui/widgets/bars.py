@@ -24,7 +24,8 @@ LEAST = 12
 @dataclass(frozen=True, slots=True)
 class HeaderState:
     """What the header says. `folder` is as the person reads it (`~/proj`); `mark` is a word that
-    must not be overlooked; `effort` the level that was chosen."""
+    must not be overlooked; `effort` the level that was chosen; `unconfined`: no
+    sandbox confines commands."""
 
     folder: str = ""
     branch: str = ""
@@ -35,6 +36,7 @@ class HeaderState:
     elevated: bool = False
     effort: str = ""
     mark: str = ""
+    unconfined: bool = False
 
 
 def header_line(state: HeaderState, width: int) -> Content:
@@ -46,6 +48,7 @@ def header_line(state: HeaderState, width: int) -> Content:
         (state.think, "think", "$text-secondary"),
         (state.effort, f"effort {state.effort}", "$text-secondary"),
         (state.verbose, "verbose", "$text-accent"),
+        (state.unconfined, "no sandbox", "$text-warning"),
         (state.elevated, " ELEVATED ", "bold $background on $error"),
     )
     lights = Content("  ").join([Content.styled(text, look) for lit, text, look in lamps if lit])

@@ -122,8 +122,9 @@ def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
             item.label = item.label or str(data.get("subject", ""))
             if data.get("answer") in {"no", "deny"}:
                 item.state = "denied"
-            elif data.get("by") == "elevated":
-                item.elevated = True
+            else:
+                item.elevated = data.get("by") == "elevated"
+                item.level = str(data.get("level") or "")
         case "intent":
             item.summary = BEGUN
         case _:

@@ -47,7 +47,8 @@ class ToolItem:
     """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
 
     `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
-    takes it away; `elevated`: nobody was asked.
+    takes it away; `elevated`: nobody was asked; `level`: what the sandbox
+    let a command do, "" where there is none.
 
     While it runs, `started` is when it began, on the clock that `ConversationView.tick` is told.
     """
@@ -69,6 +70,7 @@ class ToolItem:
     masked: bool = False
     pinned: bool = False
     elevated: bool = False
+    level: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -104,7 +104,12 @@ def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int)
     summary = [(space + clip(told, 40), detail)] if told else []
     brief = [(space + clip(first, 40), detail)] if told else []
     cut = [(f"  {badge(item.receipt)}", badges)] if item.receipt else []
-    flags = ("ELEVATED" * item.elevated, "masked" * item.masked, "◆ pinned" * item.pinned)
+    flags = (
+        f"⛨ {item.level}" * bool(item.level),
+        "ELEVATED" * item.elevated,
+        "masked" * item.masked,
+        "◆ pinned" * item.pinned,
+    )
     said = " ".join(filter(None, flags))
     marks = [(f"  {said}", badges)] if said else []
     forms = (

@@ -1,0 +1,272 @@
+"""Commands behind the walls of a real sandbox, with each engine that this machine lets run."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.test_guards import results
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent.agent import Agent
+from tui.core.config import SandboxSettings
+from tui.core.messages import text_of
+from tui.core.workspace import Workspace
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.sandbox.walls import Level
+from tui.permissions.types import Answer, Call, Decision, Mode
+
+MOUNTS = ("bubblewrap", "launcher")
+EVERY = (*MOUNTS, "landlock")
+SECRET = "the-mark-of-a-secret"
+
+
+class Says:
+    """Answers from a list and keeps what it was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers, self.asked = list(answers), list[Decision]()
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        self.asked.append(decision)
+        return self.answers.pop(0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("text\n")
+    return tmp_path / "work"
+
+
+Confine = Callable[[str], Confinement]
+
+
+@pytest.fixture
+async def confine(root: Path, tmp_path: Path) -> AsyncIterator[Confine]:
+    made: list[Confinement] = []
+    hidden = tmp_path / "data"
+    hidden.mkdir()
+    (hidden / "secret").write_text(SECRET)
+
+    def make(engine: Any) -> Confinement:
+        settings = SandboxSettings(engine=engine)
+        workspace = Workspace.at(root, ceiling="/")
+        session, cache = tmp_path / "state" / "session", tmp_path / "state" / "cache"
+        made.append(Confinement(settings, workspace, session, cache, hidden=(hidden,)))
+        return made[-1]
+
+    yield make
+    for confinement in made:
+        await confinement.close()
+
+
+async def agent_with(
+    root: Path,
+    confinement: Confinement,
+    *commands: str,
+    says: Says | RulesOnly | None = None,
+    policy: Policy | None = None,
+    mode: Mode = "ask",
+    **arguments: Any,
+) -> Agent:
+    """An agent that has run these commands, one a turn."""
+    if not await confinement.levels() and confinement.settings.engine != "off":
+        pytest.skip(confinement.reason)
+    script = [
+        turn
+        for n, command in enumerate(commands)
+        for turn in ([call("run_command", f"c{n}", command=command, **arguments)], say("ok"))
+    ]
+    agent = make_agent(
+        root,
+        ScriptedProvider(*script),
+        approver=says or RulesOnly(),
+        gate=Gate(policy or Policy()),
+        confinement=confinement,
+    )
+    agent.mode = mode
+    for _ in commands:
+        await events_of(agent, "go")
+    return agent
+
+
+def outputs(agent: Agent) -> list[str]:
+    return [text_of(record.data["content"]) for record in results(agent)]
+
+
+def permissions(agent: Agent) -> list[tuple[str, str, str]]:
+    found = (r.data for r in agent.session.records if r.type == "permission")
+    return [(data["answer"], data["by"], data["level"]) for data in found]
+
+
+def written(path: Path) -> str:
+    """A command that writes a file, which nobody sees by reading it."""
+    return f'python3 -c "open(bytes.fromhex({str(path).encode().hex()!r}), {chr(39)}w{chr(39)})"'
+
+
+@pytest.mark.parametrize("engine", EVERY)
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+async def test_nobody_is_asked_about_what_only_reads(
+    root: Path, confine: Confine, engine: str, mode: Mode
+) -> None:
+    hard_to_read = "x=a; for f in $x*; do cat \"$f\"; done; python3 -c 'print(6 * 7)'"
+    says = Says()
+    agent = await agent_with(root, confine(engine), hard_to_read, says=says, mode=mode)
+    assert outputs(agent)[0].startswith("text\n42\n[exit code 0")
+    assert not says.asked
+    assert [level for _, _, level in permissions(agent)] == ["read-only"]
+
+
+@pytest.mark.parametrize("engine", EVERY)
+async def test_what_nobody_allowed_does_not_happen(
+    root: Path, tmp_path: Path, confine: Confine, engine: str
+) -> None:
+    attacks = (
+        "echo x > made; echo done",
+        f"cat {tmp_path}/data/secret; echo done",
+        f"touch {tmp_path}/outside; echo done",
+        "rm a.txt",
+        "setsid sh -c 'sleep 1; touch later' & disown; echo done",
+    )
+    agent = await agent_with(root, confine(engine), *attacks)
+    assert [path.name for path in root.iterdir() if path.name != ".holdfast"] == ["a.txt"]
+    assert not (tmp_path / "outside").exists()
+    assert SECRET not in "".join(outputs(agent))
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_what_needs_more_asks_for_just_that(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    says = Says(Answer("once"))
+    agent = await agent_with(root, confine(engine), "touch made", says=says)
+    (asked,) = says.asked
+    assert (asked.level, asked.reason) == (
+        Level.WORKSPACE,
+        "It needs to write made. So far it only read: nothing was changed.",
+    )
+    assert (root / "made").exists()
+    assert outputs(agent)[0].startswith("(no output)\n[exit code 0")
+    assert [level for _, _, level in permissions(agent)] == ["read-only", "workspace"]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_no_is_said_with_what_it_needed(root: Path, confine: Confine, engine: str) -> None:
+    agent = await agent_with(
+        root, confine(engine), "touch made", says=Says(Answer("no", "not there"))
+    )
+    assert not (root / "made").exists()
+    assert "[needs to write made; ran read-only: could write /tmp" in outputs(agent)[0]
+    assert "[what it needs was not allowed. not there]" in outputs(agent)[0]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_yes_for_the_session_holds_at_its_level(
+    root: Path, tmp_path: Path, confine: Confine, engine: str
+) -> None:
+    says = Says(Answer("session"), Answer("no"))
+    commands = ("touch made", "touch made again", f"touch {tmp_path}/outside")
+    agent = await agent_with(root, confine(engine), *commands, says=says)
+    assert (root / "again").exists()
+    assert not (tmp_path / "outside").exists()
+    answers = [("allow", "sandbox", "read-only"), ("session", "person", "workspace")]
+    assert permissions(agent)[:3] == [*answers, ("allow", "session", "workspace")]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_an_allow_rule_and_accepted_edits_end_at_the_workspace(
+    root: Path, tmp_path: Path, confine: Confine, engine: str
+) -> None:
+    command = f"touch made; {written(tmp_path / 'outside')}"
+    allow = Policy.of(allow=[f"run_command({command})"])
+    for policy, mode in ((allow, "ask"), (Policy(), "accept_edits")):
+        agent = await agent_with(root, confine(engine), command, policy=policy, mode=mode)
+        assert (root / "made").exists()
+        (root / "made").unlink()
+        assert not (tmp_path / "outside").exists()  # what it wrote is in its own /tmp
+        assert outputs(agent)[0].startswith("(no output)\n[exit code 0")
+
+
+@pytest.mark.parametrize("engine", EVERY)
+async def test_only_a_rule_that_says_outside_has_no_walls(
+    root: Path, tmp_path: Path, confine: Confine, engine: str
+) -> None:
+    policy = Policy.of(allow=["run_command(touch *) outside"])
+    agent = await agent_with(root, confine(engine), f"touch {tmp_path}/outside", policy=policy)
+    assert (tmp_path / "outside").exists()
+    assert permissions(agent) == [("allow", "run_command(touch *) outside", "outside")]
+
+
+@pytest.mark.parametrize("engine", EVERY)
+async def test_what_is_high_risk_asks_before_it_runs(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    says = Says(Answer("no"), Answer("no"), Answer("no"))
+    commands = ("rm -rf sub", "git push", "pip install x")
+    await agent_with(root, confine(engine), *commands, says=says)
+    outside = engine == "landlock"
+    levels = [Level.WORKSPACE, Level.OUTSIDE, Level.NETWORK]
+    expected = [Level.OUTSIDE] * 3 if outside else levels
+    assert [asked.level for asked in says.asked] == expected
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_git_settings_are_kept_and_what_git_would_run_is_moved_away(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    await asyncio.to_thread(subprocess.run, ["git", "init", "-q", root], check=True)
+    (root / ".git" / "hooks").rename(root / ".git" / "no-hooks")
+    hook = "import os; os.mkdir('.git/hooks'); open('.git/hooks/pre-commit', 'w')"
+    commands = ("git config user.name Somebody", f'python3 -c "{hook}"')
+    agent = await agent_with(root, confine(engine), *commands, mode="accept_edits")
+    assert "Somebody" not in (root / ".git" / "config").read_text()
+    assert not (root / ".git" / "hooks").exists()
+    assert "hooks was moved to" in outputs(agent)[1]
+
+
+async def test_a_background_command_is_asked_about_and_stays_behind_its_walls(
+    root: Path, tmp_path: Path, confine: Confine
+) -> None:
+    says = Says(Answer("once"))
+    command = f"touch made; {written(tmp_path / 'outside')}; sleep 60"
+    confinement = confine("auto")
+    agent = await agent_with(root, confinement, command, says=says, background=True)
+    (job,) = agent._ctx.jobs.list()  # pyright: ignore[reportPrivateUsage] - what runs
+    assert [asked.level for asked in says.asked] == [Level.WORKSPACE]
+    await job.wait(0.5)
+    assert not (tmp_path / "outside").exists()
+    await agent.close()
+    assert job.ended
+
+
+async def test_without_a_sandbox_what_is_not_plain_asks(root: Path, confine: Confine) -> None:
+    says = Says(Answer("no"))
+    agent = await agent_with(root, confine("off"), "cat a.txt", "python3 -c 1", says=says)
+    assert outputs(agent)[0].startswith("text\n")
+    assert [asked.walls for asked in says.asked] == [False]
+    assert agent.unconfined
+
+
+async def test_where_rules_forbid_reading_walls_are_not_enough(
+    root: Path, confine: Confine
+) -> None:
+    says = Says(Answer("no"))
+    policy = Policy.of(deny=["read_file(secret*)"])
+    await agent_with(root, confine("auto"), "python3 -c 1", says=says, policy=policy)
+    assert len(says.asked) == 1
+
+
+async def test_a_workspace_that_walls_cannot_hold_is_said(tmp_path: Path) -> None:
+    workspace = Workspace.at(Path("/"), ceiling="/")
+    confinement = Confinement(SandboxSettings(), workspace, tmp_path / "s", tmp_path / "c")
+    assert not await confinement.levels()
+    assert "which the walls must hide" in confinement.reason
+    await confinement.close()

@@ -1,0 +1,60 @@
+"""The sandbox: which engine confines commands here, and whether each of its walls holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tui.app.doctor.check import Check, Subject
+from tui.core.workspace import Workspace
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.sandbox.proof import Proof, prove
+
+_INSTALL = "Install bubblewrap, or ask who runs this machine to allow user namespaces."
+_PROFILE = (
+    "Ubuntu: sudo apt install apparmor-profiles, then"
+    " sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
+    " and sudo systemctl reload apparmor."
+)
+
+
+def sandbox(what: Subject) -> Iterator[Check]:
+    """Try every wall with the engine that would be used."""
+    if what.config.sandbox.engine == "off":
+        yield Check("sandbox", "warn", "switched off: commands that are not plain ask", "")
+        return
+    with TemporaryDirectory(prefix="holdfast-") as folder:
+        place = Path(folder)
+        confinement = Confinement(
+            what.config.sandbox,
+            Workspace.at(what.workspace),
+            place / "session",
+            place / "cache",
+            environment=what.env,
+        )
+        proofs = asyncio.run(_proofs(confinement))
+    if proofs is None:
+        fix = _PROFILE if "without a profile" in confinement.reason else _INSTALL
+        detail = f"nothing confines commands, so they ask ({confinement.reason})"
+        yield Check("sandbox", "warn", detail, fix)
+        return
+    engine, tried = proofs
+    broken = [f"{proof.wall}: {proof.detail or 'no wall'}" for proof in tried if not proof.holds]
+    if broken:
+        yield Check("sandbox", "fail", f"{engine}: a wall does not hold: {'; '.join(broken)}", "")
+        return
+    held = ", ".join(proof.wall for proof in tried)
+    if engine == "landlock":
+        detail = f"landlock confines what only reads, the rest asks; tried: {held}"
+        yield Check("sandbox", "ok", detail, _INSTALL)
+        return
+    yield Check("sandbox", "ok", f"{engine}; tried and kept out: {held}", "")
+
+
+async def _proofs(confinement: Confinement) -> tuple[str, list[Proof]] | None:
+    engine = await confinement.engine()
+    if engine is None:
+        return None
+    return engine.value, await prove(engine, confinement.walls())
