@@ -187,7 +187,8 @@ async def test_an_allow_rule_and_accepted_edits_end_at_the_workspace(
 ) -> None:
     command = f"touch made; {written(tmp_path / 'outside')}"
     allow = Policy.of(allow=[f"run_command({command})"])
-    for policy, mode in ((allow, "ask"), (Policy(), "accept_edits")):
+    cases: list[tuple[Policy, Mode]] = [(allow, "ask"), (Policy(), "accept_edits")]
+    for policy, mode in cases:
         agent = await agent_with(root, confine(engine), command, policy=policy, mode=mode)
         assert (root / "made").exists()
         (root / "made").unlink()

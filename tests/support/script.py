@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -24,6 +24,7 @@ from tui.core.errors import ErrorClass, HoldfastError, LimitReachedError, Provid
 from tui.core.messages import Block, ToolOutput, Usage, text_block
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Approver, Call, Decision, Mode
 from tui.provider.base import (
     Alive,
@@ -178,8 +179,18 @@ class ScriptedGate(Gate):
         super().__init__(gate.policy)
         self._model = model
 
-    def decide(self, call: Call, *, mode: Mode, elevated: bool, workspace: Workspace) -> Decision:
-        decided = super().decide(call, mode=mode, elevated=elevated, workspace=workspace)
+    def decide(
+        self,
+        call: Call,
+        *,
+        mode: Mode,
+        elevated: bool,
+        workspace: Workspace,
+        holds: Collection[Level] = (),
+    ) -> Decision:
+        decided = super().decide(
+            call, mode=mode, elevated=elevated, workspace=workspace, holds=holds
+        )
         if (scripted := self._model.calls.get(call.id)) is None:
             return decided
         return scripted.asked.decision if scripted.asked else ALLOWED

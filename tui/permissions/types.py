@@ -37,14 +37,14 @@ class Call:
     """What rules match: a command, a path or a URL."""
     command: str | None = None
     """None for every tool but the one that runs commands."""
-    background: bool = False
-    """Whether a command is to run on while the conversation goes on."""
     paths: tuple[str, ...] = ()
     """As the model named them; for a command the folder it is run in, if it names one."""
     preview_kind: Literal["command", "diff", "text"] = "text"
     preview: str = ""
     scope: str = ""
     """What a lasting yes would cover, in words."""
+    background: bool = False
+    """Whether a command is to run on while the conversation goes on."""
 
 
 @dataclass(frozen=True, slots=True)
