@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.agent.test_guards import results
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.core.config import SandboxSettings
+from tui.core.config import Permissions, SandboxSettings
 from tui.core.messages import text_of
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
+from tui.permissions.rules import Rule
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision, Mode
@@ -204,6 +206,13 @@ async def test_only_a_rule_that_says_outside_has_no_walls(
     agent = await agent_with(root, confine(engine), f"touch {tmp_path}/outside", policy=policy)
     assert (tmp_path / "outside").exists()
     assert permissions(agent) == [("allow", "run_command(touch *) outside", "outside")]
+
+
+def test_what_always_writes_can_be_read_again() -> None:
+    for level in (Level.WORKSPACE, Level.NETWORK, Level.OUTSIDE):
+        rule = Rule("run_command", "git push *", level)
+        assert Rule.parse(str(rule)) == rule
+        assert msgspec.convert({"allow": [str(rule)]}, Permissions).allow == (str(rule),)
 
 
 @pytest.mark.parametrize("engine", EVERY)

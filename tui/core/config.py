@@ -32,7 +32,8 @@ Folder = Annotated[
 Rule = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z0-9_.*?-]+(\((?s:[^\0]+)\))?\Z", description="a rule: tool or tool(glob)"
+        pattern=r"^[A-Za-z0-9_.*?-]+(\((?s:[^\0]+)\))?( (network|outside))?\Z",
+        description="a rule: tool or tool(glob)",
     ),
 ]
 

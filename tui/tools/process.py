@@ -129,7 +129,7 @@ class Process:
         return self._process.returncode
 
     @property
-    def left_running(self) -> bool:
+    def outlived(self) -> bool:
         """Whether the end of a sandbox stopped something that the command had left running."""
         return bool(getattr(self._process, "rest", False))
 

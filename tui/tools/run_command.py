@@ -154,7 +154,7 @@ async def _until_end(process: Process, timeout: float, ctx: ToolContext, live: _
         if not timed_out:
             drained = await process.drain()
             left_running = not drained or await asyncio.to_thread(process.group_alive)
-            left_running = left_running or process.left_running
+            left_running = left_running or process.outlived
         if timed_out or left_running:
             await process.end(ctx.clock)
             await process.drain()
