@@ -215,6 +215,23 @@ def test_what_always_writes_can_be_read_again() -> None:
         assert msgspec.convert({"allow": [str(rule)]}, Permissions).allow == (str(rule),)
 
 
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_the_rule_that_allows_least_counts_for_the_whole(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    rules = ("run_command(touch *) outside", "run_command(mkdir *)", "run_command(id *) network")
+    agent = await agent_with(
+        root,
+        confine(engine),
+        "touch a && mkdir b",
+        "touch a && id -u",
+        "touch a && touch b",
+        policy=Policy.of(allow=rules),
+    )
+    levels = ["workspace", "workspace + network", "outside"]
+    assert [level for _, _, level in permissions(agent)] == levels
+
+
 @pytest.mark.parametrize("engine", EVERY)
 async def test_what_is_high_risk_asks_before_it_runs(
     root: Path, confine: Confine, engine: str

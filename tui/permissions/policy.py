@@ -203,10 +203,11 @@ def _allowed(
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk, needed)
     if rule := _allowing_rule(policy.allow, facts):
-        return allow(f"The rule {rule} allows it.", str(rule), rule.level)
+        return allow(f"The rule {rule} allows it.", str(rule), _reach(policy.allow, facts))
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
-    if rule := _allowing_rule(granted, facts, explicit=False):
-        return allow("The person allowed it for this session.", "session", rule.level)
+    if _allowing_rule(granted, facts, explicit=False):
+        level = _reach(granted, facts, explicit=False)
+        return allow("The person allowed it for this session.", "session", level)
     if call.effect == "write" and not facts.guarded:
         if mode == "accept_edits":
             return allow("Edits are accepted.", "accept_edits")
@@ -258,6 +259,16 @@ def _tried(facts: CallFacts, policy: Policy, holds: Collection[Level]) -> bool:
     """
     risky = facts.verdict is None or facts.verdict.risk == "high-risk" or facts.call.background
     return Level.READ_ONLY in holds and not risky and not _forbids_reading(policy)
+
+
+def _reach(rules: Iterable[Rule], facts: CallFacts, *, explicit: bool = True) -> Level:
+    """The level to which rules allow a command: all its parts, so the least of them counts."""
+    rules = tuple(rules)
+    for levels in ((Level.OUTSIDE,), (Level.OUTSIDE, Level.NETWORK)):
+        further = [rule for rule in rules if rule.level in levels]
+        if _allowing_rule(further, facts, explicit=explicit):
+            return levels[-1]
+    return Level.WORKSPACE
 
 
 def _allowing_rule(
