@@ -66,3 +66,16 @@ def test_a_server_of_an_untrusted_folder_is_not_started(
     assert touched.exists()
     assert done.stdout == "hi\n"
     assert "The MCP server evil failed" in done.stderr
+
+
+def test_a_server_gets_no_keys_but_those_that_are_named(
+    holdfast: Program, script: Callable[[str], str], config: Write
+) -> None:
+    seen = holdfast.work / "seen"
+    code = f"import os; open({str(seen)!r}, 'w').write(' '.join(os.environ))"
+    server = f"[mcp.looks]\ncommand = {json.dumps([sys.executable, '-c', code])}\n"
+    config(f'{server}[sandbox]\nkeep_env = ["DB_TOKEN"]\n')
+    keys = {"DB_TOKEN": "a", "AWS_SECRET_ACCESS_KEY": "b", "SSH_AUTH_SOCK": "/c"}
+    words = ("--practice", "--practice-script", script('[[turn]]\ntext = "hi"\n'), "-p", "hello")
+    holdfast(*words, env=dict(holdfast.env) | keys)
+    assert set(keys) & set(seen.read_text().split()) == {"DB_TOKEN"}

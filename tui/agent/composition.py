@@ -24,11 +24,13 @@ from tui.core.config import Config
 from tui.core.files import installation_key
 from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
+from tui.core.redaction import child_environment
 from tui.core.workspace import Workspace, branch_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
@@ -322,6 +324,7 @@ def make_servers(launch: Launch) -> Servers | None:
         cwd=root,
         log_folder=scratch or launch.folders.log,
         patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
+        environment=clean_environment(child_environment(), launch.config.sandbox.keep_env),
     )
 
 

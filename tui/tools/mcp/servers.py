@@ -47,14 +47,15 @@ PAGES_MAX: Final = 50
 class Server:
     """One configured server. `detail` is its name and version when ready, the reason when failed.
 
-    `tools` is what it offers, also while it is started again after it died; the model does not
-    get those in `switched_off`.
+    `environment` is what its process gets, the usual one if it is None. `tools` is what it offers,
+    also while it is started again after it died; the model does not get those in `switched_off`.
     """
 
     name: str
     config: McpServer
     cwd: Path
     log_file: Path
+    environment: Mapping[str, str] | None = None
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
@@ -179,8 +180,9 @@ class Server:
             return await stack.enter_async_context(client)
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
         program, *arguments = self.config.command
+        given = child_environment() if self.environment is None else dict(self.environment)
         parameters = StdioServerParameters(
-            command=program, args=list(arguments), env=child_environment(), cwd=self.cwd
+            command=program, args=list(arguments), env=given, cwd=self.cwd
         )
         transport = stdio_client(parameters, errlog=words)
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
@@ -250,10 +252,11 @@ class Servers:
         cwd: Path,
         log_folder: Path,
         patience_s: float = PATIENCE_S,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.patience_s = patience_s
         self.all = tuple(
-            Server(name, config, cwd, log_folder / f"mcp-{name}.log")
+            Server(name, config, cwd, log_folder / f"mcp-{name}.log", environment)
             for name, config in sorted(configured.items())
         )
 
