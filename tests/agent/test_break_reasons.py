@@ -13,8 +13,11 @@ from tests.agent.test_requests_grow import program
 from tests.support.generated_session import Late
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
+from tui.agent import request_builder
 from tui.agent.agent import Agent
+from tui.agent.break_reasons import BreakReason
 from tui.context.overrides import Overlay
+from tui.context.request_trail import has_thinking
 from tui.core.config import Compaction, Config, Prune
 from tui.provider import catalogue
 
@@ -218,6 +221,26 @@ async def test_a_rule_that_pruned_before_a_break_that_another_model_brought(root
         agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
         await done(agent, "five")
         assert {reason for reason, _ in breaks(agent)} == {"prune"}
+
+
+async def test_a_request_beside_the_conversation_where_the_reason_says_too_little(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        LoopbackServer({"turns": turns(0, 2), "catalogue": True}) as server,
+        program(root, server, **ALL) as agent,
+    ):
+        await done(agent, "one")
+        await done(agent, "two")
+        await mask(agent, 0)
+        late = BreakReason("mask", "person", agent.session.records[-1].id)
+
+        def too_late(*_: object) -> BreakReason:
+            return late
+
+        monkeypatch.setattr(request_builder, "reason_of", too_late)
+        messages = agent.next_request(prompt_follows=True).messages
+        assert not any(has_thinking(message["content"]) for message in messages)
 
 
 async def test_thoughts_behind_a_summary_that_another_model_brought_stay(root: Path) -> None:

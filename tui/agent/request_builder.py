@@ -201,18 +201,25 @@ class RequestBuilder:
         return self._next(prompt_follows=prompt_follows)[0]
 
     def _next(self, *, prompt_follows: bool) -> tuple[Request, View]:
-        """The request that the record makes, with the break that it needs, and its view."""
+        """The request that the record makes, with the break that it needs, and its view.
+
+        No thinking in it stands behind anything but what it was made for.
+        """
         view, model = self.view(prompt_follows=prompt_follows), self._ctx.model
         made = self._built(view, model, prompt_follows=prompt_follows)
         found, _ = self.sent.compare(made, model, self.forms.checks(model))
         if found.misplaced is None:
             return made, view
-        reason = self._reason(view, model)
-        records = [*self._ctx.records, Record(BREAK, "", None, "", reason.to_json())]
-        view = self._fresh_viewer(model).build(
-            records, model=model.id, prompt_follows=prompt_follows
-        )
-        return self._built(view, model, prompt_follows=prompt_follows), view
+        for why in (self._reason(view, model), BreakReason("unexplained", "program")):
+            records = [*self._ctx.records, Record(BREAK, "", None, "", why.to_json())]
+            view = self._fresh_viewer(model).build(
+                records, model=model.id, prompt_follows=prompt_follows
+            )
+            made = self._built(view, model, prompt_follows=prompt_follows)
+            found, _ = self.sent.compare(made, model, self.forms.checks(model))
+            if found.misplaced is None:
+                break
+        return made, view
 
     def for_summary(
         self, *, keep: int, room: float, running: float, fill: bool, max_tokens: int
