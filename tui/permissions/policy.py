@@ -31,6 +31,7 @@ from tui.permissions.rules import (
 from tui.permissions.types import Call, Decision, Mode
 
 _READERS = ("read_file", "grep_search")
+_SHOWN_CHARS = 60
 _OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})
 """What in `.holdfast/` is the program's to write."""
 
@@ -171,6 +172,7 @@ def _allowed(
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
     reason = _reason(facts)
+    marks = tuple(part.text for part in verdict.worst) if verdict else ()
 
     def allow(why: str, by: str) -> Decision:
         return Decision("allow", why, by, risk)
@@ -179,7 +181,7 @@ def _allowed(
     if any((grant.tool, grant.subject, grant.paths) == this for grant in grants):
         return allow("The person allowed exactly this, for this session.", "session")
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
-        return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk)
+        return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk, marks)
     if rule := _allowing_rule(policy.allow, facts):
         return allow(f"The rule {rule} allows it.", str(rule))
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
@@ -194,7 +196,7 @@ def _allowed(
         return allow("It only reads, inside the workspace.", "reads")
     if risk == "safe" and not _restricted(facts.line, policy):
         return allow("It only looks.", "safe")
-    return Decision("ask", reason, "default", risk)
+    return Decision("ask", reason, "default", risk, marks)
 
 
 def _allowing_rule(
@@ -213,8 +215,27 @@ def _reason(facts: CallFacts) -> str:
     if facts.verdict is None:
         return "It writes a file." if facts.call.effect == "write" else "No rule allows it."
     if facts.verdict.risk == "high-risk":
-        return f"High-risk: {facts.verdict.reason}."
+        return f"High-risk: {_every_reason(facts.verdict)}."
     return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."
+
+
+def _every_reason(verdict: RiskVerdict) -> str:
+    """Why a command is as risky as it is: of each part that is, with its text if there are more."""
+    reasons: dict[str, list[str]] = {}
+    for part in verdict.worst:
+        reasons.setdefault(part.reason, []).append(_short(part.text))
+    if len(reasons) <= 1 and len(verdict.worst) <= 1:
+        return verdict.reason
+    told = [
+        f"{reason} ({', '.join(f'`{text}`' for text in dict.fromkeys(texts))})"
+        for reason, texts in reasons.items()
+    ]
+    return "; ".join(told)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
 
 
 def _restricted(line: Line, policy: Policy) -> bool:

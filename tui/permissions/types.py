@@ -43,6 +43,8 @@ class Decision:
     reason: str
     by: str
     risk: Risk | None = None
+    marks: tuple[str, ...] = ()
+    """The parts of a command that make it this risky, as they are written there."""
 
 
 @dataclass(frozen=True, slots=True)

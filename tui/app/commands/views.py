@@ -88,7 +88,7 @@ def _of_file(change: FileChange, root: Path) -> str:
         return f"--- {name}\n+++ {name}\n too large to compare\n"
     if new is None:
         return f"--- a/{name}\n+++ /dev/null\n the file is gone\n"
-    return unified(old, new, name).text + "\n"
+    return unified(old, new, name, whole=True).text + "\n"
 
 
 _REFUSED = frozenset({"deny", "no"})
