@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
+from tui.core.partly_typed import PartlyTyped
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.trust import command_name
 from tui.settings.user_commands import UserCommands
@@ -151,6 +152,8 @@ def user_commands(services: AppServices) -> UserCommands:
 async def route(conversation: Conversation, text: str) -> Submitted | None:
     """Do what was typed. What became of it where it is sent or run, None for a command of the
     program."""
+    if isinstance(text, PartlyTyped) and text.folded:
+        return conversation.submit(text)
     if text.startswith("!") and text.lstrip("!").strip():
         return conversation.run_shell(text[1:].strip())
     named = split(text)
