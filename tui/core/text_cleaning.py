@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 # Sequences end with their line at the latest, so that lines can be cleaned one by one.
 _ESCAPES = (
@@ -58,6 +62,11 @@ def clean(text: str) -> str:
     text = _compiled(_CONTROL).sub("", _compiled(_ESCAPES).sub("", text))
     text = text.replace("\u2028", " ").replace("\u2029", " ")
     return _compiled(_SURROGATES).sub("\ufffd", text)
+
+
+def for_stream(text: str, stream: TextIO) -> str:
+    """`text` as it may be written: a terminal gets nothing that steers it, a pipe all of it."""
+    return clean(text) if stream.isatty() else text
 
 
 def one_line(text: str) -> str:

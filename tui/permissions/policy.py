@@ -121,6 +121,12 @@ def decide(
     if refused is not None:
         return refused
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
+    inside = workspace.widen(False)
+    if decision.answer == "allow" and (
+        beyond := next((path for path in facts.real if not inside.contains(path)), None)
+    ):
+        by = decision.by if call.effect == "run" else "elevated"
+        return replace(decision, reason=f"Elevated: {beyond} is outside the workspace.", by=by)
     if decision.answer == "ask" and elevated:
         return Decision("allow", decision.reason, "elevated", decision.risk)
     return decision

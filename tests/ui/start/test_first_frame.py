@@ -169,7 +169,9 @@ def test_what_was_pasted_is_known_as_such(
 def test_how_much_was_typed_is_known(
     env: dict[str, str], work: Path, pieces: list[bytes], typed: int
 ) -> None:
-    assert alone(env, work, *pieces)[3][0] == typed
+    counts = alone(env, work, *pieces)[3]
+    assert isinstance(counts, list)
+    assert counts[0] == typed
 
 
 def test_a_paste_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:
