@@ -244,3 +244,54 @@ def test_reading_needs_no_yes(person: Person) -> None:
 def test_a_yes_stands_for_program_and_subcommand_at_most(command: str, prefix: str | None) -> None:
     line = parse(command)
     assert (prefix_of(line[0]) if line else None) == prefix
+
+
+def test_the_rules_that_always_writes_are_known_before(person: Person) -> None:
+    for call in (command("pytest -q && ruff check"), write("a.py"), command("rm -r build")):
+        assert person.is_asked(call)
+        before = person.gate.always(call)
+        person.remembered.clear()
+        person.answers(call, "always")
+        assert list(before) == person.remembered != []
+        assert {str(rule) for rule in person.gate.policy.allow} >= set(before)
+
+
+def test_where_nothing_is_written_nothing_is_announced(tmp_path: Path) -> None:
+    gate = Gate(Policy())
+    call = command("pytest")
+    gate.decide(call, mode="ask", elevated=False, workspace=Workspace.at(tmp_path, ceiling="/"))
+    assert gate.always(call) == ()
+
+
+def test_what_was_granted_can_be_revoked(person: Person) -> None:
+    for text, rule in (("pytest -q", "run_command(pytest *)"), ("rm -r x", "run_command(rm -r x)")):
+        person.answers(command(text), "always")
+        assert not person.is_asked(command(text))
+        assert person.gate.revoke(Rule.parse(rule))
+        assert person.is_asked(command(text))
+        assert not person.gate.revoke(Rule.parse(rule))
+
+
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        ("docker ps", True),
+        ("docker ps && make", False),
+        ("make", False),
+        ("docker ps && docker images", True),
+        ("docker ps $X", None),
+    ],
+)
+def test_a_rule_gives_outside_only_where_it_says_so(
+    tmp_path: Path, text: str, outside: bool | None
+) -> None:
+    policy = Policy.of(allow=["run_command(docker*) outside", "run_command(make*)"])
+    decision = Person(tmp_path, policy).decision(command(text))
+    assert decision.answer == ("ask" if outside is None else "allow")
+    assert decision.outside is bool(outside)
+
+
+def test_a_yes_of_this_session_never_gives_outside(person: Person) -> None:
+    person.answers(command("make"), "session")
+    assert person.decision(command("make")).answer == "allow"
+    assert not person.decision(command("make")).outside

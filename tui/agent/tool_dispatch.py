@@ -158,6 +158,7 @@ class ToolDispatcher:
                 preview_kind=preview.kind,
                 preview=preview.text,
                 scope=self.ctx.gate.scope_of(call),
+                always=self.ctx.gate.always(call),
             )
             answer = await self._ask(call, decision)
             state.started = self.ctx.clock.monotonic()  # a person's thinking is not the tool's time

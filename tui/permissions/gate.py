@@ -6,7 +6,7 @@ import logging
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
@@ -69,10 +69,27 @@ class Gate:
                 self._remember(rule)
             except HoldfastError as error:
                 log.warning("the rule %s was not saved: %s", rule, error)
+                continue
+            if rule not in self.policy.allow:
+                self.policy = replace(self.policy, allow=(*self.policy.allow, rule))
 
     def scope_of(self, call: Call) -> str:
         """What "this session" and "always" would cover, in words for the person."""
         return self._scope(call).words
+
+    def always(self, call: Call) -> tuple[str, ...]:
+        """The rules that "always" would write; none where it counts for this session alone."""
+        return tuple(map(str, self._scope(call).rules)) if self._remember else ()
+
+    def revoke(self, rule: Rule) -> bool:
+        """Let go of what a rule, or a yes for this session, allows from now on. False where there
+        is none. A rule of a file stays there: that is the caller's to change."""
+        before = self.policy.allow, self.grants
+        self.policy = replace(
+            self.policy, allow=tuple(one for one in self.policy.allow if one != rule)
+        )
+        self.grants = tuple(one for one in self.grants if rule not in one.shown)
+        return before != (self.policy.allow, self.grants)
 
     def _scope(self, call: Call) -> _Scope:
         workspace = self._workspace

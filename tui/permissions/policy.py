@@ -63,7 +63,7 @@ class Policy:
     ) -> Policy:
         """A policy from the texts of rules. Raises UsageError that names a bad one."""
         return cls(
-            allow=parse_all(allow),
+            allow=parse_all(allow, allow=True),
             ask=parse_all(ask),
             deny=parse_all(deny),
             auto_grant=tuple(auto_grant),
@@ -84,6 +84,13 @@ class Grant:
     rules: tuple[Rule, ...] = ()
     subject: str | None = None
     paths: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Rule, ...]:
+        """What it covers, as rules."""
+        if self.subject is None:
+            return self.rules
+        return (Rule.exactly(self.tool, self.subject) if self.subject else Rule(self.tool),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +196,9 @@ def _allowed(
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk, marks)
     if rule := _allowing_rule(policy.allow, facts):
-        return allow(f"The rule {rule} allows it.", str(rule))
+        beyond = _allowing_rule([one for one in policy.allow if one.outside], facts) is not None
+        decision = allow(f"The rule {rule} allows it.", str(rule))
+        return replace(decision, outside=beyond)
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
     if _allowing_rule(granted, facts, explicit=False):
         return allow("The person allowed it for this session.", "session")

@@ -20,16 +20,23 @@ from tui.permissions.plain_command import PlainCommand
 from tui.permissions.risk import CommandPart, RiskVerdict
 from tui.permissions.types import Call
 
-_SYNTAX = re.compile(r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?\s*", re.DOTALL)
+_SYNTAX = re.compile(
+    r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?\s*(?<=[\s)])(outside)\s*|\s*([\w*?.:/-]+)\s*(?:\((.+)\))?\s*",
+    re.DOTALL,
+)
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `str(rule)` is its text, `glob` None means whatever the tool does."""
+    """One rule. `str(rule)` is its text, `glob` None means whatever the tool does.
+
+    `outside` says that what it allows may run without the sandbox: `run_command(docker *) outside`.
+    """
 
     tool: str
     glob: str | None = None
+    outside: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -41,7 +48,9 @@ class Rule:
                 hint="A rule is a tool, or tool(pattern): run_command(git status*), "
                 "write_file(src/*).",
             )
-        return cls(found[1], found[2])
+        if found[3]:
+            return cls(found[1], found[2], outside=True)
+        return cls(found[4], found[5])
 
     @classmethod
     def exactly(cls, tool: str, subject: str) -> Rule:
@@ -49,7 +58,8 @@ class Rule:
         return cls(tool, escape(subject))
 
     def __str__(self) -> str:
-        return self.tool if self.glob is None else f"{self.tool}({self.glob})"
+        text = self.tool if self.glob is None else f"{self.tool}({self.glob})"
+        return f"{text} outside" if self.outside else text
 
     def names(self, tool: str) -> bool:
         return fnmatchcase(tool, self.tool)
@@ -81,9 +91,16 @@ def escape(subject: str) -> str:
     return re.sub(r"[*?\[]", lambda m: f"[{m[0]}]", subject)
 
 
-def parse_all(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """Raises UsageError that names the first bad rule."""
-    return tuple(map(Rule.parse, texts))
+def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
+    """Raises UsageError that names the first bad rule. Only one that allows may say `outside`."""
+    rules = tuple(map(Rule.parse, texts))
+    for rule in rules:
+        if rule.outside and not allow:
+            raise UsageError(
+                f"{str(rule)!r} forbids or asks, so it cannot say `outside`.",
+                hint="Leave the word out: the rule holds with and without the sandbox.",
+            )
+    return rules
 
 
 Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None

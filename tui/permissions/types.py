@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from tui.core.text_cleaning import visible
+
+_SHOWN = 100
+
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
 
@@ -33,6 +37,8 @@ class Call:
     preview: str = ""
     scope: str = ""
     """What a lasting yes would cover, in words."""
+    always: tuple[str, ...] = ()
+    """The rules that "always" would write into the person's configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Decision:
     risk: Risk | None = None
     marks: tuple[str, ...] = ()
     """The parts of a command that make it this risky, as they are written there."""
+    outside: bool = False
+    """Whether rules that say `outside` allow all of it: it may run without the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,16 @@ class Answer:
     answer: Literal["once", "session", "always", "no"]
     reason: str = ""
     by: str = "person"
+
+
+def written_rules(call: Call) -> str:
+    """What "always" would write, in words; "" where it writes nothing that can be shown."""
+    if not call.always:
+        return ""
+    shown = " and ".join(
+        rule if len(rule) <= _SHOWN else f"{rule[:_SHOWN]}…" for rule in call.always
+    )
+    return f"3 writes {visible(shown)}."
 
 
 class Approver(Protocol):

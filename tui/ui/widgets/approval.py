@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 from tui.core.clock import Clock
 from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
-from tui.permissions.types import Answer, Call, Decision
+from tui.permissions.types import Answer, Call, Decision, written_rules
 from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
@@ -177,6 +177,8 @@ class ApprovalModal(Dialog[Answer]):
     def _covers(self) -> str:
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
         covers = f"2 and 3 cover {visible(what)}."
+        if rules := written_rules(self.call):
+            covers += f" {rules}"
         if self.call.command is not None:
             covers += " A command that runs can reach beyond this folder."
         elif self.call.effect == "run":
