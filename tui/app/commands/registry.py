@@ -79,7 +79,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("tasks", "the tasks of this folder's run, and how they stand"),
     _command("todos", "the agent's list of what is to be done"),
     _command("plan", "plan mode: read only; again leaves it", "commands.context"),
-    _command("permissions", "the rules in force, and every decision"),
+    _command("permissions [revoke|try COMMAND]", "rules and decisions; take a rule back; try one"),
     _command("trust", "decide what this folder's own files may change", "commands.trust"),
     _command("add-dir FOLDER", "let the tools work in another folder too", "commands.context"),
     _command("mcp", "the MCP servers: state, restart, tools on and off"),
