@@ -77,6 +77,12 @@ class Gate:
         """What "this session" and "always" would cover, in words for the person."""
         return self._scope(call).words
 
+    @property
+    def allowances(self) -> int:
+        """How many rules and yeses allow what the mode alone would ask for."""
+        granted = {rule for grant in self.grants for rule in grant.shown}
+        return len(granted | set(self.policy.allow))
+
     def always(self, call: Call) -> tuple[str, ...]:
         """The rules that "always" would write; none where it counts for this session alone."""
         return tuple(map(str, self._scope(call).rules)) if self._remember else ()

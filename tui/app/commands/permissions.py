@@ -132,6 +132,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     if row.origin == _YOURS:
         await asyncio.to_thread(edit.forget_allowed, folders, str(row.rule))
     agent.gate.revoke(row.rule)
+    conversation.frontend.refresh()
     stays = row.origin in {_FOLDER, _RUN}
     conversation.frontend.say(
         f"Revoked: {visible(str(row.rule))}.",
