@@ -106,7 +106,7 @@ def outputs(agent: Agent) -> list[str]:
 
 def permissions(agent: Agent) -> list[tuple[str, str, str]]:
     found = (r.data for r in agent.session.records if r.type == "permission")
-    return [(data["answer"], data["by"], data["level"]) for data in found]
+    return [(data["answer"], data["by"], data.get("level", "")) for data in found]
 
 
 def written(path: Path) -> str:

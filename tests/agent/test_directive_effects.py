@@ -216,3 +216,31 @@ async def test_K47_a_read_that_only_elevation_allowed_is_marked_too(tmp_path: Pa
     ]
     assert answered == [("allow", "elevated")]
     assert kinds == ["elevated"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read_file", {"path": "../outside/a.txt"}),
+        ("grep_search", {"pattern": "far", "path": "../outside"}),
+        ("list_dir", {"path": "../outside"}),
+        ("find_by_name", {"pattern": "*.txt", "path": "../outside"}),
+    ],
+)
+@pytest.mark.parametrize("policy", [Policy(), Policy.of(allow=["read_file", "list_dir"])])
+async def test_K47_what_elevation_lets_out_of_the_workspace_is_recorded(
+    tmp_path: Path, tool: str, arguments: dict[str, str], policy: Policy
+) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    work.mkdir()
+    outside.mkdir()
+    (outside / "a.txt").write_text("far")
+    provider = ScriptedProvider([call(tool, **arguments)], say("done"))
+    agent = make_agent(work, provider, gate=Gate(policy))
+    told = await events_of(agent, "/elevated look")
+    answered = [(e.answer, e.by) for e in told if isinstance(e, events.PermissionAnswered)]
+    (record,) = [one.data for one in agent.session.records if one.type == "permission"]
+    assert answered == [("allow", "elevated")]
+    assert record["by"] == "elevated"
+    assert record["reason"].endswith("is outside the workspace.")
+    assert str(outside) in record["reason"]

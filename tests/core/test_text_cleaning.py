@@ -22,6 +22,19 @@ from tui.core.text_cleaning import one_line, visible
         ("\tindented", "    indented"),
         ("naïve 日本語 ✓", "naïve 日本語 ✓"),
         ("\x07\x08", "\\x07\\x08"),
+        ("rm\u3164x \uffa0 \u115f \u1160", "rm\\u3164x \\uffa0 \\u115f \\u1160"),
+        ("a\u2800b\xa0c\u2003d\u202fe", "a\\u2800b\\xa0c\\u2003d\\u202fe"),
+        ("x\ufe01y\ufe0f \u2714\ufe0f", "x\\ufe01y\\ufe0f \u2714\ufe0f"),
+        ("g\u0456t push", "g\\u0456t push"),
+        ("\u0455\u0455\u04bb host", "\\u0455\\u0455\\u04bb host"),
+        ("# он и она сор", "# он и она сор"),
+        (
+            "cat /\u0435tc/p\u0430sswd; ls \u2212l\u037e",
+            "cat /\\u0435tc/p\\u0430sswd; ls \\u2212l\\u037e",
+        ),
+        ("\uff52\uff4d x", "\\uff52\\uff4d x"),
+        ("\U0001d42b\U0001d426 x", "\\U0001d42b\\U0001d426 x"),
+        ("echo 終了！ Ω ≤ 3 – “naïve”", "echo 終了！ Ω ≤ 3 – “naïve”"),
     ],
 )
 def test_what_a_person_decides_about_cannot_hide(text: str, shown: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from tui.permissions.gate import Gate, RulesOnly, prefix_of
 from tui.permissions.plain_command import parse
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 
 
@@ -28,9 +30,9 @@ class Person:
     def _remember(self, rule: Rule) -> None:
         self.remembered.append(str(rule))
 
-    def decision(self, call: Call) -> Decision:
+    def decision(self, call: Call, holds: Collection[Level] = ()) -> Decision:
         workspace = Workspace.at(self.root, ceiling=self.root.parent)
-        return self.gate.decide(call, mode="ask", elevated=False, workspace=workspace)
+        return self.gate.decide(call, mode="ask", elevated=False, workspace=workspace, holds=holds)
 
     def answers(self, call: Call, answer: Literal["once", "session", "always", "no"]) -> None:
         assert self.decision(call).answer == "ask"
@@ -244,3 +246,55 @@ def test_reading_needs_no_yes(person: Person) -> None:
 def test_a_yes_stands_for_program_and_subcommand_at_most(command: str, prefix: str | None) -> None:
     line = parse(command)
     assert (prefix_of(line[0]) if line else None) == prefix
+
+
+def test_the_rules_that_always_writes_are_known_before(person: Person) -> None:
+    for call in (command("pytest -q && ruff check"), write("a.py"), command("rm -r build")):
+        assert person.is_asked(call)
+        before = person.gate.always(call)
+        person.remembered.clear()
+        person.answers(call, "always")
+        assert list(before) == person.remembered != []
+        assert {str(rule) for rule in person.gate.policy.allow} >= set(before)
+
+
+def test_where_nothing_is_written_nothing_is_announced(tmp_path: Path) -> None:
+    gate = Gate(Policy())
+    call = command("pytest")
+    gate.decide(call, mode="ask", elevated=False, workspace=Workspace.at(tmp_path, ceiling="/"))
+    assert gate.always(call) == ()
+
+
+def test_what_was_granted_can_be_revoked(person: Person) -> None:
+    for text, rule in (("pytest -q", "run_command(pytest *)"), ("rm -r x", "run_command(rm -r x)")):
+        person.answers(command(text), "always")
+        assert not person.is_asked(command(text))
+        assert person.gate.revoke(Rule.parse(rule))
+        assert person.is_asked(command(text))
+        assert not person.gate.revoke(Rule.parse(rule))
+
+
+@pytest.mark.parametrize(
+    ("text", "outside"),
+    [
+        ("docker ps", True),
+        ("docker ps && make", False),
+        ("make", False),
+        ("docker ps && docker images", True),
+        ("docker ps $X", None),
+    ],
+)
+def test_a_rule_gives_outside_only_where_it_says_so(
+    tmp_path: Path, text: str, outside: bool | None
+) -> None:
+    policy = Policy.of(allow=["run_command(docker*) outside", "run_command(make*)"])
+    decision = Person(tmp_path, policy).decision(command(text), tuple(Level))
+    if outside is not None:
+        assert decision.answer == "allow"
+    assert (decision.level is Level.OUTSIDE) is (outside is not False)
+
+
+def test_a_yes_of_this_session_never_gives_outside(person: Person) -> None:
+    person.answers(command("make"), "session")
+    decision = person.decision(command("make"), tuple(Level))
+    assert (decision.answer, decision.level) == ("allow", Level.WORKSPACE)

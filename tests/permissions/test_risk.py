@@ -737,6 +737,22 @@ def test_monstrous_lines_are_judged_in_bounded_time(command: str) -> None:
     assert time.process_time() - started < 5
 
 
+@pytest.mark.parametrize(
+    "unit", ["a ", "ls; ", "'x' ", "$(a) ", "a|", "> a ", "a&&", "a||", "a|&", "(", "{a,", "x=$x "]
+)
+def test_the_time_of_a_judgement_grows_with_the_line_and_no_faster(unit: str) -> None:
+    def seconds(chars: int) -> float:
+        times = list[float]()
+        for _ in range(3):
+            started = time.process_time()
+            judge("echo " + unit * (chars // len(unit)))
+            times.append(time.process_time() - started)
+        return min(times)
+
+    assert seconds(400_000) < 0.5  # longer than any command can be: it is not read at all
+    assert seconds(32_000) / seconds(2_000) < 16 * 4
+
+
 def test_characters_beyond_the_grammars_tables_do_no_harm() -> None:
     wild = (
         "\U000a6720{\U000c47d2\U000ecdda\x97\xae\xee\U0006e646\x9f v\xff\xbe\U0004f22el\xb0P\xc0 "

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.core.errors import UsageError
+from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
+from tui.permissions.sandbox.walls import Level
 
 
 @pytest.mark.parametrize(
@@ -80,3 +82,25 @@ def test_what_a_rule_says_by_name() -> None:
     assert Rule.parse("run_command").start == ""
     assert Rule.parse("run_command(git *)").literal is None
     assert Rule.parse("run_command(make)").literal == "make"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("run_command(docker *) outside", Rule("run_command", "docker *", Level.OUTSIDE)),
+        ("run_command outside", Rule("run_command", None, Level.OUTSIDE)),
+        ("run_command(ls outside)", Rule("run_command", "ls outside")),
+        ("run_commandoutside", Rule("run_commandoutside")),
+        ("outside", Rule("outside")),
+    ],
+)
+def test_a_rule_may_say_outside(text: str, rule: Rule) -> None:
+    assert Rule.parse(text) == rule
+    assert str(rule) == text
+
+
+def test_only_a_rule_that_allows_may_say_outside() -> None:
+    with pytest.raises(UsageError, match="outside"):
+        Policy.of(deny=["run_command(docker *) outside"])
+    with pytest.raises(UsageError, match="outside"):
+        Policy.of(ask=["run_command(docker *) outside"])

@@ -454,12 +454,14 @@ class World:
         if self.mcp:
             servers = GivenServers({}, cwd=self.workspace, log_folder=self.workspace)
             servers.all = tuple(self.mcp)
+        said = self.permissions
+        rules = Policy.of(allow=said.allow, ask=said.ask, deny=said.deny)
         ctx = AgentContext(
             session=session,
             provider=model,
             model=ModelInfo(MODEL, 200_000, 64_000, "catalogue", EFFORTS, "high"),
             tools=builtin_tools(),
-            gate=ScriptedGate(Gate(Policy()), model),
+            gate=ScriptedGate(Gate(rules), model),
             approver=answers,
             workspace=Workspace(self.workspace),
             system=[text_block("You are a test.")],

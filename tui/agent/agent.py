@@ -36,8 +36,9 @@ from tui.context.view import View
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
 from tui.core.formatting import tokens
-from tui.permissions.policy import Policy
-from tui.permissions.types import Mode
+from tui.permissions.gate import Gate
+from tui.permissions.policy import Policy, decide
+from tui.permissions.types import Call, Decision, Mode
 from tui.provider.base import ModelInfo, Request
 from tui.provider.failover import Failover
 from tui.tokens import estimate
@@ -153,6 +154,23 @@ class Agent:
         read = Policy.of(allow=rules.allow, ask=rules.ask, deny=rules.deny)
         gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
         self.session.redact = config.redact == "record"
+
+    @property
+    def gate(self) -> Gate:
+        """The rules in force, and what was granted for this session."""
+        return self._ctx.gate
+
+    def try_call(self, call: Call) -> Decision:
+        """What would be decided about a call now. Nothing is run, asked or recorded."""
+        ctx = self._ctx
+        return decide(
+            call,
+            ctx.gate.policy,
+            mode=ctx.mode,
+            elevated=ctx.elevated,
+            grants=ctx.gate.grants,
+            workspace=ctx.workspace,
+        )
 
     async def start(self) -> list[Event]:
         """The events that stand before the first turn; what the session says is put in force.

@@ -20,6 +20,7 @@ from tui.core import images
 from tui.core.errors import HoldfastError, ImageError, ToolError
 from tui.core.image_files import load
 from tui.core.images import Image
+from tui.core.partly_typed import count_typed
 from tui.core.workspace import Workspace
 from tui.session.records import Record
 
@@ -76,20 +77,29 @@ class ParsedPrompt:
     """Go along, by the words that stand for them in the text."""
     waits: bool = False
     """What the directives cost is put off until the next break."""
+    pasted: str = ""
+    """The directive at its beginning that switches nothing, since it was not typed."""
 
 
 def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES) -> ParsedPrompt:
-    """Take the leading directives off what was typed. `/think off` switches off."""
+    """Take the leading directives off what was typed. `/think off` switches off.
+
+    A directive counts only where each of its characters was typed: see `PartlyTyped`.
+    """
     changes: dict[str, bool | str] = {}
-    end = 0
-    while found := _LEADING.match(typed, end):
+    end, limit = 0, count_typed(typed)
+    while found := _LEADING.match(typed, end, limit):
+        if typed[found.end() : found.end() + 1].strip():
+            break  # what was pasted goes on with the word
         if found[3]:
             changes["effort"] = found[3].lower()
         else:
             changes[found[1].lower()] = (found[2] or "on").lower() == "on"
         end = found.end()
     text = typed[end:].lstrip() if changes else typed
-    return ParsedPrompt(typed, text, changes, attached, images)
+    left = _LEADING.match(typed, end)
+    pasted = left[0].strip() if left else ""
+    return ParsedPrompt(str(typed), str(text), changes, attached, images, pasted=pasted)
 
 
 def acknowledgement(changes: Mapping[str, bool | str]) -> str:

@@ -160,7 +160,7 @@ class ToolDispatcher:
         self._holds = await self._levels(call)
         decision = self._decide(call)
         if decision.answer == "ask":
-            call = await self._previewed(call, tool, params, ctx)
+            call = await self._previewed(call, tool, params, ctx, decision.level)
             answer = await self._ask(call, decision)
             state.started = self.ctx.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason, decision.level)
@@ -196,7 +196,7 @@ class ToolDispatcher:
             return output
         wider = said.level if said.level in self._holds else Level.OUTSIDE
         why = f"It {said.needs}. So far it only read: nothing was changed."
-        call = await self._previewed(call, tool, params, ctx)
+        call = await self._previewed(call, tool, params, ctx, wider)
         async with self._asking:
             asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True)
             answer = await self._question(call, asked)
@@ -226,12 +226,21 @@ class ToolDispatcher:
         return output.with_lines(lines), said
 
     async def _previewed(
-        self, call: Call, tool: Tool[Any], params: Params, ctx: ToolContext
+        self, call: Call, tool: Tool[Any], params: Params, ctx: ToolContext, level: Level
     ) -> Call:
-        """A call with what a person who is asked gets to see."""
-        preview = await tool.preview(params, ctx)
-        scope = self.ctx.gate.scope_of(call)
-        return replace(call, preview_kind=preview.kind, preview=preview.text, scope=scope)
+        """A call with what a person who is asked about a level gets to see."""
+        preview, gate = await tool.preview(params, ctx), self.ctx.gate
+        return replace(
+            call,
+            preview_kind=preview.kind,
+            preview=preview.text,
+            scope=gate.scope_of(call),
+            always=gate.always(call, self._granted(level)),
+        )
+
+    def _granted(self, level: Level) -> Level:
+        """What a lasting yes stands for: where there is no sandbox, its word for later ones."""
+        return level if self._holds else Level.WORKSPACE
 
     async def _target(self, tool: Tool[Any], params: Params) -> dict[str, Any]:
         """For a write: the file, and what it holds before (null: there is none)."""
@@ -274,13 +283,14 @@ class ToolDispatcher:
     async def _question(self, call: Call, decision: Decision) -> Answer:
         self.ctx.publish(PermissionAsked(call.id, call.tool, decision.reason))
         answer = await self.ctx.approver.ask(call, decision)
-        self.ctx.gate.record(call, answer, decision.level if self._holds else Level.WORKSPACE)
+        self.ctx.gate.record(call, answer, self._granted(decision.level))
         return answer
 
     def _record_permission(
         self, call: Call, answer: str, by: str, reason: str, level: Level = Level.OUTSIDE
     ) -> None:
-        shown = {"level": level.value} if self._holds and call.command is not None else {}
+        runs = self._holds and call.command is not None and answer not in {"deny", "no"}
+        shown = {"level": level.value} if runs else {}
         self.ctx.recorder.append(
             "permission",
             call_id=call.id,

@@ -197,6 +197,8 @@ class Conversation:
 
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent
+        if prompt.pasted:
+            say(f"{prompt.pasted} was not typed here, so it is sent as text and switches nothing.")
         if agent and agent.session.read_only:
             why = agent.session.lost or "This session is open read-only."
             say(why, "warning", hint="/fork goes on with a copy.")

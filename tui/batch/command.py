@@ -31,6 +31,7 @@ from tui.core.clock import SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
 from tui.core.paths import shorten
+from tui.core.text_cleaning import clean, for_stream
 from tui.permissions.gate import RulesOnly
 
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
@@ -56,6 +57,7 @@ def width() -> int:
 def print_line(text: str) -> None:
     """A line of data. Raises StorageError, or BrokenPipeError when nobody reads."""
     try:
+        text = for_stream(text, sys.stdout)
         sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
     except BrokenPipeError:
         raise
@@ -66,7 +68,7 @@ def print_line(text: str) -> None:
 def print_notice(text: str) -> None:
     """A line for the person."""
     with suppress(OSError):
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(clean(text) + "\n")
         sys.stderr.flush()
 
 
@@ -215,6 +217,7 @@ class _Printer:
         if self.lost:
             return
         try:
+            text = for_stream(text, sys.stdout)
             sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
             sys.stdout.flush()
         except OSError:

@@ -43,11 +43,12 @@ def main(argv: list[str] | None = None) -> int:
 def _report(error: Exception) -> int:
     """Say what ended the program, on stderr. Returns the exit code."""
     from tui.core.errors import HoldfastError  # noqa: PLC0415
+    from tui.core.text_cleaning import clean  # noqa: PLC0415
 
     if isinstance(error, HoldfastError):
-        print(f"holdfast: {error.message}", file=sys.stderr)  # noqa: T201
+        print(f"holdfast: {clean(error.message)}", file=sys.stderr)  # noqa: T201
         if error.hint:
-            print(error.hint, file=sys.stderr)  # noqa: T201
+            print(clean(error.hint), file=sys.stderr)  # noqa: T201
         return exit_code(error)
     if isinstance(error.__cause__, KeyboardInterrupt):
         return EXIT_INTERRUPTED  # while a class was being made: Python 3.11 wraps what is raised

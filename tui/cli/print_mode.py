@@ -29,6 +29,7 @@ from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import wait_time
+from tui.core.text_cleaning import clean, for_stream
 from tui.session.session import Session
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
@@ -221,7 +222,7 @@ def _dump(value: dict[str, Any]) -> str:
 def _line(out: TextIO, text: str) -> None:
     """Write data. Raises BrokenPipeError for a reader who left, else StorageError."""
     try:
-        out.write(text + "\n")
+        out.write(for_stream(text, out) + "\n")
         out.flush()
     except BrokenPipeError:
         raise
@@ -235,7 +236,7 @@ def _line(out: TextIO, text: str) -> None:
 def _to_stderr(err: TextIO, *lines: str) -> None:
     """Write for the person. That nobody can read it must not end the turn."""
     with suppress(OSError):
-        err.write("".join(f"{line}\n" for line in lines if line))
+        err.write("".join(f"{clean(line)}\n" for line in lines if line))
         err.flush()
 
 

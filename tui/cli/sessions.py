@@ -25,6 +25,7 @@ from tui.core.errors import SessionError, UsageError
 from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders
+from tui.core.text_cleaning import for_stream
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, copies, importers, index
 from tui.session.export import export
@@ -198,7 +199,8 @@ def export_(options: Options) -> int:
             }
         )
     elif options.out is None:
-        sys.stdout.write(document.text.encode("utf-8", "replace").decode())
+        shown = for_stream(document.text, sys.stdout)
+        sys.stdout.write(shown.encode("utf-8", "replace").decode())
     else:
         note(f"Written to {options.out}.")
     if document.secrets:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 # Sequences end with their line at the latest, so that lines can be cleaned one by one.
 _ESCAPES = (
@@ -18,9 +23,29 @@ _SURROGATES = r"[\ud800-\udfff]"
 _SUSPECT = r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]"
 
 _HIDDEN = (
-    "[\0-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\0-\x09\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
+    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0"
+    "\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+    r"|(?<![^\0-\u203b])\ufe0f"  # behind a symbol it only says that this has colours
 )
+"""What nothing is drawn for, blanks that are no spaces, and what turns the direction of writing."""
+
+_ALIKE = frozenset(
+    "АВЕЅІЈКМНОРСТХУԌԚԜаеѕіјорсхуһԁԛԝѵӏ"  # Cyrillic
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρι"  # Greek
+    "ՏՍՕհոսօցզ"  # Armenian
+    "ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ"  # Cherokee
+    "\u0131\u0251\u0261\ua7ae\u2010\u2011\u2012\u2212\u2043\u2044\u2215\u2216\u2217\u2223\u2236"
+    "\u01c0\u01c3\u037e\u2024\u201a\u02b9\u02bc\u02cb\u055d\u05c3\ua4f8\ua789\ufe54\ufe68"  # signs
+)
+"""Letters and signs of other scripts that are drawn as letters and signs of ASCII."""
+_ALIKE_SIGNS = frozenset(c for c in _ALIKE if not c.isalpha()) | frozenset(
+    "\u01c0\u01c3\u02b9\u02bc\u02cb"
+)
+_WORD = r"[^\W_]+"
+_OTHER_FORMS = r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u2160-\u217f\u24b6-\u24e9\u1d2c-\u1d6a]"
+"""ASCII characters as wide, bold, round or small ones."""
 
 _compiled = cache(re.compile)
 """When they are needed first: compiling takes 4 ms, and the first frame has plain text."""
@@ -39,6 +64,11 @@ def clean(text: str) -> str:
     return _compiled(_SURROGATES).sub("\ufffd", text)
 
 
+def for_stream(text: str, stream: TextIO) -> str:
+    """`text` as it may be written: a terminal gets nothing that steers it, a pipe all of it."""
+    return clean(text) if stream.isatty() else text
+
+
 def one_line(text: str) -> str:
     """For titles and labels: without escape sequences, in one line, single spaces."""
     return " ".join(clean(text).split())
@@ -48,11 +78,47 @@ def visible(text: str) -> str:
     """For what a person decides about: whatever could hide or disguise itself is spelt out.
 
     Control characters, invisible ones and those that turn the direction of writing become
-    `\\x1b`, `\\u202e` and so on. Newlines stay, tabs are widened to four.
+    `\\x1b`, `\\u202e` and so on; so do letters that look like those of ASCII, in a word that has
+    both, or where nothing else in the line is in their script. Newlines stay, tabs are widened.
     """
-    return re.sub(_HIDDEN, _spell, text.replace("\r\n", "\n").expandtabs(4))
+    text = text.replace("\r\n", "\n").expandtabs(4)
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    text = re.sub(_HIDDEN, _spell, text)
+    if text.isascii():
+        return text
+    return "\n".join(map(_undisguised, text.split("\n")))
+
+
+def _undisguised(line: str) -> str:
+    """A line whose look-alikes of ASCII are spelt out, as `visible` says."""
+    if line.isascii():
+        return line
+    if not any(unicodedata.east_asian_width(c) == "W" for c in line):
+        line = re.sub(_OTHER_FORMS, _spell, line)
+    if _ALIKE.isdisjoint(line):
+        return line
+    honest = {_script(c) for c in line if c.isalpha() and not c.isascii() and c not in _ALIKE}
+    line = re.sub(f"[{re.escape(''.join(_ALIKE_SIGNS))}]", _spell, line)
+
+    def spelt(found: re.Match[str]) -> str:
+        word = found[0]
+        mixed = any("a" <= c.lower() <= "z" for c in word)
+        return "".join(
+            _code(c) if c in _ALIKE and (mixed or _script(c) not in honest) else c for c in word
+        )
+
+    return re.sub(_WORD, spelt, line)
+
+
+def _script(char: str) -> str:
+    return unicodedata.name(char, "").partition(" ")[0]
 
 
 def _spell(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return _code(found[0])
+
+
+def _code(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\{'u' if code < 0x10000 else 'U000'}{code:04x}"

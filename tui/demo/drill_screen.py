@@ -108,4 +108,4 @@ class DrillApp(GuidedApp):
 
     def _lay_ready(self) -> None:
         if not self.chat.prompt.text:
-            self.chat.prompt.put(self.drill.step.prompt)
+            self.chat.prompt.put_typed(self.drill.step.prompt, len(self.drill.step.prompt))

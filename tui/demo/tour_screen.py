@@ -251,7 +251,7 @@ class TourApp(GuidedApp):
             return
         self._own = False
         if text or prompt.text == self._laid:
-            prompt.put(text)
+            prompt.put_typed(text, len(text))
         self._laid = text
         if self.screen is self.chat:
             prompt.focus()

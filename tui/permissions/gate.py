@@ -81,7 +81,7 @@ class Gate:
         says what that is."""
         if answer.answer not in {"session", "always"}:
             return
-        scope = self._scope(call).at(level if call.command is not None else Level.WORKSPACE)
+        scope = self._at(call, level)
         if scope.grant not in self.grants:
             self.grants = (*self.grants, scope.grant)
         if answer.answer != "always" or self._remember is None:
@@ -91,10 +91,36 @@ class Gate:
                 self._remember(rule)
             except HoldfastError as error:
                 log.warning("the rule %s was not saved: %s", rule, error)
+                continue
+            if rule not in self.policy.allow:
+                self.policy = replace(self.policy, allow=(*self.policy.allow, rule))
 
     def scope_of(self, call: Call) -> str:
         """What "this session" and "always" would cover, in words for the person."""
         return self._scope(call).words
+
+    @property
+    def allowances(self) -> int:
+        """How many rules and yeses allow what the mode alone would ask for."""
+        granted = {rule for grant in self.grants for rule in grant.shown}
+        return len(granted | set(self.policy.allow))
+
+    def always(self, call: Call, level: Level = Level.WORKSPACE) -> tuple[str, ...]:
+        """The rules that "always" would write; none where it counts for this session alone."""
+        return tuple(map(str, self._at(call, level).rules)) if self._remember else ()
+
+    def revoke(self, rule: Rule) -> bool:
+        """Let go of what a rule, or a yes for this session, allows from now on. False where there
+        is none. A rule of a file stays there: that is the caller's to change."""
+        before = self.policy.allow, self.grants
+        self.policy = replace(
+            self.policy, allow=tuple(one for one in self.policy.allow if one != rule)
+        )
+        self.grants = tuple(one for one in self.grants if rule not in one.shown)
+        return before != (self.policy.allow, self.grants)
+
+    def _at(self, call: Call, level: Level) -> _Scope:
+        return self._scope(call).at(level if call.command is not None else Level.WORKSPACE)
 
     def _scope(self, call: Call) -> _Scope:
         workspace = self._workspace

@@ -37,6 +37,8 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision, Mode
 
 _READERS = ("read_file", "grep_search")
+_SHOWN_CHARS = 60
+_WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
 _OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})
 """What in `.holdfast/` is the program's to write."""
 
@@ -68,7 +70,7 @@ class Policy:
     ) -> Policy:
         """A policy from the texts of rules. Raises UsageError that names a bad one."""
         return cls(
-            allow=parse_all(allow),
+            allow=parse_all(allow, allow=True),
             ask=parse_all(ask),
             deny=parse_all(deny),
             auto_grant=tuple(auto_grant),
@@ -91,6 +93,13 @@ class Grant:
     paths: tuple[str, ...] = ()
     level: Level = Level.OUTSIDE
     """Of this very call; a rule has its own."""
+
+    @property
+    def shown(self) -> tuple[Rule, ...]:
+        """What it covers, as rules."""
+        if self.subject is None:
+            return self.rules
+        return (Rule.exactly(self.tool, self.subject) if self.subject else Rule(self.tool),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +142,22 @@ def decide(
     if refused is not None:
         return refused
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
-    if facts.verdict is not None and facts.verdict.risk != "high-risk" and holds:
+    inside = workspace.widen(False)
+    beyond = next((path for path in facts.real if not inside.contains(path)), None)
+    if decision.answer == "allow" and beyond:
+        by = decision.by if call.effect == "run" else "elevated"
+        why = f"Elevated: {beyond} is outside the workspace."
+        decision = replace(decision, reason=why, by=by)
+    if holds and decision.answer == "allow" and decision.level in _WRITES.difference(holds):
+        why = "The sandbox of this machine confines only what writes nothing."
+        decision = replace(decision, answer="ask", reason=why, by="default")
+    free = elevated and mode != "plan"
+    if facts.verdict is not None and facts.verdict.risk != "high-risk" and holds and not free:
         decision = _behind_walls(decision, facts, policy, mode, holds)
     if decision.answer == "ask" and elevated:
         decision = replace(decision, answer="allow", by="elevated", level=Level.NETWORK)
+    if free and decision.answer == "allow" and decision.level is Level.WORKSPACE:
+        decision = replace(decision, level=Level.NETWORK)
     level = decision.level if decision.level in holds else Level.OUTSIDE
     return replace(decision, level=level, walls=bool(holds) and facts.verdict is not None)
 
@@ -190,6 +211,7 @@ def _allowed(
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
     reason = _reason(facts)
+    marks = tuple(part.text for part in verdict.worst) if verdict else ()
 
     def allow(why: str, by: str, level: Level = Level.OUTSIDE) -> Decision:
         return Decision("allow", why, by, risk, level)
@@ -201,7 +223,8 @@ def _allowed(
             return allow(why, "session", grant.level)
     needed = needed_level(facts)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
-        return Decision("ask", f"The rule {rule} asks. {reason}", str(rule), risk, needed)
+        why = f"The rule {rule} asks. {reason}"
+        return Decision("ask", why, str(rule), risk, needed, marks=marks)
     if rule := _allowing_rule(policy.allow, facts):
         return allow(f"The rule {rule} allows it.", str(rule), _reach(policy.allow, facts))
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
@@ -217,7 +240,7 @@ def _allowed(
         return allow("It only reads, inside the workspace.", "reads")
     if risk == "safe" and not _restricted(facts.line, policy):
         return allow("It only looks.", "safe", Level.READ_ONLY)
-    return Decision("ask", reason, "default", risk, needed)
+    return Decision("ask", reason, "default", risk, needed, marks=marks)
 
 
 def needed_level(facts: CallFacts) -> Level:
@@ -287,8 +310,27 @@ def _reason(facts: CallFacts) -> str:
     if facts.verdict is None:
         return "It writes a file." if facts.call.effect == "write" else "No rule allows it."
     if facts.verdict.risk == "high-risk":
-        return f"High-risk: {facts.verdict.reason}."
+        return f"High-risk: {_every_reason(facts.verdict)}."
     return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."
+
+
+def _every_reason(verdict: RiskVerdict) -> str:
+    """Why a command is as risky as it is: of each part that is, with its text if there are more."""
+    reasons: dict[str, list[str]] = {}
+    for part in verdict.worst:
+        reasons.setdefault(part.reason, []).append(_short(part.text))
+    if len(reasons) <= 1 and len(verdict.worst) <= 1:
+        return verdict.reason
+    told = [
+        f"{reason} ({', '.join(f'`{text}`' for text in dict.fromkeys(texts))})"
+        for reason, texts in reasons.items()
+    ]
+    return "; ".join(told)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
 
 
 def _restricted(line: Line, policy: Policy) -> bool:

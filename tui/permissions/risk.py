@@ -69,6 +69,13 @@ class RiskVerdict:
     parts: tuple[CommandPart, ...] = ()
     complete: bool = True
 
+    @property
+    def worst(self) -> tuple[CommandPart, ...]:
+        """The parts that make the line as risky as it is, where it is more than ordinary."""
+        if ORDER[self.risk] < ORDER["high-risk"]:
+            return ()
+        return tuple(part for part in self.parts if part.risk == self.risk)
+
 
 def classify(
     command: str, area: ReadableArea, *, home: Path, cwd: Path | None = None

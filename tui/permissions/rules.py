@@ -90,9 +90,16 @@ def escape(subject: str) -> str:
     return re.sub(r"[*?\[]", lambda m: f"[{m[0]}]", subject)
 
 
-def parse_all(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """Raises UsageError that names the first bad rule."""
-    return tuple(map(Rule.parse, texts))
+def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
+    """Raises UsageError that names the first bad rule. Only one that allows may say how far."""
+    rules = tuple(map(Rule.parse, texts))
+    for rule in rules:
+        if rule.level is not Level.WORKSPACE and not allow:
+            raise UsageError(
+                f"{str(rule)!r} forbids or asks, so it cannot say how far.",
+                hint="Leave the word out: the rule holds with and without the sandbox.",
+            )
+    return rules
 
 
 Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None

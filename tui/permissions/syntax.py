@@ -23,6 +23,8 @@ _PREFIXED = re.compile(
 
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _MOST_PREFIXES = 20
+_MOST_PIPES = 1000
+"""The grammar's time grows with the square of a pipeline, and it looks at no clock in between."""
 _ASCII = bytes(range(128)) + b"a" * 128
 
 
@@ -40,6 +42,8 @@ def parse(command: str) -> tuple[bytes, Node]:
 
     Raises TooMuchError where the grammar takes too long.
     """
+    if command.count("|") > _MOST_PIPES:
+        raise TooMuchError("it holds too much")
     text = _CONTINUED.sub(r"\1", command.replace(UNKNOWN, "?").replace("\x01", "?"))
     for _ in range(_MOST_PREFIXES):
         text, count = _PREFIXED.subn(r"\1", text)

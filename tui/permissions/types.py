@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
+
+_SHOWN = 100
 
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
@@ -43,6 +46,8 @@ class Call:
     preview: str = ""
     scope: str = ""
     """What a lasting yes would cover, in words."""
+    always: tuple[str, ...] = ()
+    """The rules that "always" would write into the person's configuration."""
     background: bool = False
     """Whether a command is to run on while the conversation goes on."""
 
@@ -61,6 +66,8 @@ class Decision:
     risk: Risk | None = None
     level: Level = Level.OUTSIDE
     walls: bool = False
+    marks: tuple[str, ...] = ()
+    """The parts of a command that make it this risky, as they are written there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,16 @@ class Answer:
     answer: Literal["once", "session", "always", "no"]
     reason: str = ""
     by: str = "person"
+
+
+def written_rules(call: Call) -> str:
+    """What "always" would write, in words; "" where it writes nothing that can be shown."""
+    if not call.always:
+        return ""
+    shown = " and ".join(
+        rule if len(rule) <= _SHOWN else f"{rule[:_SHOWN]}…" for rule in call.always
+    )
+    return f"3 writes {visible(shown)}."
 
 
 class Approver(Protocol):

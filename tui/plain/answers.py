@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
+from tui.core.partly_typed import PartlyTyped
 from tui.core.text_cleaning import clean
 from tui.plain.prompt_reader import MultilineEntry
 from tui.plain.thread_bridge import LineRequest, ThreadBridge
@@ -44,7 +45,7 @@ class TypedAhead:
         """Take a line."""
         text = self._entry.add(line)
         if text is not None and text.strip():
-            self.typed(text)
+            self.typed(PartlyTyped(text, 0) if "\n" in line else text)
 
     def keys(self, data: str) -> str:
         """Take what was read key by key. Returns what is no whole line, and is kept."""

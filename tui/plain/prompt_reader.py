@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from tui.core.partly_typed import PartlyTyped
 from tui.core.text_cleaning import clean
 from tui.plain.editor import Editor
 from tui.plain.tty import Tty
@@ -136,7 +137,7 @@ class PromptReader:
                 self._pasted = ""
                 whole = self._entry.add(line)
                 if whole is not None and whole.strip():
-                    return whole
+                    return PartlyTyped(whole, 0) if "\n" in line else whole
             elif self.interrupted() and not self.ending() and not self._keeps_editing():
                 return None
         return None

@@ -29,7 +29,7 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
-from tui.permissions.types import REACHES, Answer, Call, Decision
+from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
 from tui.session.records import Finding
@@ -69,6 +69,8 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
     scope = call.scope or f"later calls of {call.tool} just like this one"
     beyond = REACHES[decision.level] if call.effect == "run" else ""
     lines.append(sentence(f"2 and 3 cover {' '.join(decided_about(scope))}", beyond))
+    if rules := written_rules(call):
+        lines.append(spoken(rules))
     return lines
 
 

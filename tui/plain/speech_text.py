@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tui.core.formatting import plural, size
 from tui.core.text_cleaning import clean, one_line, visible
+from tui.tools.diff import count_changes, signs
 
 _SIGNS: Final = str.maketrans(
     {
@@ -76,20 +77,21 @@ def cut(receipt: dict[str, Any] | None) -> str:
 def diff(text: str) -> list[str]:
     """A unified diff in words: each line says whether it was removed, added or kept."""
     lines: list[str] = []
-    for line in decided_about(text):
-        if line.startswith("@@"):
+    rows = decided_about(text)
+    for sign, line in zip(signs(rows), rows, strict=True):
+        if sign == "+":
+            lines.append(f"  added: {line[1:]}")
+        elif sign == "-":
+            lines.append(f"  removed: {line[1:]}")
+        elif line.startswith("@@"):
             lines.append(f"At line {_place(line)}:")
         elif line.startswith(("--- ", "+++ ")):
             if line.startswith("+++ ") or line.endswith(" cannot be compared"):
                 lines.append(f"File {line[4:].removeprefix('b/')}")
-        elif line.startswith("+"):
-            lines.append(f"  added: {line[1:]}")
-        elif line.startswith("-"):
-            lines.append(f"  removed: {line[1:]}")
         elif line.startswith("\\"):
             lines.append("  (no newline at the end)")
         elif line.strip():
-            lines.append(f"  kept: {line[1:]}")
+            lines.append(f"  kept: {line[1:]}" if line.startswith(" ") else f"  {line}")
     return lines
 
 
@@ -101,9 +103,7 @@ def _place(header: str) -> str:
 
 def changed(text: str) -> str:
     """How much a unified diff changes."""
-    body = [line for line in text.splitlines() if not line.startswith(("+++", "---"))]
-    added = sum(line.startswith("+") for line in body)
-    removed = sum(line.startswith("-") for line in body)
+    added, removed = count_changes(text)
     return f"{plural(added, 'line')} added, {removed:,} removed"
 
 

@@ -327,12 +327,21 @@ async def config(frontend: PlainFrontend, _: str) -> None:
     )
 
 
-async def permissions(frontend: PlainFrontend, _: str) -> None:
+async def permissions(frontend: PlainFrontend, argument: str) -> None:
+    from tui.app.commands import permissions as editor  # noqa: PLC0415 - on demand
+
+    if argument:
+        await editor.permissions(frontend.conversation, argument)
+        return
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
     elevated = frontend.speaker.elevated
-    rules = rule_lines(frontend.services.permissions(), agent, elevated=elevated)
+    services = frontend.services
+    rows = await asyncio.to_thread(
+        editor.rule_rows, agent, services.folders.config_file, services.workspace
+    )
+    rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
     frontend.terminal.say("Rules in force; deny counts before ask, ask before allow.")
     frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
     found = decisions(agent.session.records)

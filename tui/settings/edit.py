@@ -53,6 +53,17 @@ def remember_always(folders: Folders, rule: str) -> None:
     _edit(folders.config_file, add)
 
 
+def forget_allowed(folders: Folders, rule: str) -> None:
+    """Take an allow rule out of the user's configuration. Raises as `remember_always` does."""
+
+    def remove(table: Table) -> Changes:
+        rules: list[str] = table.get("permissions", {}).get("allow", [])
+        kept = [one for one in rules if one != rule]
+        return {} if kept == rules else {("permissions", "allow"): kept}
+
+    _edit(folders.config_file, remove)
+
+
 def set_user_value(folders: Folders, key: str, value: Value | None) -> None:
     """Set a dotted key (`model`, `retry.max_attempts`) in the user's configuration.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Literal, TypeAlias
 
 MAX_LINES = 2000
@@ -29,10 +31,11 @@ class UnifiedDiff:
         return f"+{self.added} −{self.removed}"
 
 
-def unified(old: str | None, new: str, name: str) -> UnifiedDiff:
+def unified(old: str | None, new: str, name: str, *, whole: bool = False) -> UnifiedDiff:
     """How `old` becomes `new`; None for a file that did not exist. Lines end at `\\n` only.
 
     Line endings that all are CRLF on both sides are not shown; otherwise a CR is shown as `␍`.
+    With `whole` nothing is cut: a person decides about it.
     """
     if old is not None and _all_crlf(old) and _all_crlf(new):
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
@@ -43,11 +46,10 @@ def unified(old: str | None, new: str, name: str) -> UnifiedDiff:
     removed = sum(i2 - i1 for _, i1, i2, _, _ in changes)
     head = [f"--- {'/dev/null' if old is None else f'a/{name}'}", f"+++ b/{name}"]
     shown = head if changes else []
-    for line in _hunks(matcher):
-        if len(shown) == MAX_LINES:
-            shown.append("… the rest of the diff is not shown")
-            break
-        shown.append(line)
+    lines = _hunks(matcher, len(new) + len(old or "") if whole else MAX_LINE_CHARS)
+    shown += lines if whole else islice(lines, MAX_LINES - len(shown))
+    if next(lines, None) is not None:
+        shown.append("… the rest of the diff is not shown")
     return UnifiedDiff("\n".join(shown), added, removed)
 
 
@@ -103,16 +105,17 @@ def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[_Op]:
         yield "replace", 0, len(old), 0, len(new)
 
 
-def _hunks(matcher: _LineMatcher) -> Iterator[str]:
+def _hunks(matcher: _LineMatcher, chars: int) -> Iterator[str]:
+    """The lines of the hunks, each cut to so many characters."""
     for hunk in matcher.get_grouped_opcodes(CONTEXT):
         i1, i2, j1, j2 = hunk[0][1], hunk[-1][2], hunk[0][3], hunk[-1][4]
         yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
         for tag, a1, a2, b1, b2 in hunk:
             if tag == "equal":
-                yield from _shown(" ", matcher.old[a1:a2])
+                yield from _shown(" ", matcher.old[a1:a2], chars)
             else:
-                yield from _shown("-", matcher.old[a1:a2])
-                yield from _shown("+", matcher.new[b1:b2])
+                yield from _shown("-", matcher.old[a1:a2], chars)
+                yield from _shown("+", matcher.new[b1:b2], chars)
 
 
 def _range(start: int, stop: int) -> str:
@@ -122,11 +125,37 @@ def _range(start: int, stop: int) -> str:
     return f"{start + 1 if length else start},{length}"
 
 
-def _shown(sign: str, lines: Sequence[str]) -> Iterator[str]:
+def _shown(sign: str, lines: Sequence[str], chars: int) -> Iterator[str]:
     for line in lines:
         text, *mark = line.split("\n")
         text = text.replace("\r", "␍")
-        if len(text) > MAX_LINE_CHARS:
-            text = f"{text[:MAX_LINE_CHARS]}… ({len(text):,} characters)"
+        if len(text) > chars:
+            text = f"{text[:chars]}… ({len(text):,} characters)"
         yield sign + text
         yield from mark
+
+
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+
+def signs(rows: Sequence[str]) -> Iterator[str]:
+    """For each row of a unified diff "+", "-" or " " where it is a line of a file, else "".
+
+    The head of a hunk says how many lines follow: the removed line `-- x` is no head of a file.
+    """
+    old = new = 0
+    for row in rows:
+        sign = row[:1] or " "
+        if head := _HUNK.match(row):
+            old, new = int(head[1] or 1), int(head[2] or 1)
+        elif (old > 0 or new > 0) and sign in "+- ":
+            old, new = old - (sign != "+"), new - (sign != "-")
+            yield sign
+            continue
+        yield ""
+
+
+def count_changes(diff: str) -> tuple[int, int]:
+    """How many lines a unified diff adds, and how many it removes."""
+    found = list(signs(diff.split("\n")))
+    return found.count("+"), found.count("-")

@@ -54,11 +54,11 @@ class EditFile(Tool[EditFileParams]):
         )
 
     async def preview(self, params: EditFileParams, ctx: ToolContext) -> CallPreview:
-        _, _, _, (_, diff) = await self._prepare(params, ctx)
+        _, _, _, (_, diff) = await self._prepare(params, ctx, whole=True)
         return CallPreview("diff", diff.text)
 
     async def _prepare(
-        self, params: EditFileParams, ctx: ToolContext
+        self, params: EditFileParams, ctx: ToolContext, *, whole: bool = False
     ) -> tuple[Path, bytes, Snapshot, tuple[list[int], UnifiedDiff]]:
         """The new bytes and what they replace. Raises ToolError where the edit cannot work."""
         _check(params)
@@ -68,7 +68,7 @@ class EditFile(Tool[EditFileParams]):
         if found is None:
             raise await in_thread(lambda _stop: missing(ctx.workspace, path))
         ctx.files.check_unchanged(found, shown)
-        data, report = await in_thread(partial(_edit, params, found, shown))
+        data, report = await in_thread(partial(_edit, params, found, shown, whole))
         return path, data, found, report
 
 
@@ -90,7 +90,7 @@ def _check(params: EditFileParams) -> None:
 
 
 def _edit(
-    params: EditFileParams, found: Snapshot, shown: str, _stop: Event
+    params: EditFileParams, found: Snapshot, shown: str, whole: bool, _stop: Event
 ) -> tuple[bytes, tuple[list[int], UnifiedDiff]]:
     if found.data is None:
         raise ToolError(
@@ -119,15 +119,16 @@ def _edit(
             "The two strings differ only in line endings, which edit_file keeps as they are.",
             hint="Convert line endings with a command.",
         )
-    return file.encode(new), (lines, _diff(file.text, new, shown, valid=file.valid))
+    return file.encode(new), (lines, _diff(file, new, shown, whole=whole))
 
 
-def _diff(old: str, new: str, shown: str, *, valid: bool) -> UnifiedDiff:
-    if not valid:
+def _diff(file: DecodedText, new: str, shown: str, *, whole: bool) -> UnifiedDiff:
+    old = file.text
+    if not file.valid:
         old, new = (
             t.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for t in (old, new)
         )
-    return unified(old, new, shown)
+    return unified(old, new, shown, whole=whole)
 
 
 _SHOWN_LINES = 12

@@ -44,11 +44,11 @@ class WriteFile(Tool[WriteFileParams]):
         return ToolOutput([text_block(said)], summary=summary, display=diff.text, details=details)
 
     async def preview(self, params: WriteFileParams, ctx: ToolContext) -> CallPreview:
-        _, _, _, diff = await self._prepare(params, ctx)
+        _, _, _, diff = await self._prepare(params, ctx, whole=True)
         return CallPreview("diff", diff.text)
 
     async def _prepare(
-        self, params: WriteFileParams, ctx: ToolContext
+        self, params: WriteFileParams, ctx: ToolContext, *, whole: bool = False
     ) -> tuple[Path, bytes, Snapshot | None, UnifiedDiff]:
         """What would be written over what. Raises ToolError where that cannot or must not be."""
         path = await resolve(ctx.workspace, params.path)
@@ -60,26 +60,26 @@ class WriteFile(Tool[WriteFileParams]):
                 "The content holds half a surrogate pair, which is no valid text.",
                 hint="Send the character as a whole.",
             ) from error
-        found, diff = await in_thread(partial(_compare, path, shown, params.content))
+        found, diff = await in_thread(partial(_compare, path, shown, params.content, whole))
         if found is not None:
             ctx.files.check_unchanged(found, shown)
         return path, data, found, diff
 
 
 def _compare(
-    path: Path, shown: str, content: str, _stop: Event
+    path: Path, shown: str, content: str, whole: bool, _stop: Event
 ) -> tuple[Snapshot | None, UnifiedDiff]:
     found = take_snapshot(path, shown)
     if found is None:
-        return None, unified(None, content, shown)
+        return None, unified(None, content, shown, whole=whole)
     try:
         old = decode(found.data, shown).text if found.data is not None else None
     except ToolError:
         old = None
     if old is not None:
-        return found, unified(old, content, shown)
+        return found, unified(old, content, shown, whole=whole)
     was = size(found.stat.st_size)
-    new = unified(None, content, shown)
+    new = unified(None, content, shown, whole=whole)
     return found, UnifiedDiff(
         f"{shown}: {was}, not shown as text, is replaced by:\n{new.text}", new.added, 0
     )

@@ -16,6 +16,7 @@ import tui
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
+from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
@@ -101,11 +102,11 @@ class HoldfastApp(ThemedApp):
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         typed = self._first.typed() if self._first else EarlyInput()
         if typed.draft:
-            self.chat.prompt.put(typed.draft)
+            self.chat.prompt.put_typed(typed.draft, typed.typed[-1])
         for pasted in typed.pasted:
             self.chat.prompt.attach_paths(pasted)
-        for text in typed.sent:
-            self._wait(text)
+        for text, count in zip(typed.sent, typed.typed, strict=False):
+            self._wait(text if count >= len(text) else PartlyTyped(text, count))
         self.call_after_refresh(self.begin)
 
     async def on_unmount(self) -> None:

@@ -101,6 +101,9 @@ class ScreenFrontend:
 
     def show(self, event: Event) -> None:
         self.renderer.show(event)
+        agent = self.conversation.agent
+        if agent and isinstance(event, events.PermissionAnswered):
+            self.chat.show_mode(allowed=agent.gate.allowances)
         if self._in_turn:
             self.notifier.see(event)
 
@@ -116,7 +119,7 @@ class ScreenFrontend:
         self.chat.queued.texts = self.conversation.queue.texts
         self.renderer.head(title=agent.session.title if agent else "")
         if agent is not None:
-            self.chat.show_mode(agent.mode)
+            self.chat.show_mode(agent.mode, agent.gate.allowances)
             self.renderer.head(unconfined=agent.unconfined)
             if agent.model != self._model:
                 self._model = agent.model

@@ -26,7 +26,8 @@ first = first_frame.open_prompt([])
 signal.sigwait({signal.SIGUSR1})
 typed = first.finish()
 first.finish(leave=True)
-print("TYPED" + json.dumps([typed.sent, typed.draft, typed.pasted]), flush=True)
+found = [typed.sent, typed.draft, typed.pasted, typed.typed]
+print("TYPED" + json.dumps(found), flush=True)
 """
 FAILING = """
 from tui.ui.start import first_frame
@@ -155,9 +156,27 @@ def test_what_was_pasted_is_known_as_such(
     assert alone(env, work, *pieces)[2] == pasted
 
 
+@pytest.mark.parametrize(
+    ("pieces", "typed"),
+    [
+        ([b"/elevated on\r"], 12),
+        ([b"\x1b[200~/elevated on\x1b[201~\r"], 0),
+        ([b"/verbose \x1b[200~/elevated\x1b[201~ go\r"], 9),
+        ([b"\x1b[200~gone\x1b[201~\x15/think\r"], 6),
+        ([b"\x1b[200~a\x1b[201~\x7f/think\r"], 6),
+    ],
+)
+def test_how_much_was_typed_is_known(
+    env: dict[str, str], work: Path, pieces: list[bytes], typed: int
+) -> None:
+    counts = alone(env, work, *pieces)[3]
+    assert isinstance(counts, list)
+    assert counts[0] == typed
+
+
 def test_a_paste_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:
     got = alone(env, work, b"\x1b[200~rm -rf\r", late=b"all\r\x1b[201~")
-    assert got == [[], "rm -rf\nall\n", ["rm -rf\nall\n"]]
+    assert got[:3] == [[], "rm -rf\nall\n", ["rm -rf\nall\n"]]
 
 
 def test_a_letter_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:

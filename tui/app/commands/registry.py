@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
+from tui.core.partly_typed import PartlyTyped
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.trust import command_name
 from tui.settings.user_commands import UserCommands
@@ -78,7 +79,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("tasks", "the tasks of this folder's run, and how they stand"),
     _command("todos", "the agent's list of what is to be done"),
     _command("plan", "plan mode: read only; again leaves it", "commands.context"),
-    _command("permissions", "the rules in force, and every decision"),
+    _command("permissions [revoke|try COMMAND]", "rules and decisions; take a rule back; try one"),
     _command("trust", "decide what this folder's own files may change", "commands.trust"),
     _command("add-dir FOLDER", "let the tools work in another folder too", "commands.context"),
     _command("mcp", "the MCP servers: state, restart, tools on and off"),
@@ -151,6 +152,8 @@ def user_commands(services: AppServices) -> UserCommands:
 async def route(conversation: Conversation, text: str) -> Submitted | None:
     """Do what was typed. What became of it where it is sent or run, None for a command of the
     program."""
+    if isinstance(text, PartlyTyped) and text.folded:
+        return conversation.submit(text)
     if text.startswith("!") and text.lstrip("!").strip():
         return conversation.run_shell(text[1:].strip())
     named = split(text)

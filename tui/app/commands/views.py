@@ -4,7 +4,7 @@ the rules in force and the decisions of a session, in words."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import floor
@@ -22,6 +22,7 @@ from tui.tools.diff import unified
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.app.commands.permissions import RuleRow
     from tui.app.conversation import Conversation
 
 CHARS_MAX = 2_000_000
@@ -88,7 +89,7 @@ def _of_file(change: FileChange, root: Path) -> str:
         return f"--- {name}\n+++ {name}\n too large to compare\n"
     if new is None:
         return f"--- a/{name}\n+++ /dev/null\n the file is gone\n"
-    return unified(old, new, name).text + "\n"
+    return unified(old, new, name, whole=True).text + "\n"
 
 
 _REFUSED = frozenset({"deny", "no"})
@@ -132,17 +133,21 @@ def _clock(time: str) -> str:
         return ""
 
 
-def rule_lines(rules: Permissions, agent: Agent, *, elevated: bool) -> list[tuple[str, str]]:
+def rule_lines(
+    rules: Permissions, agent: Agent, rows: Sequence[RuleRow], *, elevated: bool
+) -> list[tuple[str, str]]:
     """The rules in force in the order in which they count: a name, and what holds."""
     lines = [
         ("mode", MODE_NAMES[agent.mode]),
         ("folders", ", ".join(map(shorten, agent.folders))),
         ("ceiling", rules.ceiling),
     ]
-    lines += [
-        (name, ", ".join(map(str, getattr(rules, name))) or "none")
-        for name in ("deny", "ask", "allow", "auto_grant")
-    ]
+    for name in ("deny", "ask", "allow"):
+        told = [row.text for row in rows if row.kind == name]
+        lines.append((name, ", ".join(told) or "none"))
+    if granted := [row.text for row in rows if row.kind == "session"]:
+        lines.append(("session", ", ".join(granted)))
+    lines.append(("auto_grant", ", ".join(rules.auto_grant) or "none"))
     if elevated:
         lines.insert(0, ("ELEVATED", "nothing is asked; what is denied or blocked stays so"))
     return lines

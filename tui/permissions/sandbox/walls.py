@@ -146,7 +146,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
     mounts += [("ro-bind", path, path) for path in _existing(_KERNEL)]
     mounts += [("tmpfs", "0755", path) for path in homes]
-    mounts += [("dir", "", str(home)) for home in (walls.home, _passwd_home()) if home.is_dir()]
+    own_homes = _existing(map(str, (walls.home, _passwd_home())))
+    mounts += [("dir", "", home) for home in own_homes]
     resolver = _real(Path("/etc/resolv.conf"))
     if resolver.startswith("/run/") and Path(resolver).is_file():
         mounts.append(("ro-bind", resolver, resolver))
@@ -205,9 +206,10 @@ def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[Path]:
     yield from _existing_paths(walls.readable)
     for entry in dict.fromkeys(walls.search_path.split(os.pathsep)):
         folder = Path(entry)
-        if not entry.startswith("/") or not folder.is_dir():
+        # os.path says no where pathlib raises: a folder of PATH may lie in one that is closed.
+        if not entry.startswith("/") or not os.path.isdir(folder):  # noqa: PTH112
             continue
-        if (folder.parent / "pyvenv.cfg").is_file():
+        if os.path.isfile(folder.parent / "pyvenv.cfg"):  # noqa: PTH113
             folder = folder.parent
         real = _real(folder)
         if not any(_is_within(home, real) for home in (*homes, str(walls.home))):

@@ -115,7 +115,12 @@ async def todos(frontend: ScreenFrontend, _: str) -> None:
     frontend.report(f"To do: {done} of {len(listed)} done", lines)
 
 
-async def permissions(frontend: ScreenFrontend, _: str) -> None:
+async def permissions(frontend: ScreenFrontend, argument: str) -> None:
+    from tui.app.commands import permissions as editor  # noqa: PLC0415 - on demand
+
+    if argument:
+        await editor.permissions(frontend.conversation, argument)
+        return
     from tui.app.commands.views import decisions, rule_lines  # noqa: PLC0415 - on demand
     from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
 
@@ -123,8 +128,14 @@ async def permissions(frontend: ScreenFrontend, _: str) -> None:
     if agent is None:
         return
     elevated = frontend.chat.header.state.elevated
-    rules = rule_lines(frontend.services.permissions(), agent, elevated=elevated)
-    frontend.app.push_screen(PermissionsScreen(rules, decisions(agent.session.records)))
+    services = frontend.services
+    rows = await asyncio.to_thread(
+        editor.rule_rows, agent, services.folders.config_file, services.workspace
+    )
+    rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
+    screen = PermissionsScreen(rules, decisions(agent.session.records))
+    if await frontend.app.push_screen_wait(screen) == "revoke":
+        await editor.permissions(frontend.conversation, "revoke")
 
 
 async def mcp(frontend: ScreenFrontend, _: str) -> None:

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.core.clock import Clock
+from tui.core.formatting import plural
 from tui.ui.screens import footer
 from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import ActivityIndicator
@@ -81,6 +82,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._phase = ActivityIndicator(clock, self.prompt_rule)
         self._keys = footer.IDLE_HINTS
         self._mode: Mode = "ask"
+        self._allowed = 0
         self._to = ""
         self._read_only = False
         self._spin: Timer | None = None
@@ -167,12 +169,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def measure(self, state: ContextMeasured | None) -> None:
         self.side.meter.state = self.left.meter.state = state
 
-    def show_mode(self, mode: Mode | None = None) -> None:
+    def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
         """Say over the prompt what is asked: by `mode`, else by the one that was shown. Elevated
-        counts as far as plan mode leaves it something to allow."""
+        counts as far as plan mode leaves it something to allow; `allowed` is how many rules do
+        not ask."""
         self._mode = mode or self._mode
+        self._allowed = self._allowed if allowed is None else allowed
         elevated = self.header.state.elevated and self._mode != "plan"
         text, style = footer.ELEVATED if elevated else footer.MODES[self._mode]
+        if self._allowed and not elevated and self._mode != "plan":
+            text += f", but for {plural(self._allowed, 'rule')}"
         text, style = footer.READ_ONLY if self._read_only else (text, style)
         text, style = footer.SHELL.get(self._to, (text, style))
         self.prompt_rule.right = Content.styled(text, style)

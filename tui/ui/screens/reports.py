@@ -122,6 +122,7 @@ _WIDE: Final = 80
 _RULE_NAME: Final = 12
 
 
+_REVOKE: Final = ("r", "revoke")
 _RULES = (SCROLL, ("tab", "to the rules"))
 
 
@@ -134,8 +135,8 @@ def rule_lines(rules: Sequence[tuple[str, str]], width: int) -> list[Content]:
     return lines
 
 
-class PermissionsScreen(TableDialog[None]):
-    """Closed by Esc or q. The decision under the cursor is shown whole below."""
+class PermissionsScreen(TableDialog[str]):
+    """Closed by Esc or q, with "revoke" by r; shows the decision under the cursor whole below."""
 
     DEFAULT_CSS = """
     PermissionsScreen #rules { height: auto; scrollbar-size-vertical: 1; }
@@ -147,7 +148,8 @@ class PermissionsScreen(TableDialog[None]):
     PermissionsScreen.-none #whole { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,ctrl+c", "dismiss", "close", show=False)
+        Binding("escape,q,ctrl+c", "dismiss", "close", show=False),
+        Binding("r", "dismiss('revoke')", "revoke a rule", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "RowList"
 
@@ -156,7 +158,7 @@ class PermissionsScreen(TableDialog[None]):
         self._rules, self._found = rules, found
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "permissions", ("esc", "close")):
+        with self.framed(Vertical(), "permissions", _REVOKE, ("esc", "close")):
             yield Static(_heading("Rules", "deny before ask before allow"), markup=False)
             with VerticalScroll(id="rules", can_focus=False):
                 yield Static(id="rule-lines", markup=False)
@@ -184,7 +186,7 @@ class PermissionsScreen(TableDialog[None]):
         self.query_one("#whole").styles.max_height = part
         room = max(3, self.free_rows(min(part, len(lines)) + part + 4))
         self.rows.styles.height = min(len(self._found), room)
-        self.show_keys(*(_RULES if rules.can_focus else ()), ("esc", "close"))
+        self.show_keys(*(_RULES if rules.can_focus else ()), _REVOKE, ("esc", "close"))
 
     def row_moved(self, index: int) -> None:
         if self._found:

@@ -270,7 +270,7 @@ class TasksScreen(ChatScreen):
         event.stop()
         self.action_open()
 
-    def show_mode(self, mode: Mode | None = None) -> None:
+    def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
         """A run has no mode: rules, the person and --yolo decide."""
 
     def on_key(self, event: events.Key) -> None:

@@ -39,6 +39,8 @@ _UNHEEDED = {
 _PIECE_S = 0.05
 """How long the rest of a key or a paste that has begun may take when the real screen comes."""
 _PASTE_S = 1.0
+_ALL = 1 << 30
+"""More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "help", "completion")
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
@@ -50,15 +52,21 @@ SMALL_ROWS = 22
 class EarlyInput:
     """What was typed before the real screen stood: prompts that were sent, and one begun.
 
-    `pasted` are the pastes in the one that was begun.
+    `pasted` are the pastes in the one that was begun. `typed` says of each how many of its first
+    characters were typed, not pasted.
     """
 
     def __init__(
-        self, sent: Sequence[str] = (), draft: str = "", pasted: Sequence[str] = ()
+        self,
+        sent: Sequence[str] = (),
+        draft: str = "",
+        pasted: Sequence[str] = (),
+        typed: Sequence[int] = (),
     ) -> None:
         self.sent = tuple(sent)
         self.draft = draft
         self.pasted = tuple(pasted)
+        self.typed = tuple(typed) or (*map(len, sent), len(draft))
 
 
 def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
@@ -93,6 +101,8 @@ class EarlyPrompt:
         self._sent: list[str] = []
         self._line = ""
         self._pasted: list[str] = []
+        self._typed = _ALL
+        self._sent_typed: list[int] = []
         self._paste_at = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._begun = ""
@@ -140,7 +150,8 @@ class EarlyPrompt:
             for number, handler in _UNHEEDED.items():
                 signal.signal(number, handler)
         self._stands = False
-        return EarlyInput(self._sent, self._line, self._pasted)
+        typed = (*self._sent_typed, min(self._typed, len(self._line)))
+        return EarlyInput(self._sent, self._line, self._pasted, typed)
 
     def _leave(self, number: int, _frame: FrameType | None) -> None:
         if self.over:
@@ -199,6 +210,8 @@ class EarlyPrompt:
                     break
                 self._pasting = text[at:end] == _PASTE
                 self._paste_at = len(self._line)
+                if self._pasting:
+                    self._typed = min(self._typed, self._paste_at)
                 at = end
             else:
                 self._key(text[at])
@@ -211,11 +224,14 @@ class EarlyPrompt:
         elif key == "\r":
             if self._line.strip():
                 self._sent.append(self._line)
+                self._sent_typed.append(min(self._typed, len(self._line)))
             self._clear()
         elif key == "\n":
             self._line += "\n"
         elif key in "\x7f\b":
             self._line = self._line[:-1]
+            if not self._line:
+                self._typed = _ALL
         elif key == "\x15":
             self._clear()
         elif key.isprintable():
@@ -223,6 +239,7 @@ class EarlyPrompt:
 
     def _clear(self) -> None:
         self._line = ""
+        self._typed = _ALL
         self._pasted.clear()
 
     def _paint(self) -> None:

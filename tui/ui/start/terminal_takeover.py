@@ -45,7 +45,7 @@ class TerminalTakeover:
         """What the first frame took, fit to be drawn."""
         typed = self.first.finish() if self.first else EarlyInput()
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
-        return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted))
+        return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""

@@ -6,7 +6,8 @@ second without a key; what is typed until then goes to the prompt.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from textual import events, on
@@ -17,8 +18,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tui.core.clock import Clock
+from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
-from tui.permissions.types import REACHES, Answer, Call, Decision
+from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
 from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
@@ -34,6 +36,8 @@ _CHOICES = (
     ("esc", "no", "refuse"),
 )
 _KEYS = (SCROLL, ("tab", "answers"))
+_MARKS_MAX = 100
+_MARK_CHARS = 2_000
 
 
 class ApprovalModal(Dialog[Answer]):
@@ -49,6 +53,11 @@ class ApprovalModal(Dialog[Answer]):
         height: auto; max-height: 40vh; margin: 1 0; background: $background; padding: 0 1;
         scrollbar-size-vertical: 1;
     }
+    ApprovalModal.-whole #box { height: 100%; }
+    ApprovalModal.-whole #preview { height: 1fr; max-height: 100%; }
+    ApprovalModal #more { color: $text-warning; height: 1; margin: 0 0 1 0; display: none; }
+    ApprovalModal.-more #preview { margin: 1 0 0 0; }
+    ApprovalModal.-more #more { display: block; }
     ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
     ApprovalModal #answers Choice { width: auto; margin: 0 1 0 0; background: $panel; }
     ApprovalModal #answers Choice:focus { background: $primary; }
@@ -80,6 +89,7 @@ class ApprovalModal(Dialog[Answer]):
             yield Static(self._question(), markup=False)
             with VerticalScroll(id="preview", can_focus=True):
                 yield self._preview()
+            yield Static(id="more", markup=False)
             why = code_styled(visible(self.decision.reason), "$text-secondary")
             yield Static(why, id="why", markup=False)
             yield Static(self._covers(), id="covers", markup=False)
@@ -93,8 +103,31 @@ class ApprovalModal(Dialog[Answer]):
         """Whether keys and clicks count by now."""
         return self._grace.over
 
+    def on_mount(self) -> None:
+        preview = self.query_one("#preview", VerticalScroll)
+        for seen in ("scroll_y", "virtual_size", "size"):
+            self.watch(preview, seen, self._count_hidden, init=False)
+
+    def _count_hidden(self) -> None:
+        """Say how many lines do not fit, so that nobody answers to a part without knowing it."""
+        preview = self.query_one("#preview", VerticalScroll)
+        fits = preview.virtual_size.height <= preview.size.height
+        above = round(preview.scroll_y)
+        below = max(0, preview.virtual_size.height - preview.size.height - above)
+        said = [f"{above:,} more above"] if above else []
+        said += [f"{plural(below, 'more line')} below"] if below else []
+        self.set_class(not fits, "-more")
+        self.query_one("#more", Static).update(
+            f"… {', '.join(said)} · v {'smaller' if self.has_class('-whole') else 'shows more'}"
+        )
+
     def on_key(self, event: events.Key) -> None:
         self._grace.takes(event)
+
+    def action_whole(self) -> None:
+        if self.armed:
+            self.toggle_class("-whole")
+            self.call_after_refresh(self._count_hidden)
 
     def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
         if self.armed:
@@ -140,15 +173,43 @@ class ApprovalModal(Dialog[Answer]):
         if self.call.preview_kind == "diff":
             return DiffView(text)
         if self.call.preview_kind == "command":
-            command = ("$ ", "$text-primary"), (visible(text), "bold $foreground")
-            return Static(Content.assemble(*command), markup=False)
+            return Static(_marked(text, self.decision.marks), markup=False)
         return Static(visible(text), markup=False)
 
     def _covers(self) -> str:
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
         covers = f"2 and 3 cover {visible(what)}."
+        if rules := written_rules(self.call):
+            covers += f" {rules}"
         if self.call.command is not None:
             covers += f" {REACHES[self.decision.level]}."
         elif self.call.effect == "run":
             covers += " Its server can reach beyond this folder."
         return covers
+
+
+def _marked(command: str, marks: Sequence[str]) -> Content:
+    """A command, with the parts of it that are risky in the colour of danger."""
+    pieces: list[tuple[str, str]] = [("$ ", "$text-primary")]
+    at = 0
+    for start, end in _spans(command, marks):
+        pieces.append((visible(command[at:start]), "bold $foreground"))
+        pieces.append((visible(command[start:end]), "bold underline $text-error"))
+        at = end
+    return Content.assemble(*pieces, (visible(command[at:]), "bold $foreground"))
+
+
+def _spans(command: str, marks: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the parts stand, in their order: a part has lost its redirections and its spaces."""
+    found: list[tuple[int, int]] = []
+    end = 0
+    for mark in marks[:_MARKS_MAX]:
+        words = mark.split()
+        if len(mark) > _MARK_CHARS or not words:
+            continue
+        pattern = re.compile(r"(?:\s|\\\n)+".join(map(re.escape, words)))
+        one = pattern.search(command, end) or pattern.search(command)
+        if one and all(one.end() <= start or stop <= one.start() for start, stop in found):
+            found.append(one.span())
+            end = one.end()
+    return sorted(found)

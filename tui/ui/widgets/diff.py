@@ -19,16 +19,19 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.core.text_cleaning import clean, visible
+from tui.tools.diff import count_changes, signs
 from tui.ui.widgets.conversation import style
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line, Span, Styles, clip, decoration, fold, prefixed, wrap
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _NONE = "/dev/null"
 ROWS_MAX = 1_000
 """Rows of a diff that are drawn; the rest is counted."""
+WHOLE_ROWS_MAX = 20_000
+"""Rows that are drawn of a diff that a person decides about, from both of its ends."""
 TWO_COLUMNS = 72
 """Cells from which on the old line numbers stand beside the new ones."""
 _COMPARED = 100
@@ -62,13 +65,21 @@ class Diff:
 
     A part is a line of it, or a mark around hunks; those that draw nothing are left out. Files are
     named where there are several, or with `names`. Rows beyond `rows_max` are one part that counts
-    them.
+    them, at the end, or with `ends` in the middle.
     """
 
-    def __init__(self, diff: str, *, names: bool = False, rows_max: int = ROWS_MAX) -> None:
+    def __init__(
+        self, diff: str, *, names: bool = False, rows_max: int = ROWS_MAX, ends: bool = False
+    ) -> None:
         rows = clean(diff).removesuffix("\n").split("\n")
-        names = names or sum(map(_plus, rows)) > 1
-        parsed = list(_parse(rows[:rows_max]))
+        parsed = list(_parse(rows if ends else rows[:rows_max]))
+        files = sum(isinstance(row, _Mark) and row.kind == "file" for row in parsed)
+        names = names or files > 1
+        more = len(parsed) - rows_max if ends else 0
+        if more > 0:
+            count = f"… {more:,} lines between are not shown"
+            half = rows_max // 2
+            parsed = [*parsed[:half], _Mark("rest", count, ""), *parsed[half + more :]]
         _compare(parsed)
         numbers = (max(row.old, row.new) for row in parsed if isinstance(row, _Row))
         self._digits = len(str(max(numbers, default=1)))
@@ -76,11 +87,11 @@ class Diff:
             row
             for before, row in zip([None, *parsed], parsed, strict=False)
             if isinstance(row, _Row)
-            or row.kind == "other"
+            or row.kind in {"other", "rest"}
             or (row.kind == "file" and names)
             or (row.kind == "hunk" and isinstance(before, _Row))
         ]
-        if (more := len(rows) - rows_max) > 0:
+        if not ends and (more := len(rows) - rows_max) > 0:
             self._parts.append(_Mark("rest", f"… +{more:,} lines", ""))
 
     def __len__(self) -> int:
@@ -106,27 +117,29 @@ class Diff:
 
 
 def draw_diff(
-    diff: str, width: int, styles: Styles, *, names: bool = False, rows_max: int = ROWS_MAX
+    diff: str,
+    width: int,
+    styles: Styles,
+    *,
+    names: bool = False,
+    rows_max: int = ROWS_MAX,
+    ends: bool = False,
 ) -> list[Line]:
     """The lines of a unified diff; see `Diff`."""
-    parts = Diff(diff, names=names, rows_max=rows_max)
+    parts = Diff(diff, names=names, rows_max=rows_max, ends=ends)
     return [line for index in range(len(parts)) for line in parts.lines(index, width, styles)]
 
 
 def _parse(rows: Sequence[str]) -> Iterator[_Row | _Mark]:
-    old = new = old_left = new_left = 0
+    old = new = 0
     before = ""
-    for place, row in enumerate(rows):
-        hunk = _HUNK.match(row)
-        sign = row[:1] or " "
-        if hunk is None and (old_left > 0 or new_left > 0) and sign in "+- ":
+    for place, (sign, row) in enumerate(zip(signs(rows), rows, strict=True)):
+        if sign:
             yield _Row(sign, old, new, row[1:])
-            old, old_left = old + (sign != "+"), old_left - (sign != "+")
-            new, new_left = new + (sign != "-"), new_left - (sign != "-")
-        elif hunk is not None:
-            old, new = int(hunk[1]), int(hunk[3])
-            old_left, new_left = int(hunk[2] or 1), int(hunk[4] or 1)
-            yield _Mark("hunk", hunk[5], row)
+            old, new = old + (sign != "+"), new + (sign != "-")
+        elif hunk := _HUNK.match(row):
+            old, new = int(hunk[1]), int(hunk[2])
+            yield _Mark("hunk", hunk[3], row)
         elif row.startswith("--- ") and any(map(_plus, rows[place + 1 : place + 2])):
             before = row[4:]
         elif _plus(row) and place and rows[place - 1].startswith("--- "):
@@ -230,15 +243,10 @@ def _untabbed(spans: Sequence[Span]) -> list[Span]:
     return widened
 
 
-LINES = 2_000
-"""Lines that are drawn; the rest is counted."""
-
-
 def counts(diff: str) -> str:
     """+3 −1: added and removed lines."""
-    body = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
-    added = sum(line.startswith("+") for line in body)
-    return f"+{added} −{sum(line.startswith('-') for line in body)}"
+    added, removed = count_changes(diff)
+    return f"+{added} −{removed}"
 
 
 class DiffView(Widget):
@@ -261,7 +269,9 @@ class DiffView(Widget):
         if width != self._width or not self._lines:
             self._width = width
             look = style.styles(self, style.DIFF_RULES)
-            self._lines = draw_diff(visible(self._diff), width, look, names=True, rows_max=LINES)
+            self._lines = draw_diff(
+                visible(self._diff), width, look, names=True, rows_max=WHOLE_ROWS_MAX, ends=True
+            )
         return self._lines
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002

@@ -110,6 +110,7 @@ APPROVAL_KEYS = (
     Key("3", "answer('always')", "3", "yes, always"),
     Key("4", "explain", "4", "no, and say why"),
     Key("escape", "refuse", "Esc", "no"),
+    Key("v", "whole", "v", "all of it, over the whole height; again: as before"),
     Key("right", "app.focus_next", "Tab, Left, Right", "to an answer; Enter gives it"),
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )

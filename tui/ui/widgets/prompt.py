@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
+from tui.core.partly_typed import PartlyTyped
 from tui.ui.widgets.keys import PROMPT_KEYS, bindings
 from tui.ui.widgets.prompt_areas import KillRingArea
 
@@ -71,6 +72,7 @@ class Prompt(KillRingArea):
         self.past = PromptHistory()
         self._set = ""
         self._to = ""
+        self._sent: dict[str, int] = {}  # what was sent, and how much of it was typed
         self._send_then = False
         self.suggestions: Suggestions | None = None
         self.take_back: Callable[[], str] | None = None
@@ -83,6 +85,11 @@ class Prompt(KillRingArea):
         self.on_blur()
         if self.images is not None and "[image " in text:
             self.images.recall(text)
+
+    def put_typed(self, text: str, typed: int) -> None:
+        """As `put`, where so many of the first characters were typed."""
+        self.put(text)
+        self._typed = min(typed, len(text))
 
     def put_whole(self, text: str) -> None:
         """As `put`, for a text that may be long: it is folded then."""
@@ -100,6 +107,15 @@ class Prompt(KillRingArea):
         self.post_message(self.Edited())
         self.on_blur()
 
+    @property
+    def submission(self) -> str:
+        """`value`, with how much of it was typed."""
+        value = self.value
+        if self._typed >= len(self.text):
+            return value
+        folded = not self.text.startswith(value[:1])
+        return PartlyTyped(value, 0 if folded else self._typed, folded=folded)
+
     def accept(self, text: str | None = None) -> None:
         """`text` (else all there is) has been taken: remember it and begin anew.
 
@@ -107,9 +123,12 @@ class Prompt(KillRingArea):
         """
         value = self.value
         taken = value if text is None else text
+        typed = self._typed
         self.past.add(taken)
+        self._sent[taken] = typed
         self._pastes.clear()
         self.put(value[len(taken) :] if value.startswith(taken) else "")
+        self._typed = min(len(self.text), max(0, typed - len(taken)))
 
     async def on_key(self, event: events.Key) -> None:
         if await self._takes(event):
@@ -147,7 +166,7 @@ class Prompt(KillRingArea):
         """Send what stands here; while a paste may yet become an image, once that is known."""
         self._send_then = bool(self.unread_pastes)
         if not self.unread_pastes and self.text.strip():
-            self.post_message(self.Submitted(self, self.value))
+            self.post_message(self.Submitted(self, self.submission))
 
     def watch_unread_pastes(self) -> None:
         if self._send_then and not self.unread_pastes:
@@ -180,11 +199,15 @@ class Prompt(KillRingArea):
             return
         whole = popup.kind == "argument" or (popup.kind == "command" and not chosen.needs)
         text, cursor = popup.apply(self.text, self._cursor)
+        rest = self.text[self._cursor : self._cursor + 1].strip()
+        typed = cursor if self._typed >= self._cursor and not rest else self._typed
         if send and whole and cursor >= len(text.rstrip()):
             self.put(text.rstrip())
-            self.post_message(self.Submitted(self, self.value))
+            self._typed = min(typed, len(self.text))
+            self.post_message(self.Submitted(self, self.submission))
             return
         self.put(text)
+        self._typed = typed
         self.move_cursor(self.location(cursor))
         self.post_message(self.Edited())
         self._follow()
@@ -240,3 +263,4 @@ class Prompt(KillRingArea):
     def _recall(self, text: str | None) -> None:
         if text is not None:
             self.put_whole(text)
+            self._typed = min(self._sent.get(text, 0), len(self.text))

@@ -14,6 +14,9 @@ from textual.widgets import TextArea
 from tui.core.formatting import plural, size
 
 if TYPE_CHECKING:
+    from textual.document._document import EditResult
+    from textual.document._edit import Edit
+
     from tui.app.attachments import PromptImages
 
 FOLD_CHARS = 2000
@@ -38,6 +41,8 @@ class PlaceholderArea(TextArea):
         self._pasted = 0
         self._images: PromptImages | None = None
         self._unlooked: list[str] = []  # pasted before it was known who attaches
+        self._typed = 0
+        self._pasting = False
 
     @property
     def images(self) -> PromptImages | None:
@@ -82,9 +87,53 @@ class PlaceholderArea(TextArea):
         self.insert_at_cursor(shown)
 
     def insert_at_cursor(self, text: str) -> None:
-        """Put a text in the place of what is selected, as a key would; the cursor goes behind."""
-        if result := self._replace_via_keyboard(text, *self.selection):
+        """Put a text that nobody typed in the place of what is selected; the cursor goes behind."""
+        with self._not_typed():
+            result = self._replace_via_keyboard(text, *self.selection)
+        if result:
             self.move_cursor(result.end_location)
+
+    @contextmanager
+    def _not_typed(self) -> Generator[None]:
+        before, self._pasting = self._pasting, True
+        try:
+            yield
+        finally:
+            self._pasting = before
+
+    def edit(self, edit: Edit) -> EditResult:
+        """As Textual does it; `_typed` stays the number of first characters that were typed."""
+        start, end = self._index(edit.top), self._index(edit.bottom)
+        put = 0 if self._pasting else len(edit.text)
+        if start <= self._typed:
+            self._typed = start + put + (max(0, self._typed - end) if put == len(edit.text) else 0)
+        return super().edit(edit)
+
+    def undo(self) -> None:
+        with self._only_shared():
+            super().undo()
+
+    def redo(self) -> None:
+        with self._only_shared():
+            super().redo()
+
+    @contextmanager
+    def _only_shared(self) -> Generator[None]:
+        """What an undone edit brings back counts as typed only where it stood there before."""
+        before = self.text[: self._typed]
+        yield
+        pairs = enumerate(zip(before, self.text, strict=False))
+        shared = min(len(before), len(self.text))
+        self._typed = next((n for n, (old, new) in pairs if old != new), shared)
+
+    def load_text(self, text: str) -> None:
+        self._typed = 0
+        super().load_text(text)
+
+    def _index(self, location: tuple[int, int]) -> int:
+        """How many characters stand before a location."""
+        row, column = location
+        return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
 
     def attach_paths(self, pasted: str) -> None:
         """Find the images whose paths were pasted, as soon as somebody can. Commands keep paths."""
@@ -101,7 +150,8 @@ class PlaceholderArea(TextArea):
             at = self.text.rfind(pasted) if words else -1
             if words and at >= 0:
                 end = at + len(pasted.rstrip(" "))  # a terminal ends a dropped path with a blank
-                self.replace(words, self.location(at), self.location(end))
+                with self._not_typed():
+                    self.replace(words, self.location(at), self.location(end))
         finally:
             self.unread_pastes -= 1
 
@@ -207,8 +257,7 @@ class KillRingArea(PlaceholderArea):
     @property
     def _cursor(self) -> int:
         """How many characters stand before the cursor."""
-        row, column = self.cursor_location
-        return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
+        return self._index(self.cursor_location)
 
     @contextmanager
     def _collect_cut(self) -> Generator[None]:

@@ -1,0 +1,24 @@
+"""A prompt of which not every character was typed: what was pasted switches nothing."""
+
+from __future__ import annotations
+
+
+class PartlyTyped(str):
+    """The text of a prompt whose first `typed` characters, and no others, were typed.
+
+    `folded` says that the person sees a word in the place of its beginning, so that not even a
+    command can be meant by it.
+    """
+
+    typed: int
+    folded: bool
+
+    def __new__(cls, text: str, typed: int, *, folded: bool = False) -> PartlyTyped:
+        made = super().__new__(cls, text)
+        made.typed, made.folded = typed, folded
+        return made
+
+
+def count_typed(text: str) -> int:
+    """How many of the first characters of a text were typed: of any other text, all of them."""
+    return text.typed if isinstance(text, PartlyTyped) else len(text)
