@@ -292,7 +292,8 @@ def make_agent(
 
 
 def _confinement(launch: Launch, session: Session) -> Confinement | None:
-    if not launch.confined:
+    """What confines commands; None in a drill, whose folder is thrown away."""
+    if not launch.confined or launch.around is not None:
         return None
     settings = launch.config.sandbox
     return Confinement.of_session(settings, launch.workspace, launch.folders, session.id)

@@ -109,7 +109,7 @@ async def test_the_tour_goes_from_fault_to_fault() -> None:
 
 async def test_a_turn_without_a_request_plays_nothing() -> None:
     async with drilled("429") as (app, pilot, _):
-        app.chat.prompt.put("/verbose on")
+        app.chat.prompt.put_typed("/verbose on", len("/verbose on"))
         await pilot.press("enter")
         await until(pilot, lambda: app.chat.header.state.verbose)
         await until(pilot, lambda: not app.conversation.busy)

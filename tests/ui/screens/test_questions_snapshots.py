@@ -217,7 +217,7 @@ PICTURES: Pictures = {
     "page": Picture(ApprovalModal, asks(PAGE, REACHES), state=True),
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
     "trust": Picture(ChoiceDialog, trust),
-    "elevated": Picture(Confirmation, elevated, state=True),
+    "elevated": Picture(Confirmation, elevated),
     "compaction": Picture(ChoiceDialog, compaction),
     "effort": Picture(ChoiceDialog, effort),
     "rewind": Picture(PickScreen, rewinding("up")),
