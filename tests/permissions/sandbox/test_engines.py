@@ -257,3 +257,17 @@ async def test_a_probe_says_why(scene: Scene, monkeypatch: pytest.MonkeyPatch) -
     result = await probe(Engine.BUBBLEWRAP, scene.walls)
     assert not result.ok
     assert "not installed" in result.reason
+
+
+async def test_a_socket_in_a_folder_that_can_be_read_cannot_be_reached(
+    sandbox: Sandbox, scene: Scene
+) -> None:
+    scene.walls = replace(scene.walls, readable=(scene.outside,))
+    connect = "import socket; socket.socket(socket.AF_UNIX).connect('@SOCKET@'); print('in')"
+    for level in (Level.READ_ONLY, Level.NETWORK):
+        _, output = await scene.run(sandbox, f'cat @OUTSIDE@/file; python3 -c "{connect}"', level)
+        assert output.startswith("as it was")
+        assert not scene.reached()
+    scene.walls = replace(scene.walls, sockets=(scene.outside / "socket",))
+    _, output = await scene.run(sandbox, f'python3 -c "{connect}"', Level.READ_ONLY)
+    assert output == "in\n"

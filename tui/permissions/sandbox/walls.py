@@ -44,6 +44,7 @@ CACHES = (".cache", ".npm", ".gradle")
 _HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
 _EMPTY = ("/run", "/var/tmp")  # noqa: S108
 _SYSTEM = ("/proc", "/dev", "/sys")
+_HOST_SOCKETS = Path("/proc/net/unix")
 _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """What a process of root could still write in a /proc of its own."""
 
@@ -220,7 +221,7 @@ def _masks(
     walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str]
 ) -> Iterator[Mount]:
     """What hides single files and folders inside something that is visible."""
-    wanted = list(_existing_paths(walls.hidden))
+    wanted = [*_existing_paths(walls.hidden), *_sockets(walls)]
     for home in dict.fromkeys((walls.home, _passwd_home())):
         wanted += _existing_paths(home / name for name in NEVER if "*" not in name)
         wanted += [path for name in NEVER if "*" in name for path in home.glob(name)]
@@ -232,6 +233,22 @@ def _masks(
                 yield "tmpfs", "0755", path
             else:
                 yield "ro-bind", "/dev/null", path
+
+
+def _sockets(walls: Walls) -> Iterator[Path]:
+    """The sockets of this machine that have a path, but for those that are opened by name.
+
+    One that lies in a folder which can be read could be connected to, network or not.
+    """
+    opened = {_real(path) for path in walls.sockets}
+    try:
+        lines = _HOST_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return
+    paths = (fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7)
+    for path in {path for path in paths if path.startswith("/")}:
+        if os.path.exists(path) and _real(Path(path)) not in opened:  # noqa: PTH110
+            yield Path(path)
 
 
 def _real(path: Path) -> str:
