@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,8 +57,9 @@ class Confinement:
     ) -> Confinement:
         """The sandbox of a session: its folders lie in the program's cache."""
         place = folders.cache / "sandbox" / workspace_slug(workspace.root)
+        name = sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         hidden = (folders.config, folders.data, folders.cache, folders.log)
-        return cls(settings, workspace, place / session_id, place / "cache", hidden)
+        return cls(settings, workspace, place / name, place / "cache", hidden)
 
     async def levels(self) -> Collection[Level]:
         """The levels that hold here; none where nothing confines. The first call probes."""
