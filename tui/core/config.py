@@ -129,7 +129,7 @@ class SandboxSettings(_Section, frozen=True, kw_only=True):
     """How commands are confined. `keep_env` are names of variables, `sockets` paths of sockets
     that commands get all the same; with `share_caches` they use the person's own caches."""
 
-    engine: Literal["auto", "bubblewrap", "launcher", "landlock", "off"] = "auto"
+    engine: Literal["auto", "bubblewrap", "launcher", "landlock", "seatbelt", "off"] = "auto"
     keep_env: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
     share_caches: bool = False

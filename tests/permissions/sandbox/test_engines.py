@@ -14,6 +14,7 @@ import pytest
 
 from tests.permissions.sandbox.conftest import MARK, Scene, sleepers
 from tui.permissions.sandbox import engine as engines
+from tui.permissions.sandbox import seatbelt
 from tui.permissions.sandbox.engine import Engine, Sandbox, SandboxError, choose, probe, run_to_end
 from tui.permissions.sandbox.git_walls import git_places, with_git
 from tui.permissions.sandbox.proof import prove
@@ -271,3 +272,18 @@ async def test_a_socket_in_a_folder_that_can_be_read_cannot_be_reached(
     scene.walls = replace(scene.walls, sockets=(scene.outside / "socket",))
     _, output = await scene.run(sandbox, f'python3 -c "{connect}"', Level.READ_ONLY)
     assert output == "in\n"
+
+
+async def test_macos_runs_commands_behind_a_profile(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in = tmp_path / "sandbox-exec"
+    stand_in.write_text('#!/bin/sh\necho "$2" > "$TMPDIR/profile"\nshift 2\nexec "$@"\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setattr(seatbelt, "PROGRAM", str(stand_in))
+    assert (await probe(Engine.SEATBELT, scene.walls)).ok
+    sandbox = Sandbox(Engine.SEATBELT)
+    assert await scene.run(sandbox, "echo ran ${MY_API_KEY-}", WRITE) == (0, "ran\n")
+    assert "(deny default)" in (scene.walls.session / "tmp" / "profile").read_text()
+    monkeypatch.setattr(seatbelt, "PROGRAM", str(tmp_path / "nothing"))
+    assert not (await probe(Engine.SEATBELT, scene.walls)).ok

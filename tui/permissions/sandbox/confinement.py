@@ -23,6 +23,8 @@ from tui.core.workspace import Workspace
 from tui.permissions.sandbox.walls import Level, Walls
 
 if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+
     from tui.core.config import SandboxSettings
     from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
@@ -86,12 +88,12 @@ class Confinement:
 
     def starter(
         self, level: Level
-    ) -> Callable[[Sequence[str], Path, Mapping[str, str], int], Awaitable[Confined]]:
+    ) -> Callable[[Sequence[str], Path, Mapping[str, str], int], Awaitable[Confined | Process]]:
         """What starts a command at a level, in the place of a plain process."""
 
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
-        ) -> Confined:
+        ) -> Confined | Process:
             from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415
 
             engine = await self.engine()

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.core.errors import HoldfastError
-from tui.permissions.sandbox import bubblewrap, kernel_filters
+from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 
@@ -49,10 +49,12 @@ class Engine(StrEnum):
     BUBBLEWRAP = "bubblewrap"
     LAUNCHER = "launcher"
     LANDLOCK = "landlock"
+    SEATBELT = "seatbelt"
 
 
-ENGINES = tuple(Engine)
-"""In the order of choice. Landlock runs the read-only level alone."""
+ENGINES = (Engine.BUBBLEWRAP, Engine.LAUNCHER, Engine.LANDLOCK)
+"""In the order of choice. Landlock runs the read-only level alone. Seatbelt, which is macOS's, is
+taken only where the settings name it."""
 
 
 class SandboxError(HoldfastError):
@@ -128,7 +130,7 @@ class Sandbox:
         walls: Walls,
         level: Level,
         output: int,
-    ) -> Confined:
+    ) -> Confined | asyncio.subprocess.Process:
         """Run `argv` (its program by full path) behind the walls; both outputs go to `output`.
 
         Raises SandboxError if it cannot be started, WallError if the walls cannot be built.
@@ -137,6 +139,10 @@ class Sandbox:
             raise SandboxError(
                 "Without namespaces, only commands that write nothing can be confined.",
                 hint="This one has to run outside, or not at all.",
+            )
+        if self.engine is Engine.SEATBELT:
+            return await seatbelt.start(
+                argv, walls, level, cwd=cwd, environment=environment, output=output
             )
         answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         answer.setblocking(False)
@@ -279,7 +285,9 @@ async def run_to_end(
 
 async def probe(engine: Engine, walls: Walls) -> ProbeResult:
     """Run the real thing once, in every level that the engine has: not a look for a program."""
-    if sys.platform != "linux":
+    if engine is Engine.SEATBELT and not shutil.which(seatbelt.PROGRAM):
+        return ProbeResult(engine, f"{seatbelt.PROGRAM} is not there")
+    if engine is not Engine.SEATBELT and sys.platform != "linux":
         return ProbeResult(engine, f"not for {sys.platform}")
     if engine is Engine.BUBBLEWRAP and not shutil.which("bwrap"):
         return ProbeResult(engine, "bubblewrap is not installed")

@@ -92,9 +92,12 @@ def _traps(walls: Walls) -> Generator[_Trap]:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.socket(socket.AF_UNIX) as local,
     ):
-        place = os.open(folder, os.O_PATH)  # the folder's name may be too long for a socket
-        local.bind(f"/proc/self/fd/{place}/socket")
-        os.close(place)
+        if sys.platform == "linux":  # the folder's name may be too long for a socket
+            place = os.open(folder, os.O_PATH)
+            local.bind(f"/proc/self/fd/{place}/socket")
+            os.close(place)
+        else:
+            local.bind(str(folder / "socket"))
         local.listen()
         port = int(server.getsockname()[1])
         trap = _Trap(

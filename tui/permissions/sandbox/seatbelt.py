@@ -1,10 +1,26 @@
-"""The walls as a profile for macOS' sandbox-exec. That all ends with the command is not claimed."""
+"""The walls as a profile for macOS' sandbox-exec, and commands behind it.
+
+That all a command started ends with it is not claimed.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tui.permissions.sandbox.walls import NEVER, TOOLCHAINS, Level, Walls
+from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.walls import (
+    NEVER,
+    TOOLCHAINS,
+    Level,
+    Walls,
+    check_workspace,
+    prepare,
+)
+
+PROGRAM = "/usr/bin/sandbox-exec"
+_CACHES = ("XDG_CACHE_HOME", "PIP_CACHE_DIR", "npm_config_cache")
 
 _SYSTEM = (
     "/System", "/Library", "/usr", "/bin", "/sbin", "/opt", "/etc", "/private/etc",
@@ -15,6 +31,35 @@ _SERVICES = (
     "com.apple.system.notification_center", "com.apple.system.logger",
     "com.apple.system.opendirectoryd.libinfo",
 )  # fmt: skip
+
+
+async def start(
+    argv: Sequence[str],
+    walls: Walls,
+    level: Level,
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    output: int,
+) -> asyncio.subprocess.Process:
+    """Run a command behind the profile. Raises WallError where the walls cannot be built."""
+    await asyncio.to_thread(check_workspace, walls)
+    await asyncio.to_thread(prepare, walls)
+    own = {"TMPDIR": str(walls.session / "tmp")}
+    if not walls.share_caches:
+        own |= {name: str(walls.cache / ".cache") for name in _CACHES}
+    return await asyncio.create_subprocess_exec(
+        PROGRAM,
+        "-p",
+        profile(walls, level),
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        cwd=cwd,
+        env=clean_environment(environment, walls.keep_env) | own,
+        start_new_session=True,
+    )
 
 
 def profile(walls: Walls, level: Level) -> str:
