@@ -15,6 +15,7 @@ from tests.agent.test_guards import results
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
+from tui.agent.events import Event, Notice
 from tui.core.config import Permissions, SandboxSettings
 from tui.core.messages import text_of
 from tui.core.workspace import Workspace
@@ -77,6 +78,7 @@ async def agent_with(
     says: Says | RulesOnly | None = None,
     policy: Policy | None = None,
     mode: Mode = "ask",
+    seen: list[Event] | None = None,
     **arguments: Any,
 ) -> Agent:
     """An agent that has run these commands, one a turn."""
@@ -96,7 +98,9 @@ async def agent_with(
     )
     agent.mode = mode
     for _ in commands:
-        await events_of(agent, "go")
+        events = await events_of(agent, "go")
+        if seen is not None:
+            seen += events
     return agent
 
 
@@ -297,3 +301,15 @@ async def test_a_workspace_that_walls_cannot_hold_is_said(tmp_path: Path) -> Non
     assert not await confinement.levels()
     assert "which the walls must hide" in confinement.reason
     await confinement.close()
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_what_tools_run_later_is_named_at_the_end_of_a_turn(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    commands = ("echo all: > Makefile; mkdir .husky; echo x > .husky/pre-push", "cat Makefile")
+    seen: list[Event] = []
+    await agent_with(root, confine(engine), *commands, mode="accept_edits", seen=seen)
+    told = [event.text for event in seen if isinstance(event, Notice)]
+    what = ".husky/pre-push, Makefile"
+    assert told == [f"Commands changed what your tools run by themselves later: {what}."]

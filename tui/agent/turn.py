@@ -27,6 +27,7 @@ from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
+from tui.core.paths import shorten
 from tui.provider.base import (
     AttemptStarted,
     Completed,
@@ -39,6 +40,8 @@ from tui.provider.base import (
 
 log = logging.getLogger(__name__)
 
+_NAMED = 8
+"""So many changed files are named."""
 _THINKING_REFUSED = (
     "The server refused the reasoning of earlier answers. The request is sent again without it, "
     "and it stays left out."
@@ -178,6 +181,7 @@ class TurnRunner:
         known = spent.requests or self.ctx.price is not None
         usd = spent.usd if known else None
         await self.requests.meter.save_ratio()
+        await self._name_changes()
         await self.ctx.recorder.show(events.TurnFinished(outcome, spent.usage, usd))
 
     async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
@@ -252,6 +256,21 @@ class TurnRunner:
                 if not await self._recover(error, request):
                     raise
             self._stream.forget()
+
+    async def _name_changes(self) -> None:
+        """Say which files commands changed that tools run later, outside the sandbox."""
+        confinement = self.ctx.confinement
+        paths = await confinement.changed_files() if confinement is not None else []
+        if paths:
+            root = self.ctx.workspace.root
+            names = [
+                str(path.relative_to(root)) if path.is_relative_to(root) else shorten(path)
+                for path in paths
+            ]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            what = f"{', '.join(names[:_NAMED])}{more}"
+            text = f"Commands changed what your tools run by themselves later: {what}."
+            self.ctx.publish(events.Notice(text))
 
     async def _next_request(self) -> Request:
         """The next request, checked: no record can make one that the API rejects."""

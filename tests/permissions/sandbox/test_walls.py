@@ -12,8 +12,9 @@ from tests.permissions.sandbox.conftest import Scene
 from tui.permissions.sandbox.bubblewrap import arguments
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.explain import explain_failure
-from tui.permissions.sandbox.git_walls import git_places, quarantine, repositories, snapshot
+from tui.permissions.sandbox.git_walls import git_places, quarantine, snapshot
 from tui.permissions.sandbox.kernel_filters import call_filter, refusal
+from tui.permissions.sandbox.run_later import changed, file_states
 from tui.permissions.sandbox.seatbelt import profile
 from tui.permissions.sandbox.walls import Level, WallError, plan, prepare
 
@@ -103,11 +104,23 @@ def test_what_appears_in_git_is_moved_and_links_come_back(scene: Scene) -> None:
     assert (folder / "config.worktree").readlink() == Path("../real")
 
 
-def test_new_repositories_are_named(scene: Scene) -> None:
-    before = repositories(scene.workspace)
-    new = scene.workspace / "sub/inner/.git"
-    new.mkdir(parents=True)
-    assert repositories(scene.workspace) - before == {new}
+def test_what_tools_run_later_is_named(scene: Scene) -> None:
+    root = scene.workspace
+    (root / "Makefile").write_text("all:\n")
+    before = file_states([root])
+    assert sorted(before) == [root / ".git", root / "Makefile"]
+    (root / "Makefile").write_text("all:\n\techo x\n")
+    (root / "sub" / ".vscode").mkdir(parents=True)
+    (root / "sub" / ".git").mkdir()
+    (root / "sub" / ".vscode" / "tasks.json").touch()
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "package.json").touch()
+    subprocess.run(["git", "-C", root, "add", "."], check=True)
+    found = changed(before, file_states([root]))
+    named = [str(path.relative_to(root)) for path in found]
+    assert named == ["Makefile", "sub/.git", "sub/.vscode/tasks.json"]
+    (root / "Makefile").unlink()
+    assert changed(file_states([root]), file_states([root])) == []
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ class Confinement:
     reason: str = ""
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
+    _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _watched: Mapping[Path, str | None] = field(default_factory=dict[Path, "str | None"])
 
     @classmethod
@@ -94,6 +95,7 @@ class Confinement:
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
         ) -> Confined | Process:
+            from tui.permissions.sandbox import run_later  # noqa: PLC0415
             from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415
 
             engine = await self.engine()
@@ -101,12 +103,30 @@ class Confinement:
                 raise SandboxError(f"The command was not started: {self.reason}.")
             if self._sandbox is None:
                 self._sandbox = Sandbox(engine)
-            walls = await asyncio.to_thread(self._with_git, watch=level is not Level.READ_ONLY)
+            writes = level is not Level.READ_ONLY
+            if writes and self._ran_later is None:
+                self._ran_later = await asyncio.to_thread(run_later.file_states, self._roots)
+            walls = await asyncio.to_thread(self._with_git, watch=writes)
             return await self._sandbox.start(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
             )
 
         return start
+
+    @property
+    def _roots(self) -> tuple[Path, ...]:
+        return (self.workspace.root, *self.workspace.extra)
+
+    async def changed_files(self) -> list[Path]:
+        """What commands changed, since this was asked last, of the files that tools run later."""
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415
+
+        before, self._ran_later = self._ran_later, None
+        if before is None:
+            return []
+        return run_later.changed(
+            before, await asyncio.to_thread(run_later.file_states, self._roots)
+        )
 
     async def tidy(self) -> list[tuple[Path, Path]]:
         """Move away what the last command put where git would run it; from where and to where."""
@@ -183,11 +203,10 @@ class Confinement:
         )
 
         walls = self.walls()
-        every = (self.workspace.root, *self.workspace.extra)
-        for root in every:
+        for root in self._roots:
             places = git_places(root, self.environment)
             walls = with_git(walls, places)
             if watch:
                 self._watched = {**self._watched, **snapshot(places)}
-        own = [root / ".holdfast" / name for root in every for name in ("config.toml", "run")]
+        own = [root / ".holdfast" / name for root in self._roots for name in ("config.toml", "run")]
         return replace(walls, protected=(*walls.protected, *own))

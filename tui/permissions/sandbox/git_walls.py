@@ -23,8 +23,6 @@ _HARDENED = (
     "-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=",
 )  # fmt: skip
 _GIT_S = 5.0
-_MOST_FOLDERS = 20_000
-_NEVER_ENTERED = frozenset({"node_modules", ".venv", "venv", "target", ".tox", "__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def snapshot(places: GitPlaces) -> dict[Path, str | None]:
 def quarantine(before: Mapping[Path, str | None], folder: Path) -> list[tuple[Path, Path]]:
     """Move what appeared at a watched name into `folder`, put links back; from where and to where.
 
-    A new `.git` is not moved: who makes a repository means it. `new_repositories` names it.
+    A new `.git` is not moved: who makes a repository means it. `run_later` names it.
     """
     moved: list[tuple[Path, Path]] = []
     for path, state in before.items():
@@ -92,21 +90,6 @@ def quarantine(before: Mapping[Path, str | None], folder: Path) -> list[tuple[Pa
         if state and state.startswith("link "):
             path.symlink_to(state.removeprefix("link "))
     return moved
-
-
-def repositories(root: Path) -> frozenset[Path]:
-    """Every `.git` at or below `root`, as far as a limited walk sees; for a look before and after.
-
-    At most 20,000 folders, so it belongs to the end of a turn, not of each command.
-    """
-    seen: set[Path] = set()
-    for count, (place, folders, files) in enumerate(os.walk(root)):
-        if ".git" in folders or ".git" in files:
-            seen.add(Path(place) / ".git")
-        folders[:] = [name for name in folders if name != ".git" and name not in _NEVER_ENTERED]
-        if count > _MOST_FOLDERS:
-            break
-    return frozenset(seen)
 
 
 def _state(path: Path) -> str | None:
