@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.support.server_script import encoded, events_of
 from tui.core.messages import Usage
+from tui.provider.anthropic import sse
 from tui.provider.anthropic.answer import AnswerBuilder, tool_input
-from tui.provider.anthropic.sse import EventDecoder
+from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
 from tui.provider.base import TextDelta
 
 _JSON = st.recursive(
@@ -199,3 +200,21 @@ def test_kinds_from_the_future_are_passed_over() -> None:
     answer = _fed({"type": "sunrise"}, begun, new_delta, {"type": "message_stop"})
     assert answer.done
     assert answer.completed(None).content == [{"type": "text", "text": ""}]
+
+
+@pytest.mark.parametrize("chunk", [b"x" * 100, b'data: {"type": "ping"}\n\n'])
+def test_23_an_answer_without_an_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, chunk: bytes
+) -> None:
+    monkeypatch.setattr(sse, "EVENT_MAX", 1000)
+    monkeypatch.setattr(sse, "ANSWER_MAX", 5000)
+    decoder = EventDecoder()
+    for _ in range(10):
+        list(decoder.feed(chunk))
+
+    def go_on() -> None:
+        for _ in range(5000 // len(chunk) + 2):
+            list(decoder.feed(chunk))
+
+    with pytest.raises(BadEventDataError, match="too large"):
+        go_on()

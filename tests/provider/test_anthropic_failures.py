@@ -255,6 +255,47 @@ async def test_O22_an_overflow_stays_until_the_request_is_smaller() -> None:
     assert classes == ["context_overflow", "context_overflow", "overloaded"]
 
 
+_WHOLE: Json = {
+    "type": "message",
+    "id": "msg_1",
+    "model": MODEL,
+    "role": "assistant",
+    "content": [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "text", "text": "Here."},
+        {"type": "tool_use", "id": "t1", "name": "t", "input": {"a": [1]}},
+    ],
+    "stop_reason": "tool_use",
+    "usage": {"input_tokens": 7, "output_tokens": 3},
+}
+
+
+async def test_24_an_answer_in_one_piece_is_an_answer() -> None:
+    async with LoopbackServer({"turns": [{"faults": [{"status": 200, "body": _WHOLE}]}]}) as server:
+        provider = provider_for(server)
+        done = await ask(provider)
+        await provider.aclose()
+    assert done.content == _WHOLE["content"]
+    assert (done.stop_reason, done.usage.input_tokens, done.usage.output_tokens) == (
+        "tool_use",
+        7,
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["data: " + "[" * 100_000 + "\n\n", "data: " + "x" * 300 + "\n" * 2, "d" * 400],
+    ids=["deep", "no JSON", "no end"],
+)
+async def test_23_what_no_answer_looks_like_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, raw: str
+) -> None:
+    monkeypatch.setattr("tui.provider.anthropic.sse.EVENT_MAX", 200)
+    error = await _over_http({"raw": raw, "after": 2})
+    assert (error.error_class, error.retryable) == ("stream_broken", True)
+
+
 @pytest.mark.parametrize("error", [TypeError("no"), ValueError("no"), KeyError("no")])
 @pytest.mark.parametrize(
     "where", ["convert.arguments", "AnswerBuilder.feed", "EventDecoder.feed", "Silence.heard"]

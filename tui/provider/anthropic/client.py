@@ -26,7 +26,12 @@ from tui.provider.anthropic.classify import (
     not_the_api,
     stream_error,
 )
-from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
+from tui.provider.anthropic.sse import (
+    EVENT_MAX,
+    BadEventDataError,
+    EventDecoder,
+    whole_message,
+)
 from tui.provider.anthropic.stall_timeout import (
     LIFE,
     LONGEST_PINGING_S,
@@ -53,12 +58,12 @@ GATHER_S: Final = 0.03
 GATHER_BYTES: Final = 16_384
 """A stream that brings so much between two waits is fast, and is read without a pause."""
 
+_PAGE_BYTES: Final = 65_536
 _NOT_VALID: Final = {400, 422}
 _LISTED_MAX: Final = 1000
 
 _WAITED_S: Final = 0.001
 _DRAIN_S: Final = 0.1
-_PAGE_BYTES: Final = 65_536
 
 
 class AnthropicProvider:
@@ -107,9 +112,9 @@ class AnthropicProvider:
         client, model = await self._client(), request.model
         yield AttemptStarted(1, model)
         async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
-            response = await self._open(client, request, silence)
+            response, chunks = await self._open(client, request, silence)
             answer, decoder = AnswerBuilder(model), EventDecoder()
-            chunks, shown_at = response.aiter_bytes(), self._clock.monotonic()
+            shown_at = self._clock.monotonic()
             brought = 0
             try:
                 while not answer.done:
@@ -202,8 +207,8 @@ class AnthropicProvider:
 
     async def _open(
         self, client: AsyncAnthropic, request: Request, silence: Silence
-    ) -> httpx2.Response:
-        """Send the request. Returns a response that is a stream of events, or raises."""
+    ) -> tuple[httpx2.Response, AsyncIterator[bytes]]:
+        """Send the request. Returns the response and its stream of events, or raises."""
         given = convert.arguments(request)
         try:
             with self._typed(silence, self._attempt(request.model), given):
@@ -216,20 +221,23 @@ class AnthropicProvider:
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
-            return response
+            return response, response.aiter_bytes()
         try:
-            page = await self._beginning_of(response, silence)
-            raise not_the_api(response.headers, page, self._attempt(request.model))
+            most = EVENT_MAX if "json" in kind else _PAGE_BYTES
+            page = await self._beginning_of(response, silence, most)
         finally:
             await response.aclose()
+        if (events := whole_message(page)) is None:
+            raise not_the_api(response.headers, page, self._attempt(request.model))
+        return response, _once(events)
 
-    async def _beginning_of(self, response: httpx2.Response, silence: Silence) -> bytes:
+    async def _beginning_of(self, response: httpx2.Response, silence: Silence, most: int) -> bytes:
         found = b""
         with suppress(*_failures()):
             async with silence.waiting():
                 async for chunk in response.aiter_bytes():
                     found += chunk
-                    if len(found) >= _PAGE_BYTES:
+                    if len(found) >= most:
                         break
         return found
 
@@ -333,6 +341,10 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def _failed(task: asyncio.Task[AsyncAnthropic]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+async def _once(data: bytes) -> AsyncGenerator[bytes]:
+    yield data
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from tui.core.messages import list_of, object_of
+
+EVENT_MAX: Final = 32 * 1024**2
+"""Bytes of one event; what a server sends beyond is no answer."""
+ANSWER_MAX: Final = 256 * 1024**2
+"""Bytes of one answer, once unpacked."""
 
 
 class BadEventDataError(ValueError):
-    """The data of an event is no JSON object."""
+    """The data of an event is no JSON object, or there is too much of it."""
 
 
 class EventDecoder:
@@ -26,10 +33,14 @@ class EventDecoder:
         self._partial: list[bytes] = []
         self._data: list[bytes] = []
         self._name = b""
+        self._held = self._seen = 0
         self.comments = 0
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         """The events that `chunk` completes. Raises BadEventDataError."""
+        if self._held > EVENT_MAX or self._seen > ANSWER_MAX:
+            raise BadEventDataError("the answer is too large")
+        self._held, self._seen = self._held + len(chunk), self._seen + len(chunk)
         head, newline, rest = chunk.rpartition(b"\n")
         if not newline:
             self._partial.append(chunk)
@@ -47,6 +58,7 @@ class EventDecoder:
             elif not line.rstrip(b"\r"):
                 data, name = self._data, self._name
                 self._data, self._name = [], b""
+                self._held = len(rest)
                 if data:
                     yield _object(b"\n".join(data), name)
 
@@ -54,7 +66,7 @@ class EventDecoder:
 def _object(data: bytes, name: bytes) -> dict[str, Any]:
     try:
         value: object = json.loads(data.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadEventDataError(str(error)) from error
     if not isinstance(value, dict):
         raise BadEventDataError("the data of an event is not a JSON object")
@@ -62,3 +74,21 @@ def _object(data: bytes, name: bytes) -> dict[str, Any]:
     if "type" not in event:
         event["type"] = name.decode(errors="replace")
     return event
+
+
+def whole_message(page: bytes) -> bytes | None:
+    """An answer that came as one message, as the events of a stream; None where it is none.
+
+    Some gateways take no notice of `stream`.
+    """
+    try:
+        message = object_of(json.loads(page))
+    except (ValueError, RecursionError):
+        return None
+    if message.get("type") != "message":
+        return None
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
+    for index, block in enumerate(list_of(message.get("content"))):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+    events += [{"type": "message_delta", "delta": message}, {"type": "message_stop"}]
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
