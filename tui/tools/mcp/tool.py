@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from tui.core.errors import ToolError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NAME_MAX: Final = 64
 DESCRIPTION_MAX: Final = 2000
 LABEL_MAX: Final = 200
+_WRAPPER: Final = "arguments"
+_CHOICES: Final = frozenset({"oneOf", "anyOf", "allOf", "not"})
 
 CallServer: TypeAlias = Callable[
     [str, dict[str, Any], Callable[[str], None]], Awaitable[ToolOutput]
@@ -49,7 +51,7 @@ class McpTool(Tool[McpParams]):
         self.own_name = tool.name
         self.server = server
         self._description = (tool.description or tool.title or tool.name)[:DESCRIPTION_MAX]
-        self._schema = tool.input_schema
+        self._schema, self._wrapped = api_schema(tool.input_schema)
         self._call = call
 
     async def run(self, params: McpParams, ctx: ToolContext) -> ToolOutput:
@@ -74,8 +76,7 @@ class McpTool(Tool[McpParams]):
         return self._description
 
     def schema(self) -> dict[str, Any]:
-        schema = {"type": "object", **self._schema}
-        return {"name": self.name, "description": self.description, "input_schema": schema}
+        return {"name": self.name, "description": self.description, "input_schema": self._schema}
 
     def parse(self, arguments: object) -> McpParams:
         if not isinstance(arguments, dict) or set(cast("dict[str, Any]", arguments)) == {
@@ -84,7 +85,40 @@ class McpTool(Tool[McpParams]):
             raise ToolError(
                 f"The input of {self.name} was not valid JSON.", hint="Send one JSON object."
             )
-        return McpParams(arguments=cast("dict[str, Any]", arguments))
+        given = cast("dict[str, Any]", arguments)
+        if self._wrapped and isinstance(inner := given.get(_WRAPPER), dict) and len(given) == 1:
+            given = cast("dict[str, Any]", inner)
+        return McpParams(arguments=cast("dict[str, Any]", _sound(given)))
+
+
+def api_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """A tool's schema as the API takes it, and whether the arguments are wrapped in `arguments`.
+
+    The API wants an object, and no choice between schemas at the top; definitions stay there,
+    where references look for them. Arguments of the protocol are an object in any case.
+    """
+    if given.get("type", "object") != "object":
+        return {"type": "object"}, False
+    if _CHOICES.isdisjoint(given):
+        return {"type": "object", **given}, False
+    definitions = {name: given[name] for name in ("$defs", "definitions") if name in given}
+    inner = {name: part for name, part in given.items() if name not in definitions}
+    schema = {"type": "object", "properties": {_WRAPPER: inner}, "required": [_WRAPPER]}
+    return schema | definitions, True
+
+
+def _sound(value: object) -> object:
+    """A value without lone halves of characters, which no message of the protocol can hold."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_sound(one) for one in cast("list[object]", value)]
+        case dict():
+            items = cast("dict[str, object]", value).items()
+            return {str(_sound(name)): _sound(one) for name, one in items}
+        case _:
+            return value
 
 
 def tool_name(server: str, tool: str) -> str:
