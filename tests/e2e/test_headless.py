@@ -240,6 +240,7 @@ def test_3_and_11_what_a_kill_9_left_is_said_and_is_no_damage(
 
 def test_version_help_and_completion(holdfast: Program) -> None:
     assert holdfast("--version").stdout.startswith("holdfast ")
+    assert holdfast("run", "--version").stdout == holdfast("--version").stdout
     assert "--practice" in holdfast("--help").stdout
     assert "holdfast" in holdfast("completion", "bash").stdout
 

@@ -286,9 +286,9 @@ def build(command: Command, name: str) -> argparse.ArgumentParser:
         groups[flag.group].add_argument(*flag.names, **_settings(flag))
     other = groups["Options"]
     other.add_argument("-h", "--help", action="help", help="show this help")
-    if command is MAIN:
-        version = f"holdfast {tui.__version__}"
-        other.add_argument("--version", action="version", version=version, help="show the version")
+    shown = "show the version" if command is MAIN else argparse.SUPPRESS
+    version = f"holdfast {tui.__version__}"
+    other.add_argument("--version", action="version", version=version, help=shown)
     return parser
 
 
