@@ -176,3 +176,11 @@ def test_the_profile_of_macos(scene: Scene) -> None:
     assert str(scene.workspace) in profile(scene.walls, Level.WORKSPACE).split("file-write* ")[1]
     assert "(allow network*)" not in text
     assert "/[.]ssh(/|$)" in text
+
+
+def test_37_the_sandbox_s_folders_are_private(scene: Scene) -> None:
+    place = scene.base / "new" / "cache" / "sandbox"
+    prepare(replace(scene.walls, session=place / "session", cache=place / "caches"))
+    folders = [path for path in (scene.base / "new").rglob("*") if path.is_dir()]
+    assert len(folders) > 4
+    assert {path.stat().st_mode & 0o777 for path in (scene.base / "new", *folders)} == {0o700}

@@ -176,9 +176,11 @@ def check_workspace(walls: Walls) -> tuple[str, ...]:
 
 
 def prepare(walls: Walls) -> None:
-    """Make the private folders that the plan binds."""
+    """Make the private folders that the plan binds, and those above them."""
     for folder in (walls.session / "tmp", *(walls.cache / name for name in CACHES)):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in reversed((folder, *folder.parents)):
+            if not place.exists():
+                place.mkdir(mode=0o700, exist_ok=True)
 
 
 @cache
