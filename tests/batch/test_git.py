@@ -211,6 +211,18 @@ def test_a_dirty_tree_is_refused_with_advice(repo: Path):
     assert "stash" in caught.value.hint
 
 
+def test_30_a_locked_index_is_named_before_any_work(repo: Path):
+    git_isolation = isolation(repo)
+    (repo / ".git" / "index.lock").touch()
+    with pytest.raises(UsageError, match=r"\.git/index\.lock is there"):
+        git_isolation.check()
+    with pytest.raises(IsolationError, match=r"\.git/index\.lock is there"):
+        git_isolation.begin()
+    (repo / ".git" / "index.lock").unlink()
+    git_isolation.check()
+    assert git_isolation.begin()
+
+
 def test_a_merge_in_progress_is_refused(repo: Path):
     (repo / ".git" / "MERGE_HEAD").write_text(head(repo))
     with pytest.raises(UsageError, match="merge is in progress"):

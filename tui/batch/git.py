@@ -35,6 +35,7 @@ _BUSY: Final = {
     "rebase-apply": "rebase",
     "BISECT_LOG": "bisect",
 }
+_UNLOCK: Final = "If no git is at work in there, remove that file, then run again."
 _NAMED: Final = 5
 """Changed files that a refusal names."""
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
@@ -71,6 +72,8 @@ class GitIsolation(Isolation):
                 raise UsageError(
                     f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
                 )
+        if lock := self._lock():
+            raise UsageError(f"Git's index is locked: {lock} is there.", hint=_UNLOCK)
         if changed := self._changed():
             named = ", ".join(sorted(changed)[:_NAMED])
             more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
@@ -80,7 +83,10 @@ class GitIsolation(Isolation):
             )
 
     def begin(self) -> str:
-        """A task begins here. Returns the commit it starts from."""
+        """A task begins here. Returns the commit it starts from. Raises IsolationError where the
+        index is locked: what the task does could not be committed."""
+        if lock := self._lock():
+            raise IsolationError(f"Git's index is locked: {lock} is there.", hint=_UNLOCK)
         self._base, self._branch = self._head(), self._current_branch()
         if self._base:
             self._run("update-ref", RUNNING, self._base)
@@ -223,6 +229,11 @@ class GitIsolation(Isolation):
                 f"The task left the branch {self._branch or 'it began on'} for {now or 'none'}.",
                 hint="Its work stays there. Go back with git switch, then run again.",
             )
+
+    def _lock(self) -> Path | None:
+        """What another git, or one that was killed, has left to keep the index."""
+        lock = self.git_dir / "index.lock"
+        return lock if os.path.lexists(lock) else None
 
     def _current_branch(self) -> str:
         """The branch's full name; "" while the head is detached."""
