@@ -45,7 +45,7 @@ def test_A1_the_grammar():
         ("first group", "", "one goes on here and here and after a blank line"),
         ("first group", " ", "two with a box"),
         ("second", "x", "done"),
-        ("second", "!", "failed twice"),
+        ("second", "!", "failed   twice"),
         ("second", "~", "stopped"),
     ]
     assert [task.index for task in parse(FILE.encode()).tasks] == list(range(6))
@@ -147,3 +147,8 @@ def test_any_file_keeps_its_tasks_when_marks_are_written(lines: list[bytes], dat
     assert [t.mark for t in after.tasks] == [
         wanted[t.index] if t.mark else "" for t in before.tasks
     ]
+
+
+def test_29_blanks_inside_a_task_stay_as_they_are() -> None:
+    text = "- a    b\tc\u00a0d\u2028e  \n  f  g\n\n   h\n"
+    assert [task.text for task in parse(text.encode()).tasks] == ["a    b\tc\u00a0d\u2028e f  g h"]

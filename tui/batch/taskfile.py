@@ -3,7 +3,8 @@
     <!-- boot: docs/start.md -->     before the first `##`: the boot file
     ## group                         the tasks below it belong together
     - task                           a task; `- [ ] task` with a checkbox
-      goes on here                   indented lines continue it, joined by one space
+      goes on here                   indented lines continue it, joined by one space; blanks
+                                     within a line stay as they are
 
 Everything else is prose. `[ ]` is open, `[x]` done, `[!]` failed, `[~]` interrupted: marks, not
 part of the task's text. A fenced or commented-out passage holds no tasks.
@@ -26,6 +27,7 @@ Mark: TypeAlias = Literal["", " ", "x", "!", "~"]
 _GROUP = re.compile(r"##[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
 _TASK = re.compile(r"-[ \t]+(?:\[([ xX!~])\](?:[ \t]+|$))?(.*)")
 _BOOT = re.compile(r"<!--\s*boot:\s*(.+?)\s*-->")
+_BLANK: Final = " \t"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _BOX = re.compile(rb"(-[ \t]+\[)[ xX!~](?=\])")
 
@@ -65,7 +67,7 @@ class _Open:
 
     heading: int
     group: str
-    words: list[str]
+    lines: list[str]
     mark: Mark
     line: int
 
@@ -81,7 +83,7 @@ def parse(data: bytes) -> TaskFile:
 
     def close() -> None:
         nonlocal current
-        if current is not None and (text := " ".join(current.words)):
+        if current is not None and (text := " ".join(filter(None, current.lines))):
             section = seen.setdefault(current.heading, len(seen))
             tasks.append(Task(len(tasks), section, current.group, text, current.mark, current.line))
         current = None
@@ -91,14 +93,14 @@ def parse(data: bytes) -> TaskFile:
         if commented:
             commented = "-->" not in line
         elif line.startswith((" ", "\t")) and current is not None:
-            current.words += line.split()
+            current.lines.append(line.strip(_BLANK))
         elif fence:
             fence = "" if line.strip().startswith(fence) else fence
         elif not line.strip():
             pass  # an indented line behind it still continues the task
         elif found := _TASK.fullmatch(line):
             close()
-            current = _Open(headings, group, found[2].split(), _MARKS[found[1]], number)
+            current = _Open(headings, group, [found[2].strip(_BLANK)], _MARKS[found[1]], number)
         else:
             close()
             if found := _GROUP.fullmatch(line):
