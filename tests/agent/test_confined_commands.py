@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +314,77 @@ async def test_what_tools_run_later_is_named_at_the_end_of_a_turn(
     told = [event.text for event in seen if isinstance(event, Notice)]
     what = ".husky/pre-push, Makefile"
     assert told == [f"Commands changed what your tools run by themselves later: {what}."]
+
+
+def repository(root: Path, *settings: str) -> Path:
+    """A repository with one commit and these settings; its file of settings."""
+    run = partial(subprocess.run, cwd=root, check=True, capture_output=True)
+    run(["git", "init", "-q", "."])
+    for setting in ("user.name=a", "user.email=a@b", *settings):
+        run(["git", "config", *setting.split("=", 1)])
+    run(["git", "-c", "commit.gpgsign=false", "commit", "-q", "--allow-empty", "-m", "x"])
+    return root / ".git" / "config"
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+@pytest.mark.parametrize("mode", ["ask", "accept_edits"])
+async def test_settings_of_git_are_opened_for_one_command(
+    root: Path, confine: Confine, engine: str, mode: Mode
+) -> None:
+    settings = repository(root)
+    says = Says(Answer("once"))
+    command = "git remote add up https://example.org/up.git"
+    agent = await agent_with(root, confine(engine), command, says=says, mode=mode)
+    (asked,) = says.asked
+    assert asked.level is Level.WORKSPACE
+    assert asked.reason.startswith("It needs to write .git/config, which git runs or trusts later.")
+    assert "url = https://example.org/up.git" in settings.read_text()
+    said = outputs(agent)[0]
+    assert f"[{settings} was changed:]\n[+[remote " in said
+    assert "[+\turl = https://example.org/up.git]" in said
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git config remote.o.vcs ./run",
+        "git config core.worktree ..",
+        "git config -f .git/config submodule.x.update '!./run'",
+    ],
+)
+async def test_what_git_would_run_is_put_back(
+    root: Path, confine: Confine, engine: str, command: str
+) -> None:
+    settings = repository(root)
+    before = settings.read_bytes(), settings.stat().st_mode
+    agent = await agent_with(root, confine(engine), command, says=Says(Answer("once")))
+    assert (settings.read_bytes(), settings.stat().st_mode) == before
+    assert f"[{settings} was put back: git may run " in outputs(agent)[0]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_line_that_did_more_than_git_is_not_run_again(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    repository(root)
+    says = Says()
+    command = "echo x >> made; git config user.name other"
+    agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
+    assert not says.asked
+    assert (root / "made").read_text() == "x\n"
+    assert "[needs to write .git/config, which git runs or trusts later" in outputs(agent)[0]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_commit_that_git_signs_asks_to_run_outside(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    repository(root, "commit.gpgsign=true", "gpg.program=/bin/false")
+    says = Says(Answer("no", "unsigned, please"))
+    command = "git commit --allow-empty -m y"
+    agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
+    (asked,) = says.asked
+    assert asked.level is Level.OUTSIDE
+    assert asked.reason == ("It needs your signing key, which the walls hide. Git has not done it.")
+    assert "[what it needs was not allowed. unsigned, please]" in outputs(agent)[0]

@@ -342,7 +342,7 @@ class Agent:
         return self._ctx.ledger
 
     def use_model(self, info: ModelInfo) -> Sequence[Event]:
-        """Ask another model from the next request on. A parked turn goes on with it at once."""
+        """Ask another model from the next request on; a parked turn resumes with it at once."""
         self._requests.use(info)
         self._ctx.publish(*self._requests.measured())
         self._counter.schedule()

@@ -90,7 +90,7 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
     end, limit = 0, count_typed(typed)
     while found := _LEADING.match(typed, end, limit):
         if typed[found.end() : found.end() + 1].strip():
-            break  # what was pasted goes on with the word
+            break  # pasted text continues the word
         if found[3]:
             changes["effort"] = found[3].lower()
         else:

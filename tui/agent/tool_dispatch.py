@@ -25,6 +25,7 @@ from tui.agent.recorder import to_the_end
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, blocks_of, text_of, tool_calls
+from tui.permissions.plain_command import parse as parse_plain
 from tui.permissions.plain_environment import plain_environment
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
@@ -190,12 +191,17 @@ class ToolDispatcher:
         if call.command is None or self.ctx.confinement is None:
             return await tool.run(params, ctx)
         output, said = await self._at(decision.level, tool, params, ctx)
-        if said is None or said.level is None or not output.is_error:
+        if said is None or said.level is None or not output.is_error or self.ctx.mode == "plan":
             return output
-        if decision.level is not Level.READ_ONLY or self.ctx.mode == "plan":
-            return output
-        wider = said.level if said.level in self._holds else Level.OUTSIDE
-        why = f"It {said.needs}. So far it only read: nothing was changed."
+        if decision.level is Level.READ_ONLY:
+            so_far = "So far it only read: nothing was changed."
+        elif _is_one_step_of_git(call.command):
+            so_far = "Git has not done it."
+        else:
+            return output  # run again, it could do a part of its work twice
+        wider = Level.WORKSPACE if said.git_settings else said.level
+        wider = wider if wider in self._holds else Level.OUTSIDE
+        why = f"It {said.needs}. {so_far}"
         call = await self._previewed(call, tool, params, ctx, wider)
         async with self._asking:
             asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True)
@@ -205,21 +211,27 @@ class ToolDispatcher:
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             return output.with_lines([f"[what it needs was not allowed.{reason}]"])
-        return (await self._at(wider, tool, params, ctx))[0]
+        return (await self._at(wider, tool, params, ctx, git_settings=said.git_settings))[0]
 
     async def _at(
-        self, level: Level, tool: Tool[Any], params: Params, ctx: ToolContext
+        self,
+        level: Level,
+        tool: Tool[Any],
+        params: Params,
+        ctx: ToolContext,
+        *,
+        git_settings: bool = False,
     ) -> tuple[ToolOutput, Explanation | None]:
         """Run a command at a level of the sandbox; with it what a wall kept it from, if anything.
 
-        The model is told that in the output, and what was moved away.
+        The model is told that in the output, and what was moved away or put back.
         """
         confinement = self.ctx.confinement
         if confinement is None or level is Level.OUTSIDE:
             return await tool.run(params, ctx), None
-        output = await tool.run(params, replace(ctx, starter=confinement.starter(level)))
-        moved = await confinement.tidy()
-        lines = [f"[{old} was moved to {new}: git would run it]" for old, new in moved]
+        starter = confinement.starter(level, git_settings=git_settings)
+        output = await tool.run(params, replace(ctx, starter=starter))
+        lines = [f"[{line}]" for line in await confinement.tidy()]
         said = confinement.explain(text_of(output.content), level)
         if said and (output.is_error or said.needs):
             lines.append(f"[{said.text}]")
@@ -363,6 +375,12 @@ def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
             yield from _leaves(cast("ExceptionGroup[Exception]", error))
         else:
             yield error
+
+
+def _is_one_step_of_git(command: str | None) -> bool:
+    """Whether a command is a single one of git, which does it or fails as a whole."""
+    plain = parse_plain(command or "")
+    return plain is not None and len(plain) == 1 and plain[0].words[0] == "git"
 
 
 def _refused(reason: str, *, by_person: bool) -> ToolOutput:

@@ -252,7 +252,7 @@ def needed_level(facts: CallFacts) -> Level:
     if risky and all(words[0] in INSTALLERS for words in risky):
         return Level.NETWORK
     within = all(words[0] in RECURSIVE or words[0] == "git" for words in risky)
-    reaches = any(words[0] == "git" and words[1:2] == ["push"] for words in risky)
+    reaches = any(words[0] == "git" and words[1:2] in (["push"], ["config"]) for words in risky)
     return Level.WORKSPACE if risky and within and not reaches else Level.OUTSIDE
 
 

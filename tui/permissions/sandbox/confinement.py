@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
     from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
+    from tui.permissions.sandbox.git_settings import GitSettings
 
 NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
@@ -53,6 +54,7 @@ class Confinement:
     _sandbox: Sandbox | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _watched: Mapping[Path, str | None] = field(default_factory=dict[Path, "str | None"])
+    _git_settings: GitSettings | None = None
 
     @classmethod
     def of_session(
@@ -88,15 +90,18 @@ class Confinement:
             self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
 
     def starter(
-        self, level: Level
+        self, level: Level, *, git_settings: bool = False
     ) -> Callable[[Sequence[str], Path, Mapping[str, str], int], Awaitable[Confined | Process]]:
-        """What starts a command at a level, in the place of a plain process."""
+        """What starts a command at a level, in the place of a plain process.
+
+        With `git_settings` it may write those of the repository; `tidy` then looks at them.
+        """
 
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
         ) -> Confined | Process:
-            from tui.permissions.sandbox import run_later  # noqa: PLC0415
-            from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415
+            from tui.permissions.sandbox import run_later  # noqa: PLC0415 - for a first command
+            from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - for a first command
 
             engine = await self.engine()
             if engine is None:
@@ -106,7 +111,7 @@ class Confinement:
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
                 self._ran_later = await asyncio.to_thread(run_later.file_states, self._roots)
-            walls = await asyncio.to_thread(self._with_git, watch=writes)
+            walls = await asyncio.to_thread(self._with_git, watch=writes, git_settings=git_settings)
             return await self._sandbox.start(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
             )
@@ -119,7 +124,7 @@ class Confinement:
 
     async def changed_files(self) -> list[Path]:
         """What commands changed, since this was asked last, of the files that tools run later."""
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - for a first command
 
         before, self._ran_later = self._ran_later, None
         if before is None:
@@ -128,18 +133,24 @@ class Confinement:
             before, await asyncio.to_thread(run_later.file_states, self._roots)
         )
 
-    async def tidy(self) -> list[tuple[Path, Path]]:
-        """Move away what the last command put where git would run it; from where and to where."""
-        from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415
+    async def tidy(self) -> list[str]:
+        """Undo what the last command put where git would run it; what was done, in lines."""
+        from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415 - for a first command
 
         before, self._watched = self._watched, {}
-        if not before:
-            return []
-        return await asyncio.to_thread(quarantine, before, self.cache.parent / "quarantine")
+        settings, self._git_settings = self._git_settings, None
+        lines: list[str] = []
+        if before:
+            place = self.cache.parent / "quarantine"
+            moved = await asyncio.to_thread(quarantine, before, place)
+            lines += [f"{old} was moved to {new}: git would run it" for old, new in moved]
+        if settings:
+            lines += await asyncio.to_thread(settings.settle)
+        return lines
 
     def explain(self, output: str, level: Level) -> Explanation | None:
         """Which wall stopped a command, from what it printed."""
-        from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415
+        from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415 - for a first command
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
         return explain_failure(output, level, self.walls(), denies=denies)
@@ -158,7 +169,7 @@ class Confinement:
             shutil.rmtree(self.folder)
 
     async def _choose(self) -> Engine | None:
-        from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415
+        from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415 - for a first command
 
         asked = self.settings.engine
         if asked == "off":
@@ -195,8 +206,9 @@ class Confinement:
             share_caches=given.share_caches,
         )
 
-    def _with_git(self, *, watch: bool) -> Walls:
-        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415
+    def _with_git(self, *, watch: bool, git_settings: bool) -> Walls:
+        from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - for a first command
+        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - for a first command
             git_places,
             snapshot,
             with_git,
@@ -205,6 +217,11 @@ class Confinement:
         walls = self.walls()
         for root in self._roots:
             places = git_places(root, self.environment)
+            if git_settings and places.folders and self._git_settings is None:
+                self._git_settings = GitSettings.of(places.folders[0])
+                open_one = self._git_settings.path
+                kept = tuple(path for path in places.protected if path != open_one)
+                places = replace(places, protected=kept)
             walls = with_git(walls, places)
             if watch:
                 self._watched = {**self._watched, **snapshot(places)}

@@ -20,6 +20,8 @@ _ROOM = re.compile(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
 # fmt: on
 _PATH = re.compile(r"(?:['\"‘]|(?<=\s)|^)((?:~|\.{0,2})?/?[^\s'\"’‘:]*[^\s'\"’‘:.,])['\"’]?")
 _QUOTED = re.compile(r"['\"‘]([^'\"’]+)['\"’]")
+_OWN_SETTINGS = re.compile(r"(?:^|[\s'\"/])\.git/config(?:\.lock)?\b")
+_SIGNING = re.compile(r"gpg failed to sign|[Cc]ouldn't (?:get agent socket|load public key)")
 _GIT_SETTINGS = re.compile(r"\.git/(?:.*/)?(config|hooks|info|commondir|gitdir)\b")
 _NOT_A_PATH = re.compile(r"^[\w-]*$|^\[?errno|^line$", re.IGNORECASE)
 
@@ -32,6 +34,8 @@ class Explanation:
     needs: str
     walls: str
     level: Level | None = None
+    git_settings: bool = False
+    """Whether it is the repository's settings that it needs to write."""
 
     @property
     def text(self) -> str:
@@ -63,7 +67,8 @@ def explain_failure(
     for line in reversed(output[-20_000:].splitlines()):
         if needs := _needs(line, level, walls):
             offered = needs[1] if denies or not _DENIED.search(line) else None
-            return Explanation(needs[0], walls_in_words(level, walls), offered)
+            settings = bool(_OWN_SETTINGS.search(line)) and offered is Level.OUTSIDE
+            return Explanation(needs[0], walls_in_words(level, walls), offered, settings)
     return Explanation("", walls_in_words(level, walls))
 
 
@@ -71,6 +76,8 @@ def _needs(line: str, level: Level, walls: Walls) -> tuple[str, Level] | None:
     """What a line of an error says was needed, and the level that has it."""
     if level is not Level.NETWORK and _NETWORK.search(line):
         return "needs the network", Level.NETWORK
+    if _SIGNING.search(line):
+        return "needs your signing key, which the walls hide", Level.OUTSIDE
     path = _path_in(line)
     if _READ_ONLY.search(line) or _BUSY.search(line):
         if _GIT_SETTINGS.search(path) or "config.lock" in line or "lock config" in line:

@@ -1,0 +1,98 @@
+"""A repository's settings, opened for one command: what it wrote there is looked at afterwards.
+
+Git runs programs that its settings name, also when the person uses it later, outside the walls. So
+only settings that name none stay; anything else is put back.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import secrets
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tui.core.files import atomic_write
+
+_GIT_S = 5.0
+_MOST_LINES = 40
+_RUNS_NOTHING = re.compile(
+    r"remote\..+\.(url|pushurl|fetch|push|tagopt|prune|mirror)"
+    r"|branch\..+\.(remote|merge|pushremote|rebase|description)|branch\.(autosetup\w+|sort)"
+    r"|submodule\..+\.(url|active|branch)|submodule\.(active|recurse)|user\.(name|email|signingkey)"
+    r"|core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|quotepath|safecrlf|abbrev|symlinks)"
+    r"|(commit|tag|push)\.gpgsign|commit\.(verbose|cleanup)|pull\.(rebase|ff)"
+    r"|fetch\.(prune|parallel)|push\.(default|autosetupremote|followtags)"
+    r"|merge\.(conflictstyle|ff|renames)|init\.defaultbranch"
+    r"|rebase\.(autostash|autosquash|updaterefs)|rerere\.(enabled|autoupdate)|(color|advice)\..+"
+    r"|diff\.(renames|algorithm|colormoved|mnemonicprefix)|log\.(date|decorate|follow)|tag\.sort"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """The file with a repository's settings, as it was before a command; None where it was not."""
+
+    path: Path
+    before: bytes | None
+    state: os.stat_result | None
+
+    @classmethod
+    def of(cls, folder: Path) -> GitSettings:
+        """Those of a git folder, the common one of all its worktrees."""
+        path = folder / "config"
+        before = _content(path)
+        return cls(path, before, None if before is None else path.stat())
+
+    def settle(self) -> list[str]:
+        """Put back what git might run; what was changed, in lines. Blocks."""
+        after = _content(self.path)
+        if after == self.before:
+            return []
+        now, then = _values(after), _values(self.before) or set()
+        bad = {key for key, _ in (now or set()) - then if not _RUNS_NOTHING.fullmatch(key)}
+        if now is None or bad:
+            self._put_back()
+            what = f"git may run {', '.join(sorted(bad))}" if bad else "git cannot read it"
+            return [f"{self.path} was put back: {what}"]
+        diff = difflib.unified_diff(_lines(self.before), _lines(after), lineterm="", n=0)
+        changed = [line for line in diff if line[:2] not in {"--", "++", "@@"}]
+        more = len(changed) - _MOST_LINES
+        said = [f"{self.path} was changed:", *changed[:_MOST_LINES]]
+        return [*said, f"… and {more} more lines"] if more > 0 else said
+
+    def _put_back(self) -> None:
+        if self.path.is_dir() and not self.path.is_symlink():
+            self.path.rename(self.path.with_name(f"config-{secrets.token_hex(4)}"))
+        self.path.unlink(missing_ok=True)
+        if self.before is not None:
+            atomic_write(self.path, self.before, like=self.state, mode=0o644, check=lambda: None)
+
+
+def _content(path: Path) -> bytes | None:
+    """None for what is no file: a link could lead git anywhere."""
+    try:
+        return None if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return None
+
+
+def _values(content: bytes | None) -> set[tuple[str, str]] | None:
+    """Each setting with its value as git reads it; None where it cannot."""
+    if content is None:
+        return None
+    words = ["git", "config", "--file", "-", "--no-includes", "--list", "-z"]
+    try:
+        done = subprocess.run(
+            words, cwd="/", input=content, capture_output=True, timeout=_GIT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    fields = os.fsdecode(done.stdout).split("\0")[:-1]
+    return {(name, value) for name, _, value in (field.partition("\n") for field in fields)}
+
+
+def _lines(content: bytes | None) -> list[str]:
+    return (content or b"").decode("utf-8", "replace").splitlines()
