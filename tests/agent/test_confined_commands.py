@@ -388,3 +388,44 @@ async def test_a_commit_that_git_signs_asks_to_run_outside(
     assert asked.level is Level.OUTSIDE
     assert asked.reason == ("It needs your signing key, which the walls hide. Git has not done it.")
     assert "[what it needs was not allowed. unsigned, please]" in outputs(agent)[0]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+async def test_file_tools_and_commands_share_a_tmp(
+    root: Path, confine: Confine, engine: str, mode: Mode
+) -> None:
+    confinement = confine(engine)
+    if not await confinement.levels():
+        pytest.skip(confinement.reason)
+    folder = f"/tmp/{root.parent.name}-d"
+    link = "python3 -c \"import os; os.symlink('/', '/tmp/up')\""
+    calls = [
+        call("run_command", "c0", command=f"mkdir {folder}; seq 3 > {folder}/out; cd /tmp; {link}"),
+        call("read_file", "c1", path=f"{folder}/out"),
+        call("write_file", "c2", path=f"{folder}/made", content="from a tool\n"),
+        call("run_command", "c3", command=f"cat {folder}/made", cwd=folder),
+        call("grep_search", "c4", pattern="tool", path="/tmp"),
+        call("list_dir", "c5", path=folder),
+        call("read_file", "c6", path="/tmp/up/etc/passwd"),
+        call("write_file", "c7", path="/tmp/up/tmp/made", content="x"),
+        call("read_file", "c8", path="/tmp/none"),
+    ]
+    agent = make_agent(
+        root,
+        ScriptedProvider(*([one] for one in calls), say("ok")),
+        approver=RulesOnly(),
+        gate=Gate(Policy()),
+        confinement=confinement,
+    )
+    agent.mode = mode
+    await events_of(agent, "go")
+    said = outputs(agent)
+    assert "2" in said[1]
+    assert said[3].startswith("from a tool\n[exit code 0")
+    assert f"{folder}/made" in said[4]
+    assert "made" in said[5]
+    assert "outside the workspace" in said[6]
+    assert "outside the workspace" in said[7]
+    assert "Commands and file tools have a /tmp of their own" in said[8]
+    assert not Path(folder).exists()

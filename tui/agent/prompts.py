@@ -225,7 +225,7 @@ def _image(name: str, workspace: Workspace) -> Image | None:
     """The image of a name, or of the name less what ends a sentence behind it."""
     for tried in dict.fromkeys((name, name.rstrip(_AFTER))):
         try:
-            path = workspace.resolve(tried)
+            path = replace(workspace, temporary=None).resolve(tried)  # the person's own /tmp
         except ToolError:
             if _IMAGE_NAME.search(tried):
                 raise

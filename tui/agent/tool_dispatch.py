@@ -44,6 +44,17 @@ LABEL_CHARS = 200
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A call whose arguments were checked, with what it takes to run it."""
+
+    state: PendingCall
+    call: Call
+    tool: Tool[Any]
+    params: Params
+    ctx: ToolContext
+
+
 @dataclass(slots=True)
 class ToolDispatcher:
     """Carries out the tool calls of one agent."""
@@ -148,6 +159,9 @@ class ToolDispatcher:
 
     async def _permitted(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
         """Decide, ask if needed, record the intent, run."""
+        if self.ctx.confinement is not None:
+            temporary = await self.ctx.confinement.temporary()
+            self.ctx.workspace = replace(self.ctx.workspace, temporary=temporary)
         ctx = self._context(state)
         call = Call(
             id=state.id,
@@ -158,10 +172,11 @@ class ToolDispatcher:
             paths=tool.paths(params),
             background=bool(getattr(params, "background", False)),
         )
+        checked = _Checked(state, call, tool, params, ctx)
         self._holds = await self._levels(call)
         decision = self._decide(call)
         if decision.answer == "ask":
-            call = await self._previewed(call, tool, params, ctx, decision.level)
+            call = await self._previewed(checked, decision.level)
             answer = await self._ask(call, decision)
             state.started = self.ctx.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason, decision.level)
@@ -187,10 +202,17 @@ class ToolDispatcher:
         )
         await self.ctx.recorder.sync()
         if decision.by == "safe":
-            ctx = replace(ctx, environment=plain_environment(ctx.workspace))
+            checked = replace(
+                checked, ctx=replace(ctx, environment=plain_environment(ctx.workspace))
+            )
+        return await self._carry_out(decision, checked)
+
+    async def _carry_out(self, decision: Decision, checked: _Checked) -> ToolOutput:
+        """Run what is allowed; where a wall stops a command, ask for what it needs."""
+        call = checked.call
         if call.command is None or self.ctx.confinement is None:
-            return await tool.run(params, ctx)
-        output, said = await self._at(decision.level, tool, params, ctx)
+            return await checked.tool.run(checked.params, checked.ctx)
+        output, said = await self._at(decision.level, checked)
         if said is None or said.level is None or not output.is_error or self.ctx.mode == "plan":
             return output
         if decision.level is Level.READ_ONLY:
@@ -202,30 +224,30 @@ class ToolDispatcher:
         wider = Level.WORKSPACE if said.git_settings else said.level
         wider = wider if wider in self._holds else Level.OUTSIDE
         why = f"It {said.needs}. {so_far}"
-        call = await self._previewed(call, tool, params, ctx, wider)
-        async with self._asking:
-            asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True)
-            answer = await self._question(call, asked)
-        state.started = self.ctx.clock.monotonic()
-        self._record_permission(call, answer.answer, answer.by, answer.reason, wider)
+        asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True)
+        answer = await self._ask_again(checked, asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             return output.with_lines([f"[what it needs was not allowed.{reason}]"])
-        return (await self._at(wider, tool, params, ctx, git_settings=said.git_settings))[0]
+        return (await self._at(wider, checked, git_settings=said.git_settings))[0]
+
+    async def _ask_again(self, checked: _Checked, asked: Decision) -> Answer:
+        """Ask whether a command that a wall stopped may have what it needs."""
+        call = await self._previewed(checked, asked.level)
+        async with self._asking:
+            answer = await self._question(call, asked)
+        checked.state.started = self.ctx.clock.monotonic()
+        self._record_permission(call, answer.answer, answer.by, answer.reason, asked.level)
+        return answer
 
     async def _at(
-        self,
-        level: Level,
-        tool: Tool[Any],
-        params: Params,
-        ctx: ToolContext,
-        *,
-        git_settings: bool = False,
+        self, level: Level, checked: _Checked, *, git_settings: bool = False
     ) -> tuple[ToolOutput, Explanation | None]:
         """Run a command at a level of the sandbox; with it what a wall kept it from, if anything.
 
         The model is told that in the output, and what was moved away or put back.
         """
+        tool, params, ctx = checked.tool, checked.params, checked.ctx
         confinement = self.ctx.confinement
         if confinement is None or level is Level.OUTSIDE:
             return await tool.run(params, ctx), None
@@ -237,11 +259,10 @@ class ToolDispatcher:
             lines.append(f"[{said.text}]")
         return output.with_lines(lines), said
 
-    async def _previewed(
-        self, call: Call, tool: Tool[Any], params: Params, ctx: ToolContext, level: Level
-    ) -> Call:
+    async def _previewed(self, checked: _Checked, level: Level) -> Call:
         """A call with what a person who is asked about a level gets to see."""
-        preview, gate = await tool.preview(params, ctx), self.ctx.gate
+        preview = await checked.tool.preview(checked.params, checked.ctx)
+        call, gate = checked.call, self.ctx.gate
         return replace(
             call,
             preview_kind=preview.kind,

@@ -20,13 +20,17 @@ BOOT_READ_MAX: Final = 4_000_000
 """How many bytes of such a text are read at most."""
 
 
+_TMP: Final = Path("/tmp")  # noqa: S108 - as commands name it
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """The folders that the file tools may touch: `root` and `extra`, real and absolute.
 
     With `widened` (what /elevated does) the file tools may leave the workspace, but never the
     folder `ceiling`; `/` is no limit. `scratch` is a real folder that takes the full tool results
-    if nothing may stay in the workspace (`--no-session`).
+    if nothing may stay in the workspace (`--no-session`). `temporary` is the real folder that
+    confined commands see as `/tmp`: the file tools call it so, too.
     """
 
     root: Path
@@ -34,6 +38,7 @@ class Workspace:
     ceiling: Path = Path("/")
     widened: bool = False
     scratch: Path | None = None
+    temporary: Path | None = None
 
     @classmethod
     def at(
@@ -62,7 +67,7 @@ class Workspace:
             raise ToolError("The path is empty or holds a NUL byte.", hint="Give a file path.")
         given = os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
         try:
-            real = Path(os.path.realpath(self.root / given))
+            real = Path(os.path.realpath(self.where(self.root / given)))
         except UnicodeEncodeError as error:
             raise ToolError("The path holds half a surrogate pair.") from error
         if self.contains(real):
@@ -72,21 +77,38 @@ class Workspace:
             hint="Use a path inside the workspace, or ask for the folder to be added (--add-dir).",
         )
 
+    def where(self, path: Path) -> Path:
+        """Where an absolute path lies that a confined command would name so: see `temporary`."""
+        if self.temporary is None or not _within(path := Path(os.path.normpath(path)), _TMP):
+            return path
+        if any(_within(path, folder) for folder in (self.root, *self.extra)):
+            return path
+        return self.temporary / path.relative_to(_TMP)
+
     def contains(self, real: Path) -> bool:
         """Whether a real path lies in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
-        if self.scratch is not None:
-            allowed = (*allowed, self.scratch)
-        return any(real == folder or folder in real.parents for folder in allowed)
+        own = (folder for folder in (self.scratch, self.temporary) if folder is not None)
+        return any(_within(real, folder) for folder in (*allowed, *own))
+
+    def is_temporary(self, real: Path) -> bool:
+        """Whether a real path lies in the `/tmp` of confined commands."""
+        return self.temporary is not None and _within(real, self.temporary)
 
     def show(self, path: Path) -> str:
         """A path as the model and the person read it: relative inside the workspace."""
+        if self.temporary is not None and _within(path, self.temporary):
+            return str(_TMP / path.relative_to(self.temporary))
         return str(path.relative_to(self.root)) if self.root in path.parents else str(path)
 
     @property
     def tool_results(self) -> Path:
         """Where full tool results go. Not created by asking."""
         return (self.scratch or self.root) / PRIVATE_DIR / "tool-results"
+
+
+def _within(path: Path, folder: Path) -> bool:
+    return path == folder or folder in path.parents
 
 
 def branch_of(root: Path) -> str:

@@ -75,7 +75,7 @@ class Places:
         joined = os.path.normpath(os.path.join(cwd or "/", text))  # noqa: PTH118 - `..` stays text
         if len(joined) > _LONGEST_PATH:
             return None
-        path = Path("/" + joined.lstrip("/"))
+        path = self.workspace.where(Path("/" + joined.lstrip("/")))
         return path, self._follow(path)
 
     def _follow(self, path: Path) -> Path:

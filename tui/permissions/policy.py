@@ -138,7 +138,7 @@ def decide(
         facts = examine(call, policy, workspace)
     except ToolError as error:
         return Decision("deny", str(error), "workspace")
-    refused = _refused(facts, policy, mode, holds)
+    refused = _refused(facts, policy, mode, holds, workspace)
     if refused is not None:
         return refused
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
@@ -183,14 +183,14 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
 
 
 def _refused(
-    facts: CallFacts, policy: Policy, mode: Mode, holds: Collection[Level]
+    facts: CallFacts, policy: Policy, mode: Mode, holds: Collection[Level], workspace: Workspace
 ) -> Decision | None:
     """What no grant, no rule and no elevation can lift."""
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
     if verdict is not None and verdict.risk == "blocked":
         return Decision("deny", f"Always blocked: {verdict.reason}.", "blocked", risk)
-    if verdict is None and (why := _own_files(facts, policy)):
+    if verdict is None and (why := _own_files(facts, policy, workspace)):
         return Decision("deny", why, "protected")
     if rule := matching_rule(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"The rule {rule} denies it.", str(rule), risk)
@@ -199,7 +199,7 @@ def _refused(
             f"The rule {rule} denies it: the command names that program and is not in plain words."
         )
         return Decision("deny", why, str(rule), risk)
-    looks = risk == "safe" or _tried(facts, policy, holds)
+    looks = risk == "safe" or _tried(facts, policy, holds) or _is_temporary(facts, workspace)
     if mode == "plan" and call.effect in {"write", "run"} and not looks:
         return Decision("deny", "Plan mode is read only: nothing is written or run.", "plan", risk)
     return None
@@ -231,11 +231,8 @@ def _allowed(
     if _allowing_rule(granted, facts, explicit=False):
         level = _reach(granted, facts, explicit=False)
         return allow("The person allowed it for this session.", "session", level)
-    if call.effect == "write" and not facts.guarded:
-        if mode == "accept_edits":
-            return allow("Edits are accepted.", "accept_edits")
-        if facts.real and all(_auto_granted(path, policy, workspace) for path in facts.real):
-            return allow("Files of this folder may be written.", "auto_grant")
+    if call.effect == "write" and (free := _free_write(facts, policy, mode, workspace)):
+        return allow(*free)
     if call.effect in {"none", "read"}:
         return allow("It only reads, inside the workspace.", "reads")
     if risk == "safe" and not _restricted(facts.line, policy):
@@ -304,6 +301,28 @@ def _allowing_rule(
     return rule_allowing_path(rules, facts.call, facts.forms, facts.guarded, explicit=explicit)
 
 
+def _free_write(
+    facts: CallFacts, policy: Policy, mode: Mode, workspace: Workspace
+) -> tuple[str, str] | None:
+    """Why a file is written without a question, and by what."""
+    if _is_temporary(facts, workspace):
+        return "It writes into the sandbox's own /tmp.", "sandbox"
+    if facts.guarded:
+        return None
+    if mode == "accept_edits":
+        return "Edits are accepted.", "accept_edits"
+    if facts.real and all(_auto_granted(path, policy, workspace) for path in facts.real):
+        return "Files of this folder may be written.", "auto_grant"
+    return None
+
+
+def _is_temporary(facts: CallFacts, workspace: Workspace) -> bool:
+    """Whether a file tool stays in the `/tmp` that every confined command may write."""
+    return (
+        facts.verdict is None and bool(facts.real) and all(map(workspace.is_temporary, facts.real))
+    )
+
+
 def _reason(facts: CallFacts) -> str:
     if facts.guarded:
         return f"It writes into {facts.guarded}: {GUARDED[facts.guarded]}."
@@ -349,10 +368,12 @@ def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:
     return any(rule.matches(folder) for rule in patterns for folder in folders)
 
 
-def _own_files(facts: CallFacts, policy: Policy) -> str:
+def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
     """Why a file tool may not touch a path of the program itself; "" if it may."""
     writes = facts.call.effect not in {"none", "read"}
     for path in facts.real:
+        if workspace.is_temporary(path):
+            continue
         if any(path == folder or folder in path.parents for folder in policy.private):
             return (
                 f"{path} is in the program's own folders, which hold its key, the person's rules "

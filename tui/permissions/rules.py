@@ -117,6 +117,8 @@ def path_forms(path: Path, workspace: Workspace, home: Path) -> tuple[str, ...]:
     forms = [str(path)]
     if path == workspace.root or workspace.root in path.parents:
         forms.append(str(path.relative_to(workspace.root)))
+    if workspace.is_temporary(path):
+        return (workspace.show(path),)
     if path == home or home in path.parents:
         forms.append(f"~/{path.relative_to(home)}")
     return tuple(forms)

@@ -156,6 +156,11 @@ def take_snapshot(path: Path, shown: str) -> Snapshot | None:
 def missing(workspace: Workspace, path: Path) -> ToolError:
     """The error for a file that is not there, with names that come close."""
     shown = printable(workspace.show(path))
+    if workspace.is_temporary(path):
+        return ToolError(
+            f"{shown} does not exist.",
+            hint="Commands and file tools have a /tmp of their own; the person's is not seen.",
+        )
     if not path.parent.is_dir():
         return ToolError(
             f"{shown} does not exist, nor does its folder.",

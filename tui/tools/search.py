@@ -69,7 +69,8 @@ def find_root(workspace: Workspace, path: str) -> SearchRoot:
     if not stats.S_ISDIR(mode) and not stats.S_ISREG(mode):
         raise not_regular(mode, shown)
     folder = real if stats.S_ISDIR(mode) else real.parent
-    allowed = (workspace.root, *workspace.extra)
+    own = (workspace.temporary,) if workspace.temporary else ()
+    allowed = (workspace.root, *workspace.extra, *own)
     base = next((f for f in allowed if real.is_relative_to(f)), Path("/"))
     return SearchRoot(
         folder=folder,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
+_MOUNTS = frozenset({"bubblewrap", "launcher"})
+"""Engines that put other folders in the place of the machine's."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -73,6 +75,11 @@ class Confinement:
             return NO_LEVELS
         return _ONLY_READS if engine.value == "landlock" else _EVERY
 
+    async def temporary(self) -> Path | None:
+        """The folder that commands see as /tmp; None where they see the machine's own."""
+        engine = await self.engine()
+        return self.folder / "tmp" if engine is not None and engine.value in _MOUNTS else None
+
     @property
     def missing(self) -> bool:
         """Whether it is known that nothing confines."""
@@ -100,8 +107,8 @@ class Confinement:
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
         ) -> Confined | Process:
-            from tui.permissions.sandbox import run_later  # noqa: PLC0415 - for a first command
-            from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - for a first command
+            from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
+            from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
 
             engine = await self.engine()
             if engine is None:
@@ -124,7 +131,7 @@ class Confinement:
 
     async def changed_files(self) -> list[Path]:
         """What commands changed, since this was asked last, of the files that tools run later."""
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - for a first command
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
 
         before, self._ran_later = self._ran_later, None
         if before is None:
@@ -135,7 +142,7 @@ class Confinement:
 
     async def tidy(self) -> list[str]:
         """Undo what the last command put where git would run it; what was done, in lines."""
-        from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415 - for a first command
+        from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415 - on demand
 
         before, self._watched = self._watched, {}
         settings, self._git_settings = self._git_settings, None
@@ -150,7 +157,7 @@ class Confinement:
 
     def explain(self, output: str, level: Level) -> Explanation | None:
         """Which wall stopped a command, from what it printed."""
-        from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415 - for a first command
+        from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415 - on demand
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
         return explain_failure(output, level, self.walls(), denies=denies)
@@ -169,7 +176,7 @@ class Confinement:
             shutil.rmtree(self.folder)
 
     async def _choose(self) -> Engine | None:
-        from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415 - for a first command
+        from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415 - on demand
 
         asked = self.settings.engine
         if asked == "off":
@@ -207,8 +214,8 @@ class Confinement:
         )
 
     def _with_git(self, *, watch: bool, git_settings: bool) -> Walls:
-        from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - for a first command
-        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - for a first command
+        from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
             git_places,
             snapshot,
             with_git,

@@ -205,6 +205,8 @@ class Sandbox:
         prepare(walls)
         made = plan(walls, level)
         folder = os.path.realpath(cwd)
+        if self.engine is not Engine.LANDLOCK and folder.startswith(made.temporary):
+            folder = "/tmp" + folder.removeprefix(made.temporary)  # noqa: S108
         env = clean_environment(env, walls.keep_env)
         if self.engine is Engine.LANDLOCK:  # it cannot put another folder at /tmp
             env["TMPDIR"] = made.temporary
