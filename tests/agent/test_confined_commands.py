@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -429,3 +430,33 @@ async def test_file_tools_and_commands_share_a_tmp(
     assert "outside the workspace" in said[7]
     assert "Commands and file tools have a /tmp of their own" in said[8]
     assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_port_inside_the_sandbox_is_opened_to_the_person(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    command = f"exec {sys.executable} -u -m http.server 0 --bind 127.0.0.1"
+    confinement = confine(engine)
+    agent = await agent_with(root, confinement, command, says=Says(Answer("once")), background=True)
+    found: dict[int, int] = {}
+    for _ in range(2000):
+        if found := await agent.ports():
+            break
+        await asyncio.sleep(0.005)
+    ((port, opened),) = found.items()
+    assert opened == 0
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection("127.0.0.1", port)
+    outside = await agent.forward(port)
+    assert await agent.forward(port) == outside
+    assert await agent.ports() == {port: outside}
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection("127.0.0.1", outside)
+        writer.write(b"GET /a.txt HTTP/1.0\r\n\r\n")
+        assert (await reader.read()).endswith(b"\r\n\r\ntext\n")
+        writer.close()
+    await agent.close()
+    assert await agent.ports() == {}
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection("127.0.0.1", outside)

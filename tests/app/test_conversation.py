@@ -219,3 +219,39 @@ async def test_what_the_server_counts_between_the_turns_is_shown(tmp_path: Path)
     assert isinstance(measured, events.ContextMeasured)
     assert (measured.tokens, measured.estimated) == (41_000, 0)
     await conversation.close()
+
+
+async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    frontend, listening = conversation.frontend, dict[int, int]()
+    assert isinstance(frontend, Recorder)
+
+    async def ports() -> dict[int, int]:
+        return listening
+
+    async def forward(port: int) -> int:
+        return port
+
+    monkeypatch.setattr(world.agent, "ports", ports)
+    monkeypatch.setattr(world.agent, "forward", forward)
+    await route(conversation, "/forward")
+    assert frontend.said[-1] == "No command listens on a port inside the sandbox."
+    listening |= {8000: 0, 9000: 0}
+    for _ in range(2):
+        world.scripts.append([events.UserMessage("go")])
+        assert conversation.submit("go") == "sent"
+        await conversation.at_rest()
+    said = [line for line in frontend.said if line.startswith("Inside the sandbox")]
+    assert said == ["Inside the sandbox, commands listen on port 8000 and 9000."]
+    for wanted, answer in (
+        ("", "Commands listen on 8000, 9000."),
+        ("80", "Nothing listens on port 80 inside the sandbox."),
+        ("x", "Nothing listens on port x inside the sandbox."),
+        ("9000", "Open: http://127.0.0.1:9000 leads to port 9000."),
+    ):
+        await route(conversation, f"/forward {wanted}")
+        assert frontend.said[-1] == answer
+    await conversation.close()

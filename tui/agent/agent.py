@@ -138,6 +138,19 @@ class Agent:
         workspace = self._ctx.workspace
         return (workspace.root, *workspace.extra)
 
+    async def ports(self) -> dict[int, int]:
+        """The ports that background commands listen on inside the sandbox, each with the one at
+        127.0.0.1 that leads there, 0 where none does."""
+        ctx = self._ctx
+        if ctx.confinement is None or all(job.ended for job in ctx.jobs.list()):
+            return {}
+        return await ctx.confinement.ports()
+
+    async def forward(self, port: int) -> int:
+        """Open one of `ports` at 127.0.0.1; the number it got there."""
+        assert self._ctx.confinement is not None
+        return await self._ctx.confinement.forward(port)
+
     def add_dir(self, folder: Path) -> bool:
         """Let the tools work in a real folder too, from the next call on. False if they may,
         elevated or not."""
@@ -145,6 +158,8 @@ class Agent:
         if replace(workspace, widened=False).contains(folder):
             return False
         self._ctx.workspace = replace(workspace, extra=(*workspace.extra, folder))
+        if self._ctx.confinement is not None:
+            self._ctx.confinement.workspace = self._ctx.workspace
         return True
 
     def take_up(self, config: Config) -> None:
@@ -170,6 +185,7 @@ class Agent:
             elevated=ctx.elevated,
             grants=ctx.gate.grants,
             workspace=ctx.workspace,
+            holds=ctx.confinement.known_levels if ctx.confinement is not None else (),
         )
 
     async def start(self) -> list[Event]:

@@ -17,6 +17,7 @@ from tui.agent.events import Event
 from tui.agent.prompts import ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
+from tui.app.commands.forward import say_new_ports
 from tui.app.commands.registry import user_commands
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
@@ -55,6 +56,7 @@ class Conversation:
         self.user_commands = user_commands(services)
         self._work = Work()
         self._without_session = False  # none could be opened
+        self._ports_said = set[int]()
         self._leave_requests = 0
         self._saving = False
 
@@ -288,6 +290,8 @@ class Conversation:
             self.frontend.say("Stopped before it was sent.")
         else:
             await follow(stream, show, "the turn")
+            if self.agent:
+                await say_new_ports(self.agent, self._ports_said, self.frontend)
 
     def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:

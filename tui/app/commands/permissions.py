@@ -103,6 +103,8 @@ def would_run(agent: Agent, command: str) -> str:
         "ask": "would ask",
         "deny": "would be refused",
     }[decision.answer]
+    if decision.walls and decision.answer != "deny":
+        fate += f" (⛨ {decision.level})"
     risk = f", {decision.risk}" if decision.risk else ""
     return f"{visible(command)}: {fate}{risk}. {visible(decision.reason)}"
 

@@ -82,6 +82,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("permissions [revoke|try COMMAND]", "rules and decisions; take a rule back; try one"),
     _command("trust", "decide what this folder's own files may change", "commands.trust"),
     _command("add-dir FOLDER", "let the tools work in another folder too", "commands.context"),
+    _command("forward [PORT]", "open a port of the sandbox to you", "commands.forward"),
     _command("mcp", "the MCP servers: state, restart, tools on and off"),
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),

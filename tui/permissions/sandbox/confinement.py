@@ -37,6 +37,10 @@ _MOUNTS = frozenset({"bubblewrap", "launcher"})
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
+def _number_of(server: asyncio.Server | None) -> int:
+    return server.sockets[0].getsockname()[1] if server is not None else 0
+
+
 @dataclass(slots=True)
 class Confinement:
     """The sandbox of one session. `close` ends what still runs in it, and removes its /tmp.
@@ -57,6 +61,7 @@ class Confinement:
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _watched: Mapping[Path, str | None] = field(default_factory=dict[Path, "str | None"])
     _git_settings: GitSettings | None = None
+    _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
 
     @classmethod
     def of_session(
@@ -70,10 +75,20 @@ class Confinement:
 
     async def levels(self) -> Collection[Level]:
         """The levels that hold here; none where nothing confines. The first call probes."""
-        engine = await self.engine()
-        if engine is None:
+        await self.engine()
+        return self.known_levels
+
+    @property
+    def known_levels(self) -> Collection[Level]:
+        """The same as far as it is known already: none while the engines are still tried."""
+        choice = self._choice
+        if choice is None or not choice.done() or choice.cancelled():
             return NO_LEVELS
-        return _ONLY_READS if engine.value == "landlock" else _EVERY
+        match choice.result():
+            case None:
+                return NO_LEVELS
+            case engine:
+                return _ONLY_READS if engine.value == "landlock" else _EVERY
 
     async def temporary(self) -> Path | None:
         """The folder that commands see as /tmp; None where they see the machine's own."""
@@ -155,6 +170,21 @@ class Confinement:
             lines += await asyncio.to_thread(settings.settle)
         return lines
 
+    async def ports(self) -> dict[int, int]:
+        """The ports that commands listen on behind the walls, each with the one at 127.0.0.1 that
+        leads there; 0 where none does."""
+        found = await self._sandbox.ports() if self._sandbox else []
+        return {port: _number_of(self._forwards.get(port)) for port in found}
+
+    async def forward(self, port: int) -> int:
+        """Open a port that commands listen on, at 127.0.0.1; the number it got there."""
+        from tui.permissions.sandbox.port_forward import forward  # noqa: PLC0415 - on demand
+
+        assert self._sandbox is not None
+        if port not in self._forwards:
+            self._forwards[port] = await forward(port, self._sandbox.connect)
+        return _number_of(self._forwards[port])
+
     def explain(self, output: str, level: Level) -> Explanation | None:
         """Which wall stopped a command, from what it printed."""
         from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415 - on demand
@@ -166,6 +196,8 @@ class Confinement:
         """End what still runs, and remove the session's /tmp."""
         if self._choice is not None:
             self._choice.cancel()
+        for server in self._forwards.values():
+            server.close()
         sandbox, self._sandbox = self._sandbox, None
         await asyncio.to_thread(self._remove, sandbox)
 

@@ -29,6 +29,7 @@ from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 
 _PROBE_S = 10.0
+_ASK_S = 10.0
 _ZYGOTE = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
     "from tui.permissions.sandbox.zygote import main; main(int(sys.argv[2]))"
@@ -170,6 +171,28 @@ class Sandbox:
         running.follow(answer)
         return running
 
+    async def ports(self) -> list[int]:
+        """The TCP ports that commands listen on in the session's own network."""
+        return (await self._ask({"ask": "ports"}))[0].get("ports", [])
+
+    async def connect(self, port: int) -> socket.socket:
+        """A connection to such a port. Raises OSError."""
+        message, files = await self._ask({"ask": "connect", "port": port})
+        if not files:
+            raise OSError(message.get("error") or "the sandbox has ended")
+        return socket.socket(fileno=files[0])
+
+    async def _ask(self, question: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        """Ask the zygote about the network; there is none before the first command."""
+        if self._control is None:
+            return {}, []
+        answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with answer:
+            with theirs:
+                await asyncio.to_thread(self._send, question, [theirs.fileno()])
+            answer.settimeout(_ASK_S)
+            return await asyncio.to_thread(_receive_with_file, answer)
+
     def close(self) -> None:
         """The zygote ends with its socket, and everything it started ends with it."""
         if self._control:
@@ -181,23 +204,27 @@ class Sandbox:
 
     def _request(self, make: Callable[[], dict[str, Any]], output: int, report: int) -> None:
         spec = make()
-        payload = os.memfd_create("request")
         null = os.open(os.devnull, os.O_RDONLY)
         try:
-            with os.fdopen(os.dup(payload), "wb") as file:
-                file.write(json.dumps(spec).encode())
-            files = [payload, report, null, output, output]
             for last in (False, True):
                 try:
-                    socket.send_fds(self._connection(), [b"x"], files)
+                    self._send(spec, [report, null, output, output])
                     break
                 except OSError as error:  # the zygote was ended by somebody
                     self.close()
                     if last:
                         raise SandboxError(f"The command was not started: {error}.") from error
         finally:
-            os.close(payload)
             os.close(null)
+
+    def _send(self, spec: dict[str, Any], files: list[int]) -> None:
+        payload = os.memfd_create("request")
+        try:
+            with os.fdopen(os.dup(payload), "wb") as file:
+                file.write(json.dumps(spec).encode())
+            socket.send_fds(self._connection(), [b"x"], [payload, *files])
+        finally:
+            os.close(payload)
 
     def _spec(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, level: Level
@@ -261,6 +288,14 @@ async def _receive(answer: socket.socket) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         return json.loads(await asyncio.get_running_loop().sock_recv(answer, 65_536))
     return {}
+
+
+def _receive_with_file(answer: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next message and the files that came with it. Blocks."""
+    with suppress(OSError, ValueError):
+        message, files, _, _ = socket.recv_fds(answer, 65_536, 1, socket.MSG_CMSG_CLOEXEC)
+        return json.loads(message), files
+    return {}, []
 
 
 async def run_to_end(

@@ -5,6 +5,9 @@ This process is started once for each session (`python -I -S`), loads little, an
 millisecond. It keeps the session's network: a namespace with its own loopback lives as long as
 this process has it open. The program's end of the socket is all that keeps it alive.
 
+It also answers about that network, through a child that joins it: `{"ask": "ports"}` which ports
+are listened on, and `{"ask": "connect", "port": …}` with a connection to one, as a file.
+
 For each command it forks a monitor, which reports to the program:
 `{"pid": …}` once it runs, then `{"status": …, "rest": …}` when nothing of it runs any more, or
 `{"error": …}`. The monitor starts bubblewrap, or is the first process of our own launcher.
@@ -26,6 +29,8 @@ from typing import Any, NoReturn
 from tui.permissions.sandbox import system_calls as system
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LISTENS = "0A"
+"""In /proc/net/tcp."""
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
 
@@ -95,6 +100,9 @@ def _serve(files: list[int], network: _Network, requests: socket.socket) -> None
             with os.fdopen(os.dup(payload), "rb") as file:
                 file.seek(0)
                 spec: dict[str, Any] = json.loads(file.read())
+            if "ask" in spec:
+                _ask(spec, network, answer)
+                return
             joined = None if spec["network"] or spec["engine"] == "landlock" else network.open()
             zygote = os.getpid()
             if os.fork():
@@ -122,6 +130,36 @@ def _serve(files: list[int], network: _Network, requests: socket.socket) -> None
             _report(answer, error=repr(error))
         finally:
             os._exit(0)
+
+
+def _ask(spec: dict[str, Any], network: _Network, answer: socket.socket) -> None:
+    """Answer about the session's network, from inside it. Where there is none, nothing listens."""
+    if network.files is None or os.fork():
+        if network.files is None:
+            _report(answer, ports=[])
+        return
+    try:
+        _join(network.files)
+        if spec["ask"] == "ports":
+            _report(answer, ports=sorted(_listening()))
+        else:
+            with socket.create_connection(("localhost", spec["port"]), timeout=5) as connected:
+                connected.settimeout(None)
+                socket.send_fds(answer, [b"{}"], [connected.fileno()])
+    except OSError as error:
+        _report(answer, error=_words(error))
+    finally:
+        os._exit(0)
+
+
+def _listening() -> set[int]:
+    """The TCP ports of this network that something listens on."""
+    found: set[int] = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError), open(f"/proc/self/net/{name}") as lines:  # noqa: PTH123
+            rows = [line.split() for line in lines][1:]
+            found |= {int(row[1].rsplit(":")[-1], 16) for row in rows if row[3] == _LISTENS}
+    return found
 
 
 def _report(answer: socket.socket, **message: Any) -> None:
