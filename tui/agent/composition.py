@@ -6,10 +6,11 @@ What is heavy (the SDK) is not imported here: the provider loads it when it is f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -31,6 +32,7 @@ from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
@@ -44,6 +46,12 @@ from tui.tools.registry import builtin_tools
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Servers
+
+_MCP_LEVELS: Mapping[str, Level] = {
+    "read-only": Level.READ_ONLY,
+    "workspace": Level.WORKSPACE,
+    "network": Level.NETWORK,
+}
 
 PRACTICE = "practice"
 """The model name of the offline practice model."""
@@ -320,12 +328,22 @@ def make_servers(launch: Launch) -> Servers | None:
     from tui.tools.mcp import PATIENCE_S, SETTLED_S, Servers  # noqa: PLC0415 - if there are any
 
     root, scratch = launch.workspace.root, launch.workspace.scratch
+    settings = launch.config.sandbox
+    confinement = Confinement.of_session(
+        settings, launch.workspace, launch.folders, f"mcp {token_hex(8)}"
+    )
+
+    async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
+        return await confinement.command(command, env, _MCP_LEVELS[level])
+
     return Servers(
         configured,
         cwd=root,
         log_folder=scratch or launch.folders.log,
         patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
-        environment=clean_environment(child_environment(), launch.config.sandbox.keep_env),
+        environment=clean_environment(child_environment(), settings.keep_env),
+        confine=confine,
+        on_close=confinement.close,
     )
 
 

@@ -161,10 +161,12 @@ class Price(_Section, frozen=True, kw_only=True):
 
 
 class McpServer(_Section, frozen=True, kw_only=True):
-    """An MCP server: either a `command` to start, or the `url` of a running one."""
+    """An MCP server: either a `command` to start, or the `url` of a running one. `sandbox` is what
+    a command may do: "outside" confines nothing, the others are levels of the sandbox."""
 
     command: tuple[str, ...] = ()
     url: Url = ""
+    sandbox: Literal["outside", "read-only", "workspace", "network"] = "outside"
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):

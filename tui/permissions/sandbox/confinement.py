@@ -140,6 +140,25 @@ class Confinement:
 
         return start
 
+    async def command(
+        self, argv: Sequence[str], environment: Mapping[str, str], level: Level
+    ) -> list[str]:
+        """The words that start a program in the workspace at a level, with its streams as they
+        are. Raises SandboxError where nothing confines it."""
+        from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
+
+        engine = await self.engine()
+        if engine is None:
+            raise SandboxError(f"It is to run in the sandbox, and there is none: {self.reason}.")
+        program = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
+
+        def words() -> list[str]:
+            walls = self._with_git(watch=False, git_settings=False)
+            full = [program, *argv[1:]]
+            return Sandbox(engine).command(full, self.workspace.root, environment, walls, level)
+
+        return await asyncio.to_thread(words)
+
     @property
     def _roots(self) -> tuple[Path, ...]:
         return (self.workspace.root, *self.workspace.extra)
@@ -209,7 +228,10 @@ class Confinement:
 
     async def _choose(self) -> Engine | None:
         from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.own_process import hide_secrets  # noqa: PLC0415 - on demand
 
+        with suppress(OSError):
+            hide_secrets()
         asked = self.settings.engine
         if asked == "off":
             self.reason = "the sandbox is switched off"

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -24,15 +25,21 @@ from pathlib import Path
 from typing import Any
 
 from tui.core.errors import HoldfastError
+from tui.core.files import replace_file
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 
+_ROOT = str(Path(__file__).parents[3])
 _PROBE_S = 10.0
 _ASK_S = 10.0
 _ZYGOTE = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
     "from tui.permissions.sandbox.zygote import main; main(int(sys.argv[2]))"
+)
+_RUN = (
+    "import sys; sys.path.insert(0, sys.argv[1])\n"
+    "from tui.permissions.sandbox.zygote import run; run(sys.argv[2])"
 )
 _CURES = (
     ("setting up uid map", "this system forbids user namespaces to programs without a profile"),
@@ -171,6 +178,27 @@ class Sandbox:
         running.follow(answer)
         return running
 
+    def command(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        walls: Walls,
+        level: Level,
+    ) -> list[str]:
+        """The words that start `argv` behind the walls, once, for whoever starts programs itself.
+
+        Blocks. Raises SandboxError or WallError.
+        """
+        if self.engine is Engine.SEATBELT or (
+            self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY
+        ):
+            raise SandboxError(f"{self.engine} cannot confine it to the level {level}.")
+        spec = self._spec(argv, cwd, environment, walls, level)
+        path = walls.session / f"start-{secrets.token_hex(8)}"
+        replace_file(path, json.dumps(spec).encode())
+        return [sys.executable, "-I", "-S", "-c", _RUN, _ROOT, str(path)]
+
     async def ports(self) -> list[int]:
         """The TCP ports that commands listen on in the session's own network."""
         return (await self._ask({"ask": "ports"}))[0].get("ports", [])
@@ -267,10 +295,9 @@ class Sandbox:
         with self._starting:
             if self._control is None:
                 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                root = str(Path(__file__).parents[3])
                 with theirs:
                     self._zygote = subprocess.Popen(
-                        [sys.executable, "-I", "-S", "-c", _ZYGOTE, root, str(theirs.fileno())],
+                        [sys.executable, "-I", "-S", "-c", _ZYGOTE, _ROOT, str(theirs.fileno())],
                         pass_fds=[theirs.fileno()],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.DEVNULL,

@@ -8,6 +8,8 @@ this process has it open. The program's end of the socket is all that keeps it a
 It also answers about that network, through a child that joins it: `{"ask": "ports"}` which ports
 are listened on, and `{"ask": "connect", "port": …}` with a connection to one, as a file.
 
+`run` does the same for a single command that somebody else starts, such as an MCP server.
+
 For each command it forks a monitor, which reports to the program:
 `{"pid": …}` once it runs, then `{"status": …, "rest": …}` when nothing of it runs any more, or
 `{"error": …}`. The monitor starts bubblewrap, or is the first process of our own launcher.
@@ -91,6 +93,35 @@ def main(control: int) -> None:
         finally:
             for file in files:
                 os.close(file)
+
+
+def run(path: str) -> NoReturn:
+    """Start one command as this process, with its streams, and end as it does.
+
+    For whoever starts its programs itself. What there is to do stands in a file, which is removed.
+    """
+    words = os.dup(2)
+    code = 127
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            spec: dict[str, Any] = json.loads(file.read())
+        os.unlink(path)  # noqa: PTH108
+        answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        answer.setblocking(False)
+        outside = spec["network"] or spec["engine"] == "landlock"
+        joined = None if outside else _Network().open()
+        system.adopt_orphans()
+        status, _ = _ENGINES[spec["engine"]](spec, joined, os.getppid(), theirs)
+        code = os.waitstatus_to_exitcode(status) & 255
+        _end_descendants()
+        with suppress(OSError):
+            while message := json.loads(answer.recv(65_536)):
+                if reason := message.get("error"):
+                    os.write(words, f"{reason}\n".encode())
+    except (OSError, ValueError) as error:
+        os.write(words, f"{_words(error)}\n".encode())
+    finally:
+        os._exit(code)
 
 
 def _serve(files: list[int], network: _Network, requests: socket.socket) -> None:

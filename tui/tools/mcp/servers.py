@@ -10,7 +10,7 @@ import asyncio
 import importlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from mcp import Client
 
 log = logging.getLogger(__name__)
+
+Confine: TypeAlias = Callable[[Sequence[str], Mapping[str, str], str], Awaitable[list[str]]]
+"""A command, its environment and a level, to the words that start it behind those walls."""
 
 ServerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
 
@@ -47,7 +50,8 @@ PAGES_MAX: Final = 50
 class Server:
     """One configured server. `detail` is its name and version when ready, the reason when failed.
 
-    `environment` is what its process gets, the usual one if it is None. `tools` is what it offers,
+    `environment` is what its process gets, the usual one if it is None; `confine` turns its command
+    into one that starts it in the sandbox, where the settings want that. `tools` is what it offers,
     also while it is started again after it died; the model does not get those in `switched_off`.
     """
 
@@ -56,6 +60,7 @@ class Server:
     cwd: Path
     log_file: Path
     environment: Mapping[str, str] | None = None
+    confine: Confine | None = None
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
@@ -179,8 +184,13 @@ class Server:
             client = Client(self.config.url, message_handler=self._hear)
             return await stack.enter_async_context(client)
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
-        program, *arguments = self.config.command
         given = child_environment() if self.environment is None else dict(self.environment)
+        command: Sequence[str] = self.config.command
+        if self.config.sandbox != "outside":
+            if self.confine is None:
+                raise ToolError("It is to run in the sandbox, and there is none.")
+            command = await self.confine(command, given, self.config.sandbox)
+        program, *arguments = command
         parameters = StdioServerParameters(
             command=program, args=list(arguments), env=given, cwd=self.cwd
         )
@@ -253,10 +263,13 @@ class Servers:
         log_folder: Path,
         patience_s: float = PATIENCE_S,
         environment: Mapping[str, str] | None = None,
+        confine: Confine | None = None,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.patience_s = patience_s
+        self._on_close = on_close
         self.all = tuple(
-            Server(name, config, cwd, log_folder / f"mcp-{name}.log", environment)
+            Server(name, config, cwd, log_folder / f"mcp-{name}.log", environment, confine)
             for name, config in sorted(configured.items())
         )
 
@@ -284,6 +297,8 @@ class Servers:
     async def close(self) -> None:
         """Leave all of them."""
         await asyncio.gather(*(server.stop() for server in self.all))
+        if self._on_close is not None:
+            await self._on_close()
 
 
 def _open_log(path: Path) -> TextIO:
