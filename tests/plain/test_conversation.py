@@ -206,6 +206,17 @@ async def test_an_approval(world: World, typed: list[str | None], answer: str, r
         assert face.bells == 1
 
 
+async def test_what_only_counts_once_takes_no_lasting_yes(world: World) -> None:
+    world.scripts.append([events.UserMessage("go"), Ask(CALL, replace(DECISION, once=True))])
+    async with talking(world, answers=["2", "1"]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        assert world.agent.answers[0].answer == "once"
+        assert face.asked == ["1 once, 4 no: "] * 2
+        assert "You are asked each time." in face.text
+        assert "Answer 1 or 4." in face.said
+
+
 async def test_a_text_is_no_answer_and_is_not_lost(world: World) -> None:
     world.scripts.append([events.UserMessage("go"), Ask(CALL, DECISION)])
     async with talking(world, answers=["1 more thing for later", "4", ""]) as (_, face):

@@ -224,7 +224,9 @@ class ToolDispatcher:
         wider = Level.WORKSPACE if said.git_settings else said.level
         wider = wider if wider in self._holds else Level.OUTSIDE
         why = f"It {said.needs}. {so_far}"
-        asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True)
+        asked = Decision(
+            "ask", why, "sandbox", decision.risk, wider, walls=True, once=said.git_settings
+        )
         answer = await self._ask_again(checked, asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""

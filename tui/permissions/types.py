@@ -68,6 +68,8 @@ class Decision:
     walls: bool = False
     marks: tuple[str, ...] = ()
     """The parts of a command that make it this risky, as they are written there."""
+    once: bool = False
+    """Whether a yes counts for this very call alone: no lasting one would cover the next."""
 
 
 @dataclass(frozen=True, slots=True)

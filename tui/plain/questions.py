@@ -48,6 +48,7 @@ _QUESTIONS: Final = {
     "text": "Question: allow this?",
 }
 _APPROVAL: Final = "1 once, 2 this session, 3 always, 4 no: "
+_APPROVAL_ONCE: Final = "1 once, 4 no: "
 
 
 def approval_lines(call: Call, decision: Decision) -> list[str]:
@@ -66,8 +67,10 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
     if decision.risk:
         lines.append(f"Risk: {decision.risk}.")
     lines.append(sentence(f"Why it is asked: {' '.join(decided_about(decision.reason))}"))
-    scope = call.scope or f"later calls of {call.tool} just like this one"
     beyond = REACHES[decision.level] if call.effect == "run" else ""
+    if decision.once:
+        return [*lines, sentence("You are asked each time", beyond)]
+    scope = call.scope or f"later calls of {call.tool} just like this one"
     lines.append(sentence(f"2 and 3 cover {' '.join(decided_about(scope))}", beyond))
     if rules := written_rules(call):
         lines.append(spoken(rules))
@@ -101,13 +104,15 @@ class Asker:
             self.calls()
             self.terminal.say(*approval_lines(call, decision))
             while True:
-                typed = await self.terminal.answer(_APPROVAL)
+                typed = await self.terminal.answer(_APPROVAL_ONCE if decision.once else _APPROVAL)
                 if typed is None:
                     self.terminal.say("Answered: no.")
                     return Answer("no")
                 answer, reason = _parsed(typed)
-                if answer is None:
-                    self._again(typed, "Answer 1, 2, 3 or 4.")
+                if answer is None or (decision.once and answer in {"session", "always"}):
+                    self._again(
+                        typed, "Answer 1 or 4." if decision.once else "Answer 1, 2, 3 or 4."
+                    )
                     continue
                 if answer == "no" and not reason:
                     reason = await self.terminal.answer(

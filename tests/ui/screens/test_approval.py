@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from tests.support.script import Ask, Step
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, until
 from tui.agent import events
 from tui.app.dialog_data import YesNoQuestion
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
@@ -21,9 +24,10 @@ from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import (
     ToolItem,
 )
-from tui.ui.widgets.questions import Confirmation
+from tui.ui.widgets.questions import Choice, Confirmation
 
 WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
+RUN = Call("t1", "run_command", "run", "git config a.b c", "git config a.b c")
 ASKED = Decision("ask", "it changes a file", "default", "standard")
 
 
@@ -88,6 +92,20 @@ async def test_an_answer_is_reached_by_the_arrows(keys: list[str], expected: Ans
         assert isinstance(app.screen, ApprovalModal)
         await pilot.press(*keys)
         await until(pilot, lambda: world.agent.answers == [expected])
+
+
+async def test_what_only_counts_once_offers_no_lasting_yes() -> None:
+    decision = replace(ASKED, once=True, walls=True, level=Level.WORKSPACE)
+    async with asked(Ask(RUN, decision), *answer("done")) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        assert [choice.name for choice in app.screen.query(Choice)] == ["once", "no", "refuse"]
+        covers = str(app.screen.query_one("#covers", Static).content)
+        assert covers == "You are asked each time. It can write in the workspace, and has no network."
+        await pilot.press("2", "3")
+        assert isinstance(app.screen, ApprovalModal)
+        await pilot.press("1")
+        await until(pilot, lambda: not app.conversation.busy)
+        assert world.agent.answers == [Answer("once")]
 
 
 async def test_f1_explains_the_answers_and_gives_none() -> None:

@@ -35,6 +35,7 @@ _CHOICES = (
     ("4", "no, because …", "no"),
     ("esc", "no", "refuse"),
 )
+_LASTING = {"session", "always"}
 _KEYS = (SCROLL, ("tab", "answers"))
 _MARKS_MAX = 100
 _MARK_CHARS = 2_000
@@ -95,6 +96,8 @@ class ApprovalModal(Dialog[Answer]):
             yield Static(self._covers(), id="covers", markup=False)
             with Horizontal(id="answers"):
                 for key, label, name in _CHOICES:
+                    if self.decision.once and name in _LASTING:
+                        continue
                     yield Choice(key, label, name)
             yield TextField(placeholder="Why not? The model is told.")
 
@@ -130,7 +133,7 @@ class ApprovalModal(Dialog[Answer]):
             self.call_after_refresh(self._count_hidden)
 
     def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
-        if self.armed:
+        if self.armed and not (self.decision.once and answer in _LASTING):
             self.dismiss(Answer(answer))
 
     def action_explain(self) -> None:
@@ -177,6 +180,8 @@ class ApprovalModal(Dialog[Answer]):
         return Static(visible(text), markup=False)
 
     def _covers(self) -> str:
+        if self.decision.once:
+            return f"You are asked each time. {REACHES[self.decision.level]}."
         what = self.call.scope or f"later calls of {self.call.tool} just like this one"
         covers = f"2 and 3 cover {visible(what)}."
         if rules := written_rules(self.call):
