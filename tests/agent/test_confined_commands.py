@@ -365,6 +365,19 @@ async def test_what_git_would_run_is_put_back(
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
+async def test_git_may_say_that_all_went_well_without_its_settings(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    settings = repository(root)
+    subprocess.run(["git", "branch", "other"], cwd=root, check=True)
+    says = Says(Answer("once"))
+    command = "git branch --set-upstream-to=other"
+    await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
+    assert [asked.once for asked in says.asked] == [True]
+    assert "merge = refs/heads/other" in settings.read_text()
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
 async def test_a_line_that_did_more_than_git_is_not_run_again(
     root: Path, confine: Confine, engine: str
 ) -> None:

@@ -38,6 +38,9 @@ from tui.tools.process import born
 if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
 
+_SET_BY_GIT = frozenset({"branch", "config", "remote", "submodule"})
+"""Subcommands that do nothing else where they fail to write the settings, whatever they exit with."""
+
 LABEL_CHARS = 200
 """Of a call's label in its intent, and of a command in the record of its process."""
 
@@ -213,11 +216,14 @@ class ToolDispatcher:
         if call.command is None or self.ctx.confinement is None:
             return await checked.tool.run(checked.params, checked.ctx)
         output, said = await self._at(decision.level, checked)
-        if said is None or said.level is None or not output.is_error or self.ctx.mode == "plan":
+        if said is None or said.level is None or self.ctx.mode == "plan":
+            return output
+        git = _one_step_of_git(call.command)
+        if not output.is_error and not (said.git_settings and git in _SET_BY_GIT):
             return output
         if decision.level is Level.READ_ONLY:
             so_far = "So far it only read: nothing was changed."
-        elif _is_one_step_of_git(call.command):
+        elif git:
             so_far = "Git has not done it."
         else:
             return output  # run again, it could do a part of its work twice
@@ -400,10 +406,10 @@ def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
             yield error
 
 
-def _is_one_step_of_git(command: str | None) -> bool:
-    """Whether a command is a single one of git, which does it or fails as a whole."""
-    plain = parse_plain(command or "")
-    return plain is not None and len(plain) == 1 and plain[0].words[0] == "git"
+def _one_step_of_git(command: str | None) -> str:
+    """The subcommand, where a command is a single one of git: it does it or fails as a whole."""
+    words = [part.words for part in parse_plain(command or "") or ()]
+    return words[0][1] if len(words) == 1 and words[0][0] == "git" and len(words[0]) > 1 else ""
 
 
 def _refused(reason: str, *, by_person: bool) -> ToolOutput:

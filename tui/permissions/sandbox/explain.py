@@ -96,7 +96,7 @@ def _needs(line: str, level: Level, walls: Walls) -> tuple[str, Level] | None:
 def _level_of(path: str, walls: Walls) -> Level:
     """What lets a command write a path, as an error names it."""
     if not path.startswith(("/", "~")):
-        return Level.WORKSPACE
+        return Level.OUTSIDE if path.startswith("../") else Level.WORKSPACE
     roots = (walls.workspace, *walls.added, *walls.git)
     within = any(path == str(root) or path.startswith(f"{root}/") for root in roots)
     return Level.WORKSPACE if within else Level.OUTSIDE
