@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -317,13 +317,15 @@ async def test_what_tools_run_later_is_named_at_the_end_of_a_turn(
     assert told == [f"Commands changed what your tools run by themselves later: {what}."]
 
 
-def repository(root: Path, *settings: str) -> Path:
+def repository(root: Path, *settings: str, branches: Sequence[str] = ()) -> Path:
     """A repository with one commit and these settings; its file of settings."""
     run = partial(subprocess.run, cwd=root, check=True, capture_output=True)
     run(["git", "init", "-q", "."])
     for setting in ("user.name=a", "user.email=a@b", *settings):
         run(["git", "config", *setting.split("=", 1)])
     run(["git", "-c", "commit.gpgsign=false", "commit", "-q", "--allow-empty", "-m", "x"])
+    for branch in branches:
+        run(["git", "branch", branch])
     return root / ".git" / "config"
 
 
@@ -368,8 +370,7 @@ async def test_what_git_would_run_is_put_back(
 async def test_git_may_say_that_all_went_well_without_its_settings(
     root: Path, confine: Confine, engine: str
 ) -> None:
-    settings = repository(root)
-    subprocess.run(["git", "branch", "other"], cwd=root, check=True)
+    settings = repository(root, branches=("other",))
     says = Says(Answer("once"))
     command = "git branch --set-upstream-to=other"
     await agent_with(root, confine(engine), command, says=says, mode="accept_edits")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
 
 _SET_BY_GIT = frozenset({"branch", "config", "remote", "submodule"})
-"""Subcommands that do nothing else where they fail to write the settings, whatever they exit with."""
+"""Subcommands that do nothing else where they fail to write the settings, with any exit code."""
 
 LABEL_CHARS = 200
 """Of a call's label in its intent, and of a command in the record of its process."""
