@@ -235,15 +235,17 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
     async def forward(port: int) -> int:
         return port
 
+    monkeypatch.setattr(type(world.agent), "has_jobs", True)
     monkeypatch.setattr(world.agent, "ports", ports)
     monkeypatch.setattr(world.agent, "forward", forward)
     await route(conversation, "/forward")
     assert frontend.said[-1] == "No command listens on a port inside the sandbox."
-    listening |= {8000: 0, 9000: 0}
     for _ in range(2):
         world.scripts.append([events.UserMessage("go")])
         assert conversation.submit("go") == "sent"
         await conversation.at_rest()
+        listening |= {8000: 0, 9000: 0}
+        await until(lambda: "ports" not in {task.get_name() for task in asyncio.all_tasks()})
     said = [line for line in frontend.said if line.startswith("Inside the sandbox")]
     assert said == ["Inside the sandbox, commands listen on port 8000 and 9000."]
     for wanted, answer in (

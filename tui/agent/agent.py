@@ -138,13 +138,16 @@ class Agent:
         workspace = self._ctx.workspace
         return (workspace.root, *workspace.extra)
 
+    @property
+    def has_jobs(self) -> bool:
+        """Whether a background command runs."""
+        return not all(job.ended for job in self._ctx.jobs.list())
+
     async def ports(self) -> dict[int, int]:
         """The ports that background commands listen on inside the sandbox, each with the one at
         127.0.0.1 that leads there, 0 where none does."""
-        ctx = self._ctx
-        if ctx.confinement is None or all(job.ended for job in ctx.jobs.list()):
-            return {}
-        return await ctx.confinement.ports()
+        confinement = self._ctx.confinement
+        return await confinement.ports() if confinement is not None and self.has_jobs else {}
 
     async def forward(self, port: int) -> int:
         """Open one of `ports` at 127.0.0.1; the number it got there."""

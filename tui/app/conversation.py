@@ -56,6 +56,7 @@ class Conversation:
         self.user_commands = user_commands(services)
         self._work = Work()
         self._without_session = False  # none could be opened
+        self._ports: asyncio.Task[None] | None = None
         self._ports_said = set[int]()
         self._leave_requests = 0
         self._saving = False
@@ -152,6 +153,7 @@ class Conversation:
         for when the session is opened again."""
         self.drafts.leave(typed=typed)
         agent, self.agent = self.agent, None
+        self._cancel_ports()
         self._work.stop(None)
         if agent is not None:
             agent.cancel()
@@ -290,8 +292,6 @@ class Conversation:
             self.frontend.say("Stopped before it was sent.")
         else:
             await follow(stream, show, "the turn")
-            if self.agent:
-                await say_new_ports(self.agent, self._ports_said, self.frontend)
 
     def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:
@@ -303,7 +303,15 @@ class Conversation:
         if unsent:
             self.frontend.put_prompt("\n".join(unsent))
         self.frontend.ended(progress.result)
+        if agent.has_jobs:
+            self._cancel_ports()
+            watch = say_new_ports(self, self._ports_said)
+            self._ports = asyncio.create_task(watch, name="ports")
         self._send_waiting()
+
+    def _cancel_ports(self) -> None:
+        if self._ports is not None:
+            self._ports.cancel()
 
     async def _follow_side_work(self, phase: str, stream: AsyncIterator[Event]) -> None:
         if not self._work.stopping:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
-    from tui.app.frontend import Frontend
 
+_LOOKS_S = (0, 1, 2, 4, 8)
 _NONE = "No command listens on a port inside the sandbox."
 
 
@@ -32,15 +31,21 @@ async def forward(conversation: Conversation, wanted: str) -> None:
     say(f"Open: http://127.0.0.1:{await agent.forward(port)} leads to port {port}.", "success")
 
 
-async def say_new_ports(agent: Agent, said: set[int], frontend: Frontend) -> None:
-    """Say which ports commands have begun to listen on; `said` holds what was said before."""
-    ports = await agent.ports()
-    new = sorted(ports.keys() - said)
-    said.clear()
-    said.update(ports)
-    if new:
-        listed = " and ".join(map(str, new))
-        frontend.say(
-            f"Inside the sandbox, commands listen on port {listed}.",
-            hint=f"/forward {new[0]} opens it to you at 127.0.0.1.",
-        )
+async def say_new_ports(conversation: Conversation, said: set[int]) -> None:
+    """After a turn: say which ports commands have begun to listen on; a server may take its time
+    until it does. `said` holds what was said before."""
+    for seconds in _LOOKS_S:
+        await conversation.services.clock.sleep(seconds)
+        agent = conversation.agent
+        if agent is None or not agent.has_jobs:
+            return
+        ports = await agent.ports()
+        new = sorted(ports.keys() - said)
+        said.clear()
+        said.update(ports)
+        if new:
+            listed = " and ".join(map(str, new))
+            conversation.frontend.say(
+                f"Inside the sandbox, commands listen on port {listed}.",
+                hint=f"/forward {new[0]} opens it to you at 127.0.0.1.",
+            )
