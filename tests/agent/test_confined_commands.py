@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -474,3 +475,27 @@ async def test_a_port_inside_the_sandbox_is_opened_to_the_person(
     assert await agent.ports() == {}
     with pytest.raises(ConnectionError):
         await asyncio.open_connection("127.0.0.1", outside)
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_what_a_background_command_plants_later_is_moved_away(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    repository(root)
+    hooks = root / ".git" / "hooks"
+    shutil.rmtree(hooks)
+    (root / "plant.sh").write_text(
+        "until [ -e go ]; do sleep 0.01; done; mkdir .git/hooks; touch done; exec sleep 300"
+    )
+    confinement, says = confine(engine), Says(Answer("once"))
+    agent = await agent_with(root, confinement, "sh plant.sh", says=says, background=True)
+    (root / "go").touch()
+    for _ in range(2000):
+        if (root / "done").exists():
+            break
+        await asyncio.sleep(0.005)
+    assert hooks.exists()
+    (line,) = await confinement.tidy()
+    assert line.startswith(f"{hooks} was moved to ")
+    assert not hooks.exists()
+    await agent.close()

@@ -218,7 +218,7 @@ class ToolDispatcher:
         output, said = await self._at(decision.level, checked)
         if said is None or said.level is None or self.ctx.mode == "plan":
             return output
-        git = _one_step_of_git(call.command)
+        git = "" if call.background else _one_step_of_git(call.command)
         if not output.is_error and not (said.git_settings and git in _SET_BY_GIT):
             return output
         if decision.level is Level.READ_ONLY:

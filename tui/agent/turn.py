@@ -260,7 +260,11 @@ class TurnRunner:
     async def _name_changes(self) -> None:
         """Say which files commands changed that tools run later, outside the sandbox."""
         confinement = self.ctx.confinement
-        paths = await confinement.changed_files() if confinement is not None else []
+        if confinement is None:
+            return
+        for line in await confinement.tidy():
+            self.ctx.publish(events.Notice(f"{line}."))
+        paths = await confinement.changed_files()
         if paths:
             root = self.ctx.workspace.root
             names = [

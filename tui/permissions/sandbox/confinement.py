@@ -7,6 +7,7 @@ that the engine holds.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.git_settings import GitSettings
+
+log = logging.getLogger(__name__)
 
 NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
@@ -60,6 +63,7 @@ class Confinement:
     _sandbox: Sandbox | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _watched: Mapping[Path, str | None] = field(default_factory=dict[Path, "str | None"])
+    _writers: list[Confined | Process] = field(default_factory=list["Confined | Process"])
     _git_settings: GitSettings | None = None
     _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
 
@@ -134,9 +138,12 @@ class Confinement:
             if writes and self._ran_later is None:
                 self._ran_later = await asyncio.to_thread(run_later.file_states, self._roots)
             walls = await asyncio.to_thread(self._with_git, watch=writes, git_settings=git_settings)
-            return await self._sandbox.start(
+            running = await self._sandbox.start(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
             )
+            if writes:
+                self._writers.append(running)
+            return running
 
         return start
 
@@ -175,10 +182,16 @@ class Confinement:
         )
 
     async def tidy(self) -> list[str]:
-        """Undo what the last command put where git would run it; what was done, in lines."""
+        """Undo what commands put where git would run it; what was done, in lines.
+
+        As long as one of them runs on, what was there before it counts.
+        """
         from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415 - on demand
 
-        before, self._watched = self._watched, {}
+        before = self._watched
+        self._writers = [one for one in self._writers if one.returncode is None]
+        if not self._writers:
+            self._watched = {}
         settings, self._git_settings = self._git_settings, None
         lines: list[str] = []
         if before:
@@ -219,6 +232,9 @@ class Confinement:
             server.close()
         sandbox, self._sandbox = self._sandbox, None
         await asyncio.to_thread(self._remove, sandbox)
+        self._writers = []
+        for line in await self.tidy():
+            log.warning("%s", line)
 
     def _remove(self, sandbox: Sandbox | None) -> None:
         if sandbox is not None:
@@ -285,6 +301,6 @@ class Confinement:
                 places = replace(places, protected=kept)
             walls = with_git(walls, places)
             if watch:
-                self._watched = {**self._watched, **snapshot(places)}
+                self._watched = {**snapshot(places), **self._watched}
         own = [root / ".holdfast" / name for root in self._roots for name in ("config.toml", "run")]
         return replace(walls, protected=(*walls.protected, *own))

@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui.core.files import atomic_write
+from tui.core.files import atomic_write, read_small
 
 _GIT_S = 5.0
 _MOST_LINES = 40
@@ -72,9 +72,9 @@ class GitSettings:
 
 
 def _content(path: Path) -> bytes | None:
-    """None for what is no file: a link could lead git anywhere."""
+    """None for what is no small file: a link could lead git anywhere."""
     try:
-        return None if path.is_symlink() else path.read_bytes()
+        return read_small(path, follow=False)[0]
     except OSError:
         return None
 
