@@ -38,8 +38,10 @@ from tui.tools.process import born
 if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
 
-_SET_BY_GIT = frozenset({"branch", "config", "remote", "submodule"})
-"""Subcommands that do nothing else where they fail to write the settings, with any exit code."""
+_ONLY_SETS = frozenset({"config", "remote"})
+"""Subcommands of git that do nothing else than to write its settings."""
+_DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
+"""Those that may have done a part before they fail."""
 
 LABEL_CHARS = 200
 """Of a call's label in its intent, and of a command in the record of its process."""
@@ -219,11 +221,12 @@ class ToolDispatcher:
         if said is None or said.level is None or self.ctx.mode == "plan":
             return output
         git = "" if call.background else _one_step_of_git(call.command)
-        if not output.is_error and not (said.git_settings and git in _SET_BY_GIT):
+        sets = git in _ONLY_SETS or (git == "branch" and not output.is_error)
+        if not output.is_error and not (said.git_settings and sets):
             return output
         if decision.level is Level.READ_ONLY:
             so_far = "So far it only read: nothing was changed."
-        elif git:
+        elif sets or (git and git not in _DOES_MORE):
             so_far = "Git has not done it."
         else:
             return output  # run again, it could do a part of its work twice

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import shlex
 import shutil
@@ -22,9 +24,13 @@ NEEDS = {
     "curl -sS https://example.test/": "needs the network",
     "pip download six": "needs the network",
     "touch ~/.bashrc": "needs to write ~/.bashrc",
+    "git branch -m topic subject": "needs to write .git/config, which git runs or trusts later",
 }
 """The commands that the level does not let do what they are for."""
-ELSEWHERE = {"git push origin main": "does not appear to be a git repository"}
+ELSEWHERE = {
+    "git push origin main": "does not appear to be a git repository",
+    "docker ps": "Cannot connect to the Docker daemon",
+}
 """Those that fail without walls, too, and how."""
 
 
@@ -36,9 +42,15 @@ def is_there(command: str) -> bool:
 
 async def test_everyday_commands_work_or_say_what_they_need(sandbox: Sandbox, scene: Scene) -> None:
     scene.walls = with_git(scene.walls, git_places(scene.workspace, scene.environment))
+    rustup = Path(pwd.getpwuid(os.getuid()).pw_dir, ".rustup")
+    scene.environment["RUSTUP_HOME"] = str(rustup)  # the scene has a home of its own
     wrong: list[str] = []
     for command in filter(is_there, COMMANDS):
-        code, output = await scene.run(sandbox, command, Level.WORKSPACE)
+        try:
+            code, output = await scene.run(sandbox, command, Level.WORKSPACE)
+        except TimeoutError:
+            wrong.append(f"{command}: it did not end")
+            continue
         said = explain_failure(output, Level.WORKSPACE, scene.walls)
         assert said
         if command in ELSEWHERE:
