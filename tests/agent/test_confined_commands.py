@@ -173,7 +173,7 @@ async def test_a_no_is_said_with_what_it_needed(root: Path, confine: Confine, en
         root, confine(engine), "touch made", says=Says(Answer("no", "not there"))
     )
     assert not (root / "made").exists()
-    assert "[needs to write made; ran read-only: could write /tmp" in outputs(agent)[0]
+    assert "[needs to write made; ran at the level read-only: it could" in outputs(agent)[0]
     assert "[what it needs was not allowed. not there]" in outputs(agent)[0]
 
 

@@ -144,7 +144,7 @@ def test_which_wall_stopped_it(scene: Scene, output: str, needs: str) -> None:
     said = explain_failure(scene.filled(output) + "\nfailed\n", Level.READ_ONLY, scene.walls)
     assert said
     assert said.needs == needs
-    assert "ran read-only: could write /tmp" in said.text
+    assert "ran at the level read-only: it could write /tmp" in said.text
 
 
 def test_no_walls_explain_nothing(scene: Scene) -> None:

@@ -46,12 +46,12 @@ def walls_in_words(level: Level, walls: Walls) -> str:
     """The walls in force, in one line: a hidden folder only looks as if it did not exist."""
     if level is Level.OUTSIDE:
         return "no walls"
-    writes = "/tmp" if level is Level.READ_ONLY else "the workspace, its caches and /tmp"  # noqa: S108
+    caches = "the person's caches" if walls.share_caches else "caches of its own"
+    writes = "/tmp" if level is Level.READ_ONLY else f"the workspace, {caches} and /tmp"  # noqa: S108
     network = "the network" if level is Level.NETWORK else "only its own loopback"
-    shown = "" if walls.share_caches else ", caches of its own"
     return (
-        f"ran {level.value}: could write {writes} and reach {network}; other files of the home "
-        f"folder are hidden{shown}"
+        f"ran at the level {level.value}: it could write {writes}, and reach {network}; the rest "
+        "of the home folder was hidden"
     )
 
 
