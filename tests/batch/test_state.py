@@ -60,11 +60,50 @@ def test_A2_a_changed_task_file_is_refused_with_a_hint(tmp_path: Path):
     path = Path("/w/TASKS.md")
     folder.save(started())
     assert folder.load_for(path, parse(TASKS.replace(b"[ ]", b"[x]"))) == started()
-    with pytest.raises(UsageError, match="has changed") as caught:
-        folder.load_for(path, parse(TASKS + b"- four\n"))
-    assert "--reset" in caught.value.hint
+    for changed in (b"## g\n- [x] one\n- [ ] too\n- three\n", b"- two\n- three\n- one\n"):
+        with pytest.raises(UsageError, match="has changed") as caught:
+            folder.load_for(path, parse(changed))
+        assert "--reset" in caught.value.hint
     with pytest.raises(UsageError, match=r"A run of /w/TASKS\.md stands here"):
         folder.load_for(Path("/w/OTHER.md"), parse(TASKS))
+
+
+def test_tasks_that_were_added_join_a_run(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    state = started()
+    state = state.with_task(replace(state.tasks[1], status="failed", attempts=3))
+    folder.save(state)
+    added = parse(b"## g\n- [x] zero\n- one\n- half\n- two\n- three\n- four\n")
+    found = folder.load_for(Path("/w/TASKS.md"), added)
+    assert found is not None
+    assert found.sha256 == added.sha256
+    assert [(task.task, task.status, task.attempts) for task in found.tasks] == [
+        ("zero", "completed", 0),
+        ("one", "completed", 0),
+        ("half", "pending", 0),
+        ("two", "failed", 3),
+        ("three", "pending", 0),
+        ("four", "pending", 0),
+    ]
+
+
+def test_a_run_that_is_over_makes_room_and_is_kept(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    for number in range(2):
+        state = started(b"- [x] one\n- two\n")
+        state = state.with_task(replace(state.tasks[1], status="failed"))
+        folder.save(state)
+        log = folder.log_of(1, 1)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"log {number}")
+        assert folder.load_for(Path("/w/OTHER.md"), parse(TASKS)) is None
+        assert folder.load_for(Path("/w/TASKS.md"), parse(b"- something else\n")) is None
+        place = folder.put_away()
+        assert place is not None
+        assert (place / "logs" / log.name).read_text() == f"log {number}"
+        assert (place / "state.json").exists()
+        assert folder.load() is None
+    assert folder.put_away() is None
 
 
 def test_A2_edits_in_the_screen_keep_what_is_known():

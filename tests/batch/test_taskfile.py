@@ -34,6 +34,22 @@ Some prose.
 """
 
 
+FENCED = """\
+- run this:
+  ```sh
+  if true; then
+
+      echo "a    b"
+  fi
+  ```
+  and look
+- two
+  ~~~
+  never closed
+- not a task, but text of the passage? no: it is one
+"""
+
+
 def shown(text: str | bytes) -> list[tuple[str, str, str]]:
     data = text.encode() if isinstance(text, str) else text
     return [(task.group, task.mark, task.text) for task in parse(data).tasks]
@@ -152,3 +168,26 @@ def test_any_file_keeps_its_tasks_when_marks_are_written(lines: list[bytes], dat
 def test_29_blanks_inside_a_task_stay_as_they_are() -> None:
     text = "- a    b\tc\u00a0d\u2028e  \n  f  g\n\n   h\n"
     assert [task.text for task in parse(text.encode()).tasks] == ["a    b\tc\u00a0d\u2028e f  g h"]
+
+
+def test_a_fenced_passage_of_a_task_keeps_its_lines():
+    assert [text for _, _, text in shown(FENCED)] == [
+        'run this:\n```sh\nif true; then\n\n    echo "a    b"\nfi\n```\nand look',
+        "two\n~~~\nnever closed",
+        "not a task, but text of the passage? no: it is one",
+    ]
+
+
+def test_what_looks_like_a_task_and_is_none_is_named():
+    text = (
+        "- one\n - two\n  - [ ] three\n  - a detail\n* [ ] four\n1. [x] five\n* prose\n"
+        "<!--\n* [ ] six\n-->\n```\n* [ ] seven\n```\n"
+    )
+    file = parse(text.encode())
+    assert [task.text for task in file.tasks] == ["one - two - [ ] three - a detail"]
+    assert file.not_taken == (
+        (1, "- two"),
+        (2, "- [ ] three"),
+        (4, "* [ ] four"),
+        (5, "1. [x] five"),
+    )

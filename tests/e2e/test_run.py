@@ -208,6 +208,61 @@ def test_A2_a_changed_task_file_is_refused(holdfast: Program, repo: Path, script
     assert "--reset" in err
 
 
+def test_a_run_that_is_over_lets_the_next_file_begin(
+    holdfast: Program, repo: Path, script: Script
+) -> None:
+    file = tasks(repo, "- [ ] make one\n")
+    (repo / "NEXT.md").write_text("- read README.md\n* [ ] never\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "next")
+    holdfast("run", file, "--practice-script", script(writes("one")), *ASK)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "marks")
+    dry = holdfast("run", "NEXT.md", "--practice", "--dry-run")
+    assert "Line 2 was not taken as a task: * [ ] never" in dry.stderr
+    done = holdfast("run", "NEXT.md", "--practice", "--headless")
+    assert "The run that stood here was over: it is kept in" in done.stdout
+    assert "Line 2 was not taken as a task: * [ ] never" in done.stdout
+    (kept,) = (repo / ".holdfast" / "run" / "earlier").iterdir()
+    assert json.loads((kept / "state.json").read_bytes())["tasks"][0]["status"] == "completed"
+    reset = holdfast("run", "--reset")
+    assert "1 of 1 task were done" not in reset.stderr
+    assert "1 of 1 task was done. Its commit stays" in reset.stderr
+
+
+def test_a_task_that_is_added_while_the_run_is_at_work_joins_it(
+    holdfast: Program, repo: Path, script: Script
+) -> None:
+    file = tasks(repo, "- [ ] make one\n")
+    add = (
+        '{name = "run_command", input = {command = "printf -- \'- [ ] make two\\n\' >> TASKS.md"}}'
+    )
+    replay = script(turn(text="Adding.", tool=add) + turn(text="One.") + writes("two"))
+    events = holdfast("run", file, "--practice-script", replay, *ASK).events
+    assert "TASKS.md has 1 task more." in [event.get("text") for event in events]
+    assert states(repo) == ["completed", "completed"]
+    assert (repo / file).read_text() == "- [x] make one\n- [x] make two\n"
+
+
+def test_a_linked_task_file_is_not_dirty(holdfast: Program, repo: Path) -> None:
+    (repo / "docs").mkdir()
+    (repo / "docs" / "tasks.md").write_text("- [ ] read README.md\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "first")
+    (repo / "TASKS.md").symlink_to("docs/tasks.md")
+    holdfast("run", "TASKS.md", "--practice", "--headless")
+    assert (repo / "docs" / "tasks.md").read_text() == "- [x] read README.md\n"
+    assert (repo / "TASKS.md").is_symlink()
+
+
+def test_a_dry_run_of_a_dirty_tree_shows_the_tasks(holdfast: Program, repo: Path) -> None:
+    file = tasks(repo, "- read README.md\n")
+    (repo / "mine.txt").write_text("mine")
+    dry = holdfast("run", file, "--practice", "--dry-run", code=2)
+    assert "read README.md" in dry.stdout
+    assert "mine.txt" in dry.stderr
+
+
 def test_A5_two_runners_on_one_target_are_refused(
     holdfast: Program, repo: Path, script: Script
 ) -> None:

@@ -24,12 +24,13 @@ from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
 from tui.batch.plan import RunPlan, plan, real_task_file
 from tui.batch.report import RunSummary, lines_of, one_line
-from tui.batch.run_store import read_tasks
+from tui.batch.run_store import not_taken, read_tasks
 from tui.batch.runner import Runner
-from tui.batch.state import RunFolder, RunState, begin
+from tui.batch.state import RunFolder, RunState, begin, is_over
 from tui.core.clock import SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
+from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, for_stream
 from tui.permissions.gate import RulesOnly
@@ -103,8 +104,17 @@ def reset(options: Options) -> int:
         print_notice("There is no run here.")
         return EXIT_DONE
     with folder.locked():
+        try:
+            state = folder.load()
+        except UsageError:
+            state = None  # it cannot be read: that is why it is reset
         folder.reset()
     print_notice(f"Forgotten: state and logs in {shorten(folder.path)}. The next run begins anew.")
+    done = state.counts().get("completed", 0) if state else 0
+    if state and done:
+        of = f"{done} of {plural(len(state.tasks), 'task')}"
+        what = f"{of} was done. Its commit stays" if done == 1 else f"{of} were done. Commits stay"
+        print_notice(f"{what}; what has no [x] in {shorten(state.task_file)} would be run again.")
     return EXIT_DONE
 
 
@@ -121,7 +131,14 @@ def status(options: Options) -> int:
         path = real_task_file(options.tasks)
         state = begin(path, read_tasks(path), now="")
     elif options.tasks is not None and str(real_task_file(options.tasks)) != state.task_file:
+        if is_over(state):
+            path = real_task_file(options.tasks)
+            return _show_status(begin(path, read_tasks(path), now=""), folder, options)
         raise UsageError(f"The run here is of {state.task_file}.", hint="Name that file, or none.")
+    return _show_status(state, folder, options)
+
+
+def _show_status(state: RunState, folder: RunFolder, options: Options) -> int:
     if options.json:
         print_line(json.dumps(msgspec.to_builtins(state), ensure_ascii=True))
     else:
@@ -146,8 +163,7 @@ def dry_run(planned: RunPlan) -> int:
     """Show what a run would do. Nothing is written, not even the folder of the state."""
     folder = RunFolder(planned.target)
     state = folder.load_for(planned.task_file, planned.file)
-    if state is None or not any(task.status == "running" for task in state.tasks):
-        planned.isolation.check()
+    begun = state is not None and any(task.status == "running" for task in state.tasks)
     if state is None:
         state = begin(planned.task_file, planned.file, now="")
     done = state.counts().get("completed", 0)
@@ -165,6 +181,10 @@ def dry_run(planned: RunPlan) -> int:
             print_line(f"\n{one_line(task.group, 200)}")
         todo = "run" if task.status in {"pending", "interrupted", "running"} else task.status
         print_line(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
+    for line in not_taken(planned.file):
+        print_notice(line)
+    if not begun:
+        planned.isolation.check()
     return EXIT_DONE
 
 

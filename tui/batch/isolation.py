@@ -52,9 +52,12 @@ class Isolation:
 
 
 def excluded_paths(top: Path, target: Path, task_file: Path) -> tuple[str, ...]:
-    """What is no task's work, as paths from `top`: the task file and `.holdfast/` of `target`."""
-    real = (os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file))
-    return tuple(os.path.relpath(path, top) for path in real if path.startswith(f"{top}{os.sep}"))
+    """What is no task's work, as paths from `top`: the task file, the link that it was named by,
+    and `.holdfast/` of `target`."""
+    link = Path(os.path.realpath(task_file.parent)) / task_file.name
+    own = [*(os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file)), str(link)]
+    within = (path for path in dict.fromkeys(own) if path.startswith(f"{top}{os.sep}"))
+    return tuple(os.path.relpath(path, top) for path in within)
 
 
 def run_tool(

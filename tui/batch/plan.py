@@ -131,7 +131,7 @@ def plan(options: Options) -> RunPlan:
         target=target,
         file=file,
         boot=found,
-        isolation=find_isolation(target, task_file),
+        isolation=find_isolation(target, options.tasks.absolute()),
         models=models,
         stops=stops,
         summary=options.summary,

@@ -15,14 +15,27 @@ from msgspec.structs import replace
 
 from tui.batch.isolation import Isolation
 from tui.batch.leftovers import end_commands
-from tui.batch.state import PARTIAL_CHARS, RunFolder, RunState, TaskState, begin, edited, recovered
+from tui.batch.report import one_line
+from tui.batch.state import (
+    PARTIAL_CHARS,
+    RunFolder,
+    RunState,
+    TaskState,
+    begin,
+    edited,
+    places_in,
+    recovered,
+    with_added,
+)
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
-from tui.core.paths import Folders
+from tui.core.formatting import plural
+from tui.core.paths import Folders, shorten
 
 FILE_MAX: Final = 10_000_000
+_NAMED, _SHOWN = 5, 80
 _MARKS: Final[dict[str, Mark]] = {
     "completed": "x",
     "failed": "!",
@@ -68,8 +81,11 @@ class RunStore:
         state = await asyncio.to_thread(folder.load_for, task_file, file)
         if state is None:
             await asyncio.to_thread(isolation.check)
+            place = await asyncio.to_thread(folder.put_away)
             store = cls(task_file, folder, begin(task_file, file, now=now), say)
             opened(store.state)
+            if place is not None:
+                say(f"The run that stood here was over: it is kept in {shorten(place)}.")
         else:
             state, hit = recovered(state, now=now)
             store = cls(task_file, folder, state, say)
@@ -86,6 +102,8 @@ class RunStore:
                 where = f" What it had done is kept in {kept}." if kept else ""
                 say(said + where)
             await asyncio.to_thread(isolation.check)
+        for line in not_taken(file):
+            say(line)
         await asyncio.to_thread(folder.save, store.state)
         if any(task.session_id for task in store.state.tasks):  # a kill may have come between
             await asyncio.to_thread(store._mark, *store.state.tasks)
@@ -155,6 +173,22 @@ class RunStore:
                 await asyncio.to_thread(replace_file, self.task_file, data)
             await asyncio.to_thread(self.folder.save, self.state)
 
+    async def take_up_added(self) -> None:
+        """Take over tasks that somebody has added to the task file while the run is at work."""
+        try:
+            file = await asyncio.to_thread(read_tasks, self.task_file)
+        except UsageError:
+            return
+        if file.sha256 == self.state.sha256:
+            return
+        state = with_added(self.state, file)
+        if state is None:
+            return  # `_mark` says that it was changed
+        added = len(state.tasks) - len(self.state.tasks)
+        self.state = state
+        await asyncio.to_thread(self.folder.save, state)
+        self.say(f"{self.task_file.name} has {plural(added, 'task')} more.")
+
     def label(self, task: TaskState) -> str:
         """The name under which the files of an attempt are kept."""
         began = "".join(filter(str.isdigit, self.state.started_at))[:14]
@@ -171,14 +205,15 @@ class RunStore:
         return data.decode("utf-8", "replace")[-PARTIAL_CHARS:]
 
     def _mark(self, *tasks: TaskState) -> None:
-        """Set the checkboxes of tasks. A task file that changed meanwhile is left alone."""
+        """Set the checkboxes of tasks. A task file that lacks one of the run's is left alone."""
         path = self.task_file
         try:
             data, _ = read_small(path, limit=FILE_MAX)
-            if parse(data).sha256 != self.state.sha256:
+            places = places_in(parse(data), self.state)
+            if places is None:
                 self.say(f"{path.name} has changed meanwhile: its checkboxes are left alone.")
                 return
-            marked = with_marks(data, {task.index: _MARKS[task.status] for task in tasks})
+            marked = with_marks(data, {places[task.index]: _MARKS[task.status] for task in tasks})
             if marked != data:
                 replace_file(path, marked)
         except OSError as error:
@@ -196,6 +231,17 @@ def read_tasks(path: Path) -> TaskFile:
             f"There is no task in {path}.", hint="A task is a line that begins with `- `."
         )
     return file
+
+
+def not_taken(file: TaskFile) -> list[str]:
+    """What looks like a task in a task file and was taken as none, in lines for the person."""
+    said = [
+        f"Line {number + 1} was not taken as a task: {one_line(text, _SHOWN)}"
+        for number, text in file.not_taken[:_NAMED]
+    ]
+    if more := len(file.not_taken) - _NAMED:
+        said += [f"… and {plural(more, 'more line')} like that."] if more > 0 else []
+    return [*said, "A task begins with `- ` at the start of its line."] if said else []
 
 
 class OfflineRun:

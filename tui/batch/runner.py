@@ -286,6 +286,7 @@ class Runner:
     async def _work(self, book: RunStore) -> None:
         """Run what is to be run, in the order of the file."""
         while not self._why_stop(book):
+            await book.take_up_added()
             index = book.next_index(self._skipped)
             if index is None:
                 return

@@ -11,13 +11,14 @@ import shutil
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from tui.batch.taskfile import TaskFile
+from tui.batch.taskfile import Task, TaskFile
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import private_dir, read_small, replace_file
 from tui.core.messages import Usage
@@ -83,16 +84,7 @@ def begin(path: Path, file: TaskFile, *, now: str) -> RunState:
         task_file=named(path),
         sha256=file.sha256,
         started_at=now,
-        tasks=tuple(
-            TaskState(
-                index=task.index,
-                group=task.group,
-                section=task.section,
-                task=task.text,
-                status="completed" if task.mark == "x" else "pending",
-            )
-            for task in file.tasks
-        ),
+        tasks=tuple(map(_new, file.tasks)),
     )
 
 
@@ -107,9 +99,44 @@ def edited(state: RunState, file: TaskFile) -> RunState:
     tasks: list[TaskState] = []
     for task in file.tasks:
         old = known.get((task.group, task.text))
-        base = old.pop(0) if old else TaskState(index=0, group=task.group, task=task.text)
-        tasks.append(replace(base, index=task.index, section=task.section))
+        tasks.append(
+            replace(old.pop(0), index=task.index, section=task.section) if old else _new(task)
+        )
     return replace(state, sha256=file.sha256, tasks=tuple(tasks))
+
+
+def with_added(state: RunState, file: TaskFile) -> RunState | None:
+    """The state for a task file that has all its tasks in their order, and more between them;
+    None for one that changes or lacks any."""
+    return edited(state, file) if places_in(file, state) is not None else None
+
+
+def places_in(file: TaskFile, state: RunState) -> list[int] | None:
+    """The index that each task has in a file that may have more of them, in the same order; None
+    where one is missing."""
+    rest = iter(file.tasks)
+    places = [
+        next((t.index for t in rest if (t.group, t.text) == (task.group, task.task)), None)
+        for task in state.tasks
+    ]
+    found = [place for place in places if place is not None]
+    return found if len(found) == len(places) else None
+
+
+def is_over(state: RunState) -> bool:
+    """Whether every task of a run is done or has failed."""
+    return all(task.status in {"completed", "failed"} for task in state.tasks)
+
+
+def _new(task: Task) -> TaskState:
+    """The state of a task that nobody has begun. One that is marked done stays done."""
+    return TaskState(
+        index=task.index,
+        group=task.group,
+        section=task.section,
+        task=task.text,
+        status="completed" if task.mark == "x" else "pending",
+    )
 
 
 def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, ...]]:
@@ -167,16 +194,26 @@ class RunFolder:
             ) from error
 
     def load_for(self, path: Path, file: TaskFile) -> RunState | None:
-        """The state of a run of this very file. Raises UsageError where the file is another."""
+        """The state of a run of this file, with the tasks that were added to it since; None where
+        there is none, or one that is over and has nothing to do with it any more.
+
+        Raises UsageError where a run that is not over is of another file, or of another text.
+        """
         state = self.load()
         if state is None:
             return None
         if state.task_file != named(path):
+            if is_over(state):
+                return None
             raise UsageError(
                 f"A run of {state.task_file} stands here.",
                 hint="Finish it with that file, or begin anew with --reset.",
             )
         if state.sha256 != file.sha256:
+            if added := with_added(state, file):
+                return added
+            if is_over(state):
+                return None
             raise UsageError(
                 f"{path.name} has changed since the run began.",
                 hint="Undo the change, edit the tasks in the tasks screen, or use --reset.",
@@ -201,6 +238,26 @@ class RunFolder:
             finally:
                 os.close(file)
         return False
+
+    def put_away(self) -> Path | None:
+        """Move what an earlier run left to a folder of its own, and return that."""
+        state = self.load()
+        if state is None:
+            return None
+        began = "".join(filter(str.isdigit, state.started_at))[:14] or "earlier"
+        with os_error_as(StorageError, f"The earlier run in {self.path} could not be put away"):
+            place = next(
+                place
+                for number in count()
+                if not (
+                    place := self.path / "earlier" / f"{began}{f'-{number}' * (number > 0)}"
+                ).exists()
+            )
+            place.mkdir(mode=0o700, parents=True)
+            for path in (self.state_file, self.summary_file, self.path / "logs"):
+                if path.exists():
+                    path.rename(place / path.name)
+        return place
 
     def reset(self) -> None:
         """Remove state and logs; boot.md and everything else stay. Raises StorageError."""

@@ -4,7 +4,8 @@
     ## group                         the tasks below it belong together
     - task                           a task; `- [ ] task` with a checkbox
       goes on here                   indented lines continue it, joined by one space; blanks
-                                     within a line stay as they are
+                                     within a line stay as they are; in a fenced passage the lines
+                                     stay, too
 
 Everything else is prose. `[ ]` is open, `[x]` done, `[!]` failed, `[~]` interrupted: marks, not
 part of the task's text. A fenced or commented-out passage holds no tasks.
@@ -29,6 +30,7 @@ _TASK = re.compile(r"-[ \t]+(?:\[([ xX!~])\](?:[ \t]+|$))?(.*)")
 _BOOT = re.compile(r"<!--\s*boot:\s*(.+?)\s*-->")
 _BLANK: Final = " \t"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LIKE_A_TASK = re.compile(r" -[ \t]+\S|[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX!~]\](?:[ \t]|$)")
 _BOX = re.compile(rb"(-[ \t]+\[)[ xX!~](?=\])")
 
 
@@ -53,6 +55,8 @@ class TaskFile:
 
     tasks: tuple[Task, ...]
     boot: str = ""
+    not_taken: tuple[tuple[int, str], ...] = ()
+    """Lines that look like a task and are none, each with its number from 0."""
 
     @property
     def sha256(self) -> str:
@@ -67,51 +71,91 @@ class _Open:
 
     heading: int
     group: str
-    lines: list[str]
+    text: str
     mark: Mark
     line: int
+    fence: str = ""
+    """What ends the fenced passage that its lines stand in, "" outside of one."""
+    indent: int = 0
+    """By how much that passage is indented."""
+
+    def continued_by(self, line: str) -> bool:
+        """Whether a line belongs to the task."""
+        return line.startswith((" ", "\t")) or (bool(self.fence) and not line)
+
+    def add(self, line: str) -> None:
+        """A line that continues the task."""
+        said = line.strip(_BLANK)
+        if self.fence:
+            self.text += "\n" + _undented(line, self.indent).rstrip()
+            self.fence = "" if said.startswith(self.fence) else self.fence
+        elif found := _FENCE.match(said):
+            self.fence, self.indent = found[1], len(line) - len(line.lstrip(_BLANK))
+            self.text += "\n" + said
+        elif said:
+            joint = "\n" if self.text.endswith(("```", "~~~")) else " "
+            self.text += f"{joint}{said}" if self.text else said
 
 
 def parse(data: bytes) -> TaskFile:
     """Read a task file. Any bytes are one: what is no task is prose."""
-    tasks: list[Task] = []
-    boot, group, headings = "", UNGROUPED, 0
-    seen: dict[int, int] = {}
-    current: _Open | None = None
-    fence = ""
-    commented = False
-
-    def close() -> None:
-        nonlocal current
-        if current is not None and (text := " ".join(filter(None, current.lines))):
-            section = seen.setdefault(current.heading, len(seen))
-            tasks.append(Task(len(tasks), section, current.group, text, current.mark, current.line))
-        current = None
-
+    reader = _Reader()
     for number, raw in enumerate(_decoded(data).split("\n")):
-        line = raw.removesuffix("\r")
-        if commented:
-            commented = "-->" not in line
-        elif line.startswith((" ", "\t")) and current is not None:
-            current.lines.append(line.strip(_BLANK))
-        elif fence:
-            fence = "" if line.strip().startswith(fence) else fence
+        reader.read(number, raw.removesuffix("\r"))
+    reader.close()
+    return TaskFile(tuple(reader.tasks), reader.boot, tuple(reader.not_taken))
+
+
+class _Reader:
+    """Takes the lines of a task file one by one."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self.not_taken: list[tuple[int, str]] = []
+        self.boot = ""
+        self._group, self._headings = UNGROUPED, 0
+        self._sections: dict[int, int] = {}
+        self._current: _Open | None = None
+        self._fence = ""
+        self._commented = False
+
+    def read(self, number: int, line: str) -> None:
+        if self._commented:
+            self._commented = "-->" not in line
+        elif self._current is not None and self._current.continued_by(line):
+            in_fence = self._current.fence
+            self._current.add(line)
+            if not in_fence and _LIKE_A_TASK.match(line):
+                self.not_taken.append((number, line.strip(_BLANK)))
+        elif self._fence:
+            self._fence = "" if line.strip().startswith(self._fence) else self._fence
         elif not line.strip():
             pass  # an indented line behind it still continues the task
         elif found := _TASK.fullmatch(line):
-            close()
-            current = _Open(headings, group, [found[2].strip(_BLANK)], _MARKS[found[1]], number)
+            self.close()
+            mark, text = _MARKS[found[1]], found[2].strip(_BLANK)
+            self._current = _Open(self._headings, self._group, text, mark, number)
         else:
-            close()
-            if found := _GROUP.fullmatch(line):
-                group, headings = found[1] or UNGROUPED, headings + 1
-            elif (found := _BOOT.search(line)) and not headings and not boot:
-                boot = found[1]
-            elif found := _FENCE.match(line):
-                fence = found[1]
-            commented = line.rfind("<!--") > line.rfind("-->")
-    close()
-    return TaskFile(tuple(tasks), boot)
+            self.close()
+            self._read_prose(number, line)
+
+    def close(self) -> None:
+        """The task that was read last is complete."""
+        one, self._current = self._current, None
+        if one is not None and (text := one.text.rstrip("\n")):
+            section = self._sections.setdefault(one.heading, len(self._sections))
+            self.tasks.append(Task(len(self.tasks), section, one.group, text, one.mark, one.line))
+
+    def _read_prose(self, number: int, line: str) -> None:
+        if found := _GROUP.fullmatch(line):
+            self._group, self._headings = found[1] or UNGROUPED, self._headings + 1
+        elif (found := _BOOT.search(line)) and not self._headings and not self.boot:
+            self.boot = found[1]
+        elif found := _FENCE.match(line):
+            self._fence = found[1]
+        elif _LIKE_A_TASK.match(line):
+            self.not_taken.append((number, line.strip(_BLANK)))
+        self._commented = line.rfind("<!--") > line.rfind("-->")
 
 
 def with_marks(data: bytes, marks: Mapping[int, Mark]) -> bytes:
@@ -128,6 +172,11 @@ def with_marks(data: bytes, marks: Mapping[int, Mark]) -> bytes:
 
 
 _MARKS: Mapping[str | None, Mark] = {None: "", "x": "x", "X": "x", "!": "!", "~": "~", " ": " "}
+
+
+def _undented(line: str, by: int) -> str:
+    """A line without at most so many blanks at its start."""
+    return line[min(by, len(line) - len(line.lstrip(_BLANK))) :]
 
 
 def _decoded(data: bytes) -> str:
