@@ -153,6 +153,7 @@ def _opened(known: Watched, name: str) -> Iterator[tuple[int, Path]]:
         return
     try:
         for part in known.folder.relative_to(known.root).parts:
+            _unlock(file)
             try:
                 inner = os.open(part, _FOLDER, dir_fd=file)
             except OSError as error:
@@ -161,9 +162,17 @@ def _opened(known: Watched, name: str) -> Iterator[tuple[int, Path]]:
                 return
             os.close(file)
             file, at = inner, at / part
+        _unlock(file)
         yield file, at / name
     finally:
         os.close(file)
+
+
+def _unlock(folder: int) -> None:
+    """Let the owner into a folder that was closed, so that what is in it is seen."""
+    if not os.access(".", os.X_OK | os.W_OK, dir_fd=folder):
+        with suppress(OSError):
+            os.chmod(f"/proc/self/fd/{folder}", 0o700)  # noqa: PTH101 - an opened folder
 
 
 def _move(path: Path, place: int, folder: Path) -> Path:
