@@ -64,7 +64,12 @@ def run_tool(
     path = safe_search_path(env.get("PATH", os.defpath), (cwd,))
     with os_error_as(IsolationError, f"{command[0]} cannot be run"):
         return subprocess.run(
-            command, cwd=cwd, env={**env, "PATH": path}, input=stdin, capture_output=True, check=False
+            command,
+            cwd=cwd,
+            env={**env, "PATH": path},
+            input=stdin,
+            capture_output=True,
+            check=False,
         )
 
 

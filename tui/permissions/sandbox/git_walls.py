@@ -13,7 +13,7 @@ import re
 import secrets
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,13 @@ from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Walls
 
 _NAMES = (
-    "config", "config.worktree", "hooks", "info", "commondir", "gitdir", "objects/info/alternates",
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "commondir",
+    "gitdir",
+    "objects/info/alternates",
 )
 _INNER = ("modules", "worktrees")
 """Folders of a git folder that hold more of them."""
@@ -141,7 +147,7 @@ def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[tuple[Path,
 
 
 @contextmanager
-def _opened(known: Watched, name: str) -> Iterator[tuple[int, Path]]:
+def _opened(known: Watched, name: str) -> Generator[tuple[int, Path]]:
     """The folder of a name, opened without following a link, and the name's path.
 
     Where a folder on the way has become something else, that is the name. -1: nothing is there.

@@ -15,8 +15,8 @@ from tui.permissions.sandbox.walls import (
     TOOLCHAINS,
     Level,
     Walls,
-    check_workspace,
     cache_of,
+    check_workspace,
     prepare,
 )
 
