@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tui.core.errors import HoldfastError, os_error_as
-from tui.core.workspace import PRIVATE_DIR
+from tui.core.workspace import PRIVATE_DIR, safe_search_path
 
 
 class IsolationError(HoldfastError):
@@ -64,9 +64,15 @@ def run_tool(
     *command: str, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git or jj, whatever it returns. Raises IsolationError where it cannot be started."""
+    path = safe_search_path(env.get("PATH", os.defpath), (cwd,))
     with os_error_as(IsolationError, f"{command[0]} cannot be run"):
         return subprocess.run(
-            command, cwd=cwd, env=env, input=stdin, capture_output=True, check=False
+            command,
+            cwd=cwd,
+            env={**env, "PATH": path},
+            input=stdin,
+            capture_output=True,
+            check=False,
         )
 
 

@@ -151,7 +151,9 @@ def _text(printed: bytes | None) -> str:
 def _which(name: str) -> str | None:
     import shutil  # noqa: PLC0415 - as above
 
-    return shutil.which(name)
+    from tui.core.workspace import safe_search_path  # noqa: PLC0415 - as above
+
+    return shutil.which(name, path=safe_search_path(os.environ.get("PATH", "")))
 
 
 def _run(command: Sequence[str]) -> bytes | None:

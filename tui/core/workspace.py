@@ -7,6 +7,8 @@ file tools only; a command that the person lets run is not confined.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -109,6 +111,24 @@ class Workspace:
 
 def _within(path: Path, folder: Path) -> bool:
     return path == folder or folder in path.parents
+
+
+def safe_search_path(search_path: str, roots: Iterable[Path] = ()) -> str:
+    """The folders of a PATH that no command confined to `roots` can fill; else the system's.
+
+    What the program itself starts must come from there: a virtual environment in the workspace,
+    switched on, would else bring its own `git`. Relative folders count for the same reason.
+    """
+    real = [os.path.realpath(root) for root in roots]
+    with suppress(OSError):  # it was removed
+        real.append(os.path.realpath(os.getcwd()))  # noqa: PTH109 - as above
+    folders = [
+        folder
+        for folder in search_path.split(os.pathsep)
+        if os.path.isabs(folder)  # noqa: PTH117 - much faster
+        and not any(f"{os.path.realpath(folder)}/".startswith(f"{root}/") for root in real)
+    ]
+    return os.pathsep.join(folders) or "/usr/bin:/bin"
 
 
 def branch_of(root: Path) -> str:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from tui.core.redaction import child_environment
-from tui.core.workspace import Workspace
+from tui.core.workspace import Workspace, safe_search_path
 from tui.permissions.path_risk import real_path
 
 _GIT_SETTINGS: Mapping[str, str] = {
@@ -46,12 +46,8 @@ def plain_environment(workspace: Workspace) -> dict[str, str]:
     """The environment of a tool's process without what could steer a plain command."""
     given = child_environment()
     clean = {name: value for name, value in given.items() if not _STEERS.fullmatch(name)}
-    own = workspace.widen(False)
-    folders = clean.get("PATH", os.defpath).split(os.pathsep)
-    safe = [
-        f for f in folders if Path(f).is_absolute() and not own.contains(Path(os.path.realpath(f)))
-    ]
-    clean["PATH"] = os.pathsep.join(safe) or "/usr/bin:/bin"
+    roots = (workspace.root, *workspace.extra)
+    clean["PATH"] = safe_search_path(clean.get("PATH", os.defpath), roots)
     count = clean.get("GIT_CONFIG_COUNT", "")
     first = int(count) if re.fullmatch(r"[0-9]{1,4}", count) else 0
     for number, (key, value) in enumerate(_GIT_SETTINGS.items(), start=first):

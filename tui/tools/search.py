@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tui.core.errors import ToolError
 from tui.core.redaction import child_environment
-from tui.core.workspace import PRIVATE_DIR, Workspace
+from tui.core.workspace import PRIVATE_DIR, Workspace, safe_search_path
 from tui.tools.file_access import missing, not_regular, os_failure
 from tui.tools.text_decoding import printable
 
@@ -85,7 +85,7 @@ def ripgrep() -> Path | None:
     own = Path(sys.executable).with_name("rg")
     if os.access(own, os.X_OK):
         return own
-    found = shutil.which("rg")
+    found = shutil.which("rg", path=safe_search_path(os.environ.get("PATH", "")))
     return Path(found) if found else None
 
 

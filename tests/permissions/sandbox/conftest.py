@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -163,7 +164,10 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     by_path, by_name = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
     by_path.bind(str(outside / "socket"))
     by_name.bind(f"\0attack-{tmp_path}")
-    listeners = [tcp, by_path, by_name]
+    relative = socket.socket(socket.AF_UNIX)
+    with contextlib.chdir(workspace):
+        relative.bind("relative")
+    listeners = [tcp, by_path, by_name, relative]
     for listener in listeners[1:]:
         listener.listen()
     port = int(tcp.getsockname()[1])

@@ -15,7 +15,13 @@ import pytest
 
 from tests.permissions.sandbox.conftest import MARK, Scene, picture, sleepers
 from tui.permissions.sandbox.engine import Engine, Sandbox
-from tui.permissions.sandbox.git_walls import git_places, quarantine, snapshot, with_git
+from tui.permissions.sandbox.git_walls import (
+    Watched,
+    git_places,
+    quarantine,
+    snapshot,
+    with_git,
+)
 from tui.permissions.sandbox.system_calls import landlock_version
 from tui.permissions.sandbox.walls import Level
 
@@ -37,7 +43,7 @@ class Judge:
     scene: Scene
     level: Level
     before: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
-    names: dict[Path, str | None] = field(default_factory=dict[Path, "str | None"])
+    names: dict[Path, Watched] = field(default_factory=dict[Path, Watched])
 
     def look(self) -> None:
         places = git_places(self.scene.workspace, self.scene.environment)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.git_settings import GitSettings
+    from tui.permissions.sandbox.git_walls import GitPlaces, Watched
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +63,10 @@ class Confinement:
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
-    _watched: Mapping[Path, str | None] = field(default_factory=dict[Path, "str | None"])
+    _watched: Mapping[Path, Watched] = field(default_factory=dict[Path, "Watched"])
     _writers: list[Confined | Process] = field(default_factory=list["Confined | Process"])
+    _outside: dict[Path, frozenset[Path]] = field(default_factory=dict[Path, "frozenset[Path]"])
+    """What git had outside of a folder when the session began: no command can add to it."""
     _git_settings: GitSettings | None = None
     _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
 
@@ -126,7 +129,6 @@ class Confinement:
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
         ) -> Confined | Process:
-            from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
             from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
 
             engine = await self.engine()
@@ -136,7 +138,7 @@ class Confinement:
                 self._sandbox = Sandbox(engine)
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
-                self._ran_later = await asyncio.to_thread(run_later.file_states, self._roots)
+                self._ran_later = await asyncio.to_thread(self._file_states)
             walls = await asyncio.to_thread(self._with_git, watch=writes, git_settings=git_settings)
             running = await self._sandbox.start(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
@@ -177,9 +179,22 @@ class Confinement:
         before, self._ran_later = self._ran_later, None
         if before is None:
             return []
-        return run_later.changed(
-            before, await asyncio.to_thread(run_later.file_states, self._roots)
-        )
+        after = await asyncio.to_thread(self._file_states)
+        if self._writing():
+            self._ran_later = after
+        return run_later.changed(before, after)
+
+    def _file_states(self) -> dict[Path, tuple[int, int]]:
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_walls import inner_repositories  # noqa: PLC0415 - on demand
+
+        inner = [one for root in self._roots for one in inner_repositories(root, self.environment)]
+        return run_later.file_states(self._roots, inner)
+
+    def _writing(self) -> bool:
+        """Whether a command that may write still runs."""
+        self._writers = [one for one in self._writers if one.returncode is None]
+        return bool(self._writers)
 
     async def tidy(self) -> list[str]:
         """Undo what commands put where git would run it; what was done, in lines.
@@ -189,8 +204,7 @@ class Confinement:
         from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415 - on demand
 
         before = self._watched
-        self._writers = [one for one in self._writers if one.returncode is None]
-        if not self._writers:
+        if not self._writing():
             self._watched = {}
         settings, self._git_settings = self._git_settings, None
         lines: list[str] = []
@@ -283,6 +297,19 @@ class Confinement:
             share_caches=given.share_caches,
         )
 
+    def _of_session(self, root: Path, places: GitPlaces) -> GitPlaces:
+        """Without the folders elsewhere that git names only since the session began."""
+        folders = (*places.folders, *places.objects)
+        outside = frozenset(path for path in folders if not path.is_relative_to(root))
+        known = self._outside.setdefault(root, outside)
+        if outside <= known:
+            return places
+        return replace(
+            places,
+            folders=tuple(path for path in places.folders if path not in outside - known),
+            objects=tuple(path for path in places.objects if path not in outside - known),
+        )
+
     def _with_git(self, *, watch: bool, git_settings: bool) -> Walls:
         from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
@@ -293,7 +320,9 @@ class Confinement:
 
         walls = self.walls()
         for root in self._roots:
-            places = git_places(root, self.environment)
+            inner = [path.parent for path in self._ran_later or () if path.name == ".git"]
+            below = [path for path in inner if path.is_relative_to(root)] if watch else []
+            places = self._of_session(root, git_places(root, self.environment, below))
             if git_settings and places.folders and self._git_settings is None:
                 self._git_settings = GitSettings.of(places.folders[0])
                 open_one = self._git_settings.path
@@ -303,4 +332,5 @@ class Confinement:
             if watch:
                 self._watched = {**snapshot(places), **self._watched}
         own = [root / ".holdfast" / name for root in self._roots for name in ("config.toml", "run")]
+        own.append(Path(sys.prefix))
         return replace(walls, protected=(*walls.protected, *own))

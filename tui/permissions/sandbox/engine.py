@@ -26,6 +26,7 @@ from typing import Any
 
 from tui.core.errors import HoldfastError
 from tui.core.files import replace_file
+from tui.core.workspace import safe_search_path
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
@@ -287,7 +288,7 @@ class Sandbox:
             "cwd": folder,
             "filter": base64.b64encode(program).decode(),
             "landlock": landlock,
-            "bubblewrap_path": shutil.which("bwrap") or "bwrap",
+            "bubblewrap_path": _bubblewrap(walls) or "bwrap",
             "bubblewrap": bubblewrap.arguments(made, folder),
         }
 
@@ -353,7 +354,7 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
         return ProbeResult(engine, f"{seatbelt.PROGRAM} is not there")
     if engine is not Engine.SEATBELT and sys.platform != "linux":
         return ProbeResult(engine, f"not for {sys.platform}")
-    if engine is Engine.BUBBLEWRAP and not shutil.which("bwrap"):
+    if engine is Engine.BUBBLEWRAP and not _bubblewrap(walls):
         return ProbeResult(engine, "bubblewrap is not installed")
     if engine is Engine.LANDLOCK:
         from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415
@@ -385,6 +386,12 @@ async def choose(walls: Walls) -> tuple[Engine | None, list[ProbeResult]]:
         if asked[-1].ok:
             return engine, asked
     return None, asked
+
+
+def _bubblewrap(walls: Walls) -> str | None:
+    """Never one that a command could have put into the workspace."""
+    roots = (walls.workspace, *walls.added)
+    return shutil.which("bwrap", path=safe_search_path(os.environ.get("PATH", ""), roots))
 
 
 def _in_words(said: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.files import atomic_write, read_small
+from tui.core.workspace import safe_search_path
 
 _GIT_S = 5.0
 _MOST_LINES = 40
@@ -51,7 +52,8 @@ class GitSettings:
         after = _content(self.path)
         if after == self.before:
             return []
-        now, then = _values(after), _values(self.before) or set()
+        root = self.path.parent.parent
+        now, then = _values(after, root), _values(self.before, root) or set()
         bad = {key for key, _ in (now or set()) - then if not _RUNS_NOTHING.fullmatch(key)}
         if now is None or bad:
             self._put_back()
@@ -79,15 +81,17 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def _values(content: bytes | None) -> set[tuple[str, str]] | None:
+def _values(content: bytes | None, root: Path) -> set[tuple[str, str]] | None:
     """Each setting with its value as git reads it; None where it cannot."""
     if content is None:
         return None
     words = ["git", "config", "--file", "-", "--no-includes", "--list", "-z"]
+    path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
     try:
         done = subprocess.run(
-            words, cwd="/", input=content, capture_output=True, timeout=_GIT_S, check=True
-        )
+            words, cwd="/", env={**os.environ, "PATH": path}, input=content, capture_output=True,
+            timeout=_GIT_S, check=True,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return None
     fields = os.fsdecode(done.stdout).split("\0")[:-1]

@@ -6,23 +6,40 @@ in the repository): it is compared before and after, and what appeared is moved 
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
-import shutil
+import re
+import secrets
+import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tui.core.workspace import safe_search_path
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Walls
 
-_NAMES = ("config", "config.worktree", "hooks", "info", "commondir", "gitdir")
+_NAMES = (
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "commondir",
+    "gitdir",
+    "objects/info/alternates",
+)
 _INNER = ("modules", "worktrees")
 """Folders of a git folder that hold more of them."""
 _HARDENED = (
     "-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=",
 )  # fmt: skip
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GIT_S = 5.0
+_MOST_REPOSITORIES = 100
+"""Of those below the workspace that are walled in. All are named when they change (`run_later`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +52,42 @@ class GitPlaces:
     """Stores of other repositories, to read."""
     watched: tuple[Path, ...] = ()
     """Names that no mount protects: they do not exist, or are links."""
+    roots: tuple[Path, ...] = ()
+    """The folders that commands may write: what is watched lies in them."""
 
 
-def git_places(workspace: Path, environment: Mapping[str, str] | None = None) -> GitPlaces:
-    """Ask git, without running anything that the repository names. Blocks; once for a session."""
+def git_places(
+    workspace: Path,
+    environment: Mapping[str, str] | None = None,
+    inner: Iterable[Path] = (),
+) -> GitPlaces:
+    """Ask git, without running anything that the repository names. Blocks.
+
+    `inner` are folders below that have a `.git` of their own: git goes into them by itself where
+    they are submodules.
+    """
     env = clean_environment(os.environ if environment is None else environment)
+    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
     common, folder = _folders_of(workspace, env)
-    link = workspace / ".git"
-    if folder is None or common is None:
-        folder = common = link if (link / "HEAD").exists() else None
-    if folder is None or common is None:
-        return GitPlaces(watched=() if link.exists() else (link,))
-    folders = tuple(dict.fromkeys((common, folder)))
+    link, root = workspace / ".git", workspace.resolve()
+    if (folder is None or common is None) and (link / "HEAD").exists():
+        folder = common = real if (real := link.resolve()).is_relative_to(root) else None
+    folders = () if folder is None or common is None else tuple(dict.fromkeys((common, folder)))
     names = [path for place in folders for path in _guarded(place)]
-    names += [link] if link.is_file() and not link.is_symlink() else []
-    names += _read_by_config(workspace, env, workspace.resolve())
-    protected = [path for path in names if path.exists()]
+    names += [link]
+    names += _read_by_config(workspace, env, root) if folders else []
+    for place in itertools.islice(inner, _MOST_REPOSITORIES):
+        names += [place / ".git"] if place != workspace else []
+        names += _guarded(place / ".git") if (place / ".git/HEAD").exists() else []
+    names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
+    names += [part for path in names for part in path.parents if _is_link_below(part, root)]
+    names = list(dict.fromkeys(names))
     return GitPlaces(
         folders,
-        tuple(dict.fromkeys(protected)),
-        tuple(_alternates(common)),
-        tuple(dict.fromkeys(path for path in names if path.is_symlink() or not path.exists())),
+        tuple(path for path in names if path.exists() and not _is_folder_of_git(path)),
+        tuple(_alternates(common)) if common else (),
+        tuple(path for path in names if path.is_symlink() or not path.exists()),
+        (root, *folders),
     )
 
 
@@ -68,38 +100,107 @@ def with_git(walls: Walls, places: GitPlaces) -> Walls:
     )
 
 
-def snapshot(places: GitPlaces) -> dict[Path, str | None]:
-    """What stands at the names that no mount protects: None for nothing, a link's target."""
-    return {path: _state(path) for path in places.watched}
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A name that no mount protects: `folder` is where it really lies, below `root`, and `state`
+    what is there."""
+
+    root: Path
+    folder: Path
+    state: str | None
+    """None for nothing."""
 
 
-def quarantine(before: Mapping[Path, str | None], folder: Path) -> list[tuple[Path, Path]]:
+def snapshot(places: GitPlaces) -> dict[Path, Watched]:
+    """What stands at the names that no mount protects."""
+    found: dict[Path, Watched] = {}
+    for path in places.watched:
+        folder = path.parent.resolve()
+        within = [root for root in places.roots if folder.is_relative_to(root)]
+        if within:
+            found[path] = Watched(max(within), folder, _state(folder / path.name))
+    return found
+
+
+def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[tuple[Path, Path]]:
     """Move what appeared at a watched name into `folder`, put links back; from where and to where.
 
-    A new `.git` is not moved: who makes a repository means it. `run_later` names it.
+    Nothing is followed on the way: a folder that has become a link is moved itself, and what it
+    leads to stays as it is. A new `.git` is not moved: who makes a repository means it.
+    `run_later` names it.
     """
     moved: list[tuple[Path, Path]] = []
-    for path, state in before.items():
-        if path.name == ".git" or _state(path) == state:
+    for path, known in before.items():
+        if path.name == ".git" and known.state is None:
             continue
-        if os.path.lexists(path):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target = folder / f"{len(list(folder.iterdir()))}-{path.name}"
-            shutil.move(path, target)
-            moved.append((path, target))
-        if state and state.startswith("link "):
-            path.symlink_to(state.removeprefix("link "))
+        with _opened(known, path.name) as (place, real):
+            if place < 0:
+                continue
+            state = _state(real.name, place)
+            if real == known.folder / path.name and state == known.state:
+                continue
+            if state is not None:
+                moved.append((real, _move(real, place, folder)))
+            if known.state and known.state.startswith("link ") and real.parent == known.folder:
+                os.symlink(known.state.removeprefix("link "), real.name, dir_fd=place)
     return moved
 
 
-def _state(path: Path) -> str | None:
+@contextmanager
+def _opened(known: Watched, name: str) -> Generator[tuple[int, Path]]:
+    """The folder of a name, opened without following a link, and the name's path.
+
+    Where a folder on the way has become something else, that is the name. -1: nothing is there.
+    """
     try:
-        if path.is_symlink():
-            return f"link {path.readlink()}"
-        found = path.lstat()
+        file, at = os.open(known.root, _FOLDER), known.root
+    except OSError:
+        yield -1, known.root
+        return
+    try:
+        for part in known.folder.relative_to(known.root).parts:
+            _unlock(file)
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=file)
+            except OSError as error:
+                other = error.errno in {errno.ENOTDIR, errno.ELOOP}
+                yield (file if other else -1), at / part
+                return
+            os.close(file)
+            file, at = inner, at / part
+        _unlock(file)
+        yield file, at / name
+    finally:
+        os.close(file)
+
+
+def _unlock(folder: int) -> None:
+    """Let the owner into a folder that was closed, so that what is in it is seen."""
+    if not os.access(".", os.X_OK | os.W_OK, dir_fd=folder):
+        with suppress(OSError):
+            os.chmod(f"/proc/self/fd/{folder}", 0o700)  # noqa: PTH101 - an opened folder
+
+
+def _move(path: Path, place: int, folder: Path) -> Path:
+    """Move what lies in an opened folder; where it cannot leave its file system, rename it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = folder / f"{len(list(folder.iterdir()))}-{path.name}"
+    try:
+        os.rename(path.name, target, src_dir_fd=place)
+    except OSError:
+        target = path.with_name(f"{path.name}.{secrets.token_hex(4)}.quarantine")
+        os.rename(path.name, target.name, src_dir_fd=place, dst_dir_fd=place)
+    return target
+
+
+def _state(path: Path | str, folder: int | None = None) -> str | None:
+    try:
+        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            return f"link {os.readlink(path, dir_fd=folder)}"
     except OSError:
         return None
-    return f"{found.st_ino} {found.st_mtime_ns} {found.st_size}"
+    return f"{found.st_ino} {found.st_ctime_ns} {found.st_size}"
 
 
 def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
@@ -121,6 +222,9 @@ def _folders_of(workspace: Path, env: Mapping[str, str]) -> tuple[Path | None, P
     if len(lines) != 3:
         return None, None
     common, folder, top = (Path(line).resolve() for line in lines)
+    linked = folder.parent == common / "worktrees"
+    if not (common == folder or linked) or (top / ".git").is_symlink():
+        return None, None  # a planted `commondir` or link: it would open somebody else's folder
     if folder == top / ".git" or _points_back(folder, top, workspace, env):
         return common, folder
     return None, None
@@ -133,7 +237,7 @@ def _points_back(folder: Path, top: Path, workspace: Path, env: Mapping[str, str
     except OSError:
         tree = _git(workspace, env, "config", "--file", str(folder / "config"), "core.worktree")
         return bool(tree) and (folder / tree.strip()).resolve() == top
-    return (folder / named).resolve() == (top / ".git").resolve()
+    return (folder / named).resolve() == top / ".git"
 
 
 def _guarded(place: Path) -> Iterator[Path]:
@@ -143,6 +247,33 @@ def _guarded(place: Path) -> Iterator[Path]:
         for head in sorted((place / inner).glob("**/HEAD")):
             if "logs" not in head.parts and "refs" not in head.parts:
                 yield from (head.parent / name for name in _NAMES)
+
+
+def _links_in(hooks: Path, root: Path) -> Iterator[Path]:
+    """What the hooks that are links lead to, in reach."""
+    with suppress(OSError):
+        for hook in sorted(hooks.iterdir()):
+            if hook.is_symlink() and (target := hook.resolve()).is_relative_to(root):
+                yield target
+
+
+def _is_link_below(path: Path, root: Path) -> bool:
+    return path != root and path.is_relative_to(root) and path.is_symlink()
+
+
+def _is_folder_of_git(path: Path) -> bool:
+    """Whether it is a `.git` that git itself writes into; as a file it is only a link of git's."""
+    return path.name == ".git" and path.is_dir()
+
+
+def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:
+    """The folders that the index has as repositories of their own. Blocks."""
+    env = clean_environment(environment)
+    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
+    listed = _git(workspace, env, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
+    top = _git(workspace, env, "rev-parse", "--show-toplevel").removesuffix("\n")
+    names = re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", listed)
+    return [Path(top, name) for name in names] if top else []
 
 
 def _read_by_config(workspace: Path, env: Mapping[str, str], root: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -26,7 +27,10 @@ _NUMBERS: dict[str, tuple[int, dict[str, int]]] = {
         "tgkill": 234, "rt_sigqueueinfo": 129, "pidfd_send_signal": 424, "pidfd_getfd": 438,
         "process_vm_writev": 311, "unshare": 272, "setns": 308, "mount": 165, "shmget": 29,
         "msgget": 68, "semget": 64, "mq_open": 240, "file_setattr": 469, "setpriority": 141,
-        "prlimit64": 302, "sched_setaffinity": 203,
+        "prlimit64": 302, "sched_setaffinity": 203, "sched_setparam": 142,
+        "sched_setscheduler": 144, "sched_setattr": 314, "ioprio_set": 251, "migrate_pages": 256,
+        "move_pages": 279, "shmat": 30, "shmctl": 31, "semop": 65, "semctl": 66, "semtimedop": 220,
+        "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "mq_unlink": 241,
     }),
     "aarch64": (0xC00000B7, {
         "socket": 198, "ioctl": 29, "ptrace": 117, "add_key": 217, "request_key": 218,
@@ -37,7 +41,10 @@ _NUMBERS: dict[str, tuple[int, dict[str, int]]] = {
         "rt_sigqueueinfo": 138, "pidfd_send_signal": 424, "pidfd_getfd": 438,
         "process_vm_writev": 271, "unshare": 97, "setns": 268, "mount": 40, "shmget": 194,
         "msgget": 186, "semget": 190, "mq_open": 180, "file_setattr": 469, "setpriority": 140,
-        "prlimit64": 261, "sched_setaffinity": 122,
+        "prlimit64": 261, "sched_setaffinity": 122, "sched_setparam": 118,
+        "sched_setscheduler": 119, "sched_setattr": 274, "ioprio_set": 30, "migrate_pages": 238,
+        "move_pages": 239, "shmat": 196, "shmctl": 195, "semop": 193, "semctl": 191,
+        "semtimedop": 192, "msgsnd": 189, "msgrcv": 188, "msgctl": 187, "mq_unlink": 181,
     }),
 }
 _KERNEL_WIDE = ("add_key", "request_key", "keyctl", "bpf", "perf_event_open")
@@ -46,14 +53,26 @@ _CHANGES = (
     "utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr",
     "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "pidfd_getfd", "file_setattr",
     "process_vm_writev", "unshare", "setns", "mount", "shmget", "msgget", "semget", "mq_open",
+    "shmat", "shmctl", "semop", "semctl", "semtimedop", "msgsnd", "msgrcv", "msgctl", "mq_unlink",
 )
 _SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "pidfd_send_signal")
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX type into the terminal of somebody else."""
+_ABOUT_ITSELF: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "prlimit64": ((0, 0),), "sched_setaffinity": ((0, 0),), "sched_setparam": ((0, 0),),
+    "sched_setscheduler": ((0, 0),), "sched_setattr": ((0, 0),), "migrate_pages": ((0, 0),),
+    "move_pages": ((0, 0),), "setpriority": ((0, 0), (1, 0)), "ioprio_set": ((0, 1), (1, 0)),
+}
+"""Calls that may name another process, with the arguments by which they mean their own. One of the
+limits ends a process as a signal does."""
+_FILE_REQUESTS = (0x80086601, 0x801C581F, 0x40049409, 0x4020940D, 0xC020660B)
+"""What may be asked of a file: its flags and its extents, and a copy of them into another file.
+Others change a file that was opened to be read, and Landlock does not see them."""
+_TERMINAL_GROUP = 0x5400
 _AF_VSOCK, _AF_ALG = 40, 38
 # fmt: on
 
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _RETURN, _AND = 0x20, 0x15, 0x35, 0x06, 0x54
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 _ACCESS = 0xFFFF
@@ -86,6 +105,24 @@ def _refused(number: int, error: int) -> bytes:
     return _instruction(_EQUAL, number, 0, 1) + _instruction(_RETURN, _ERRNO | error)
 
 
+def _allowed(number: int) -> bytes:
+    return _instruction(_EQUAL, number, 0, 1) + _instruction(_RETURN, _ALLOW)
+
+
+def _argument(number: int) -> bytes:
+    """Load the lower half of an argument."""
+    return _instruction(_LOAD, 16 + 8 * number)
+
+
+def _only_with(arguments: Iterable[tuple[int, int]]) -> list[bytes]:
+    """Refuse a call unless these arguments have these values."""
+    body: list[bytes] = []
+    for number, value in arguments:
+        body += [_argument(number), _instruction(_EQUAL, value, 1, 0)]
+        body.append(_instruction(_RETURN, _ERRNO | errno.EPERM))
+    return body
+
+
 @cache
 def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> bytes:
     """The program for seccomp; b"" on a machine whose numbers are not known.
@@ -112,18 +149,18 @@ def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> by
     program += [
         _refused(numbers[name], error) for name, error in refused.items() if name in numbers
     ]
-    by_argument: list[tuple[str, int, tuple[int, ...], int]] = [
-        ("ioctl", 24, _TERMINAL_REQUESTS, errno.EPERM)
-    ]
-    if not alone:
-        by_argument.append(("socket", 16, (_AF_VSOCK, _AF_ALG), errno.EAFNOSUPPORT))
-    for name, offset, values, error in by_argument:
-        program += [
-            _instruction(_EQUAL, numbers[name], 0, 2 * len(values) + 2),
-            _instruction(_LOAD, offset),
-            *(_refused(value, error) for value in values),
-            _instruction(_RETURN, _ALLOW),
-        ]
+    inner = {"ioctl": [_argument(1), *(_refused(n, errno.EPERM) for n in _TERMINAL_REQUESTS)]}
+    if alone:
+        inner["ioctl"] += [_allowed(one) for one in _FILE_REQUESTS]
+        inner["ioctl"] += [_instruction(_AND, 0xFF00), _allowed(_TERMINAL_GROUP)]
+        inner["ioctl"].append(_instruction(_RETURN, _ERRNO | errno.ENOTTY))
+        inner |= {name: _only_with(wanted) for name, wanted in _ABOUT_ITSELF.items()}
+    else:
+        families = (_AF_VSOCK, _AF_ALG)
+        inner["socket"] = [_argument(0), *(_refused(n, errno.EAFNOSUPPORT) for n in families)]
+    for name, body in inner.items():
+        checks = b"".join((*body, _instruction(_RETURN, _ALLOW)))
+        program += [_instruction(_EQUAL, numbers[name], 0, len(checks) // 8), checks]
     program.append(_instruction(_RETURN, _ALLOW))
     return b"".join(program)
 

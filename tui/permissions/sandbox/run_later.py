@@ -23,9 +23,15 @@ _NEVER_ENTERED = frozenset({
 _MOST_FOLDERS = 20_000
 
 
-def file_states(roots: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """When each of these files was changed, and its size. At most 20,000 folders; blocks."""
-    found: dict[Path, tuple[int, int]] = {}
+def file_states(
+    roots: Iterable[Path], repositories: Iterable[Path] = ()
+) -> dict[Path, tuple[int, int]]:
+    """When each of these files was changed, and its size. At most 20,000 folders; blocks.
+
+    `repositories` are further folders whose `.git` counts, wherever they lie.
+    """
+    inner = (folder / ".git" for folder in repositories)
+    found = {path: _state(path) for path in inner if os.path.lexists(path)}
     for root in roots:
         for count, (place, folders, files) in enumerate(os.walk(root)):
             every = Path(place).name in FOLDERS
@@ -47,9 +53,14 @@ def changed(
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """A folder counts as long as it is there: `.git` changes with every commit."""
+    """When it was changed, by the clock that nobody can set back, and its size.
+
+    Of the folder `.git` its settings count: the folder changes with every commit.
+    """
     try:
+        if path.name == ".git" and path.is_dir():
+            path /= "config"
         found = path.lstat()
     except OSError:
         return (0, 0)
-    return (0, 0) if path.name == ".git" else (found.st_mtime_ns, found.st_size)
+    return (found.st_ctime_ns, found.st_size)

@@ -15,6 +15,7 @@ from tui.permissions.sandbox.walls import (
     TOOLCHAINS,
     Level,
     Walls,
+    cache_of,
     check_workspace,
     prepare,
 )
@@ -47,7 +48,7 @@ async def start(
     await asyncio.to_thread(prepare, walls)
     own = {"TMPDIR": str(walls.session / "tmp")}
     if not walls.share_caches:
-        own |= {name: str(walls.cache / ".cache") for name in _CACHES}
+        own |= {name: str(cache_of(walls, level) / ".cache") for name in _CACHES}
     return await asyncio.create_subprocess_exec(
         PROGRAM,
         "-p",
@@ -67,7 +68,7 @@ def profile(walls: Walls, level: Level) -> str:
     readable = [*_SYSTEM, *(str(walls.home / name) for name in TOOLCHAINS)]
     readable += [str(path) for path in (*walls.readable, *walls.git)]
     roots = [str(path) for path in (walls.workspace, *walls.added)]
-    writable = [str(walls.session / "tmp"), str(walls.cache)]
+    writable = [str(walls.session / "tmp"), str(cache_of(walls, level))]
     if level is not Level.READ_ONLY:
         writable += [*roots, *(str(path) for path in walls.git)]
     lines = [

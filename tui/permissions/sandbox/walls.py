@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -37,6 +38,14 @@ NEVER = (
 )
 """Below the home folder, hidden even where it lies in something visible."""
 
+SYSTEM_SECRETS = (
+    "etc/shadow*", "etc/gshadow*", "etc/sudoers*", "etc/ssh/ssh_host_*_key", "etc/ssl/private",
+    "etc/krb5.keytab", "etc/security/opasswd", "var/lib/docker", "var/lib/containerd",
+    "var/lib/kubelet", "var/lib/NetworkManager", "etc/NetworkManager/system-connections",
+    "var/spool/cron", "var/backups",
+)
+"""Hidden from commands of root, which would read them as their owner."""
+
 CACHES = (".cache", ".npm", ".gradle")
 """Below the home folder, the sandbox's own: a poisoned cache would be run outside, later."""
 # fmt: on
@@ -56,6 +65,9 @@ class Level(StrEnum):
     WORKSPACE = "workspace"
     NETWORK = "workspace + network"
     OUTSIDE = "outside"
+
+
+_CACHED = (Level.READ_ONLY, Level.WORKSPACE)
 
 
 class WallError(HoldfastError):
@@ -119,7 +131,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
             if not known and _below(target, covered):
                 shown[target] = ("ro-bind", real, target)
     for name in () if walls.share_caches else CACHES:
-        shown[f"{walls.home}/{name}"] = ("bind", str(walls.cache / name), f"{walls.home}/{name}")
+        place = cache_of(walls, level) / name
+        shown[f"{walls.home}/{name}"] = ("bind", str(place), f"{walls.home}/{name}")
     for given, real in zip((walls.workspace, *walls.added), roots, strict=True):
         for target in dict.fromkeys((real, str(given))):
             if target == real or _below(target, covered):
@@ -175,9 +188,16 @@ def check_workspace(walls: Walls) -> tuple[str, ...]:
     return homes
 
 
+def cache_of(walls: Walls, level: Level) -> Path:
+    """Where the caches are. Those of the read-only level end with the session: what runs without a
+    question leaves nothing that a build with more rights would run."""
+    return walls.session / "cache" if level is Level.READ_ONLY else walls.cache
+
+
 def prepare(walls: Walls) -> None:
     """Make the private folders that the plan binds, and those above them."""
-    for folder in (walls.session / "tmp", *(walls.cache / name for name in CACHES)):
+    caches = (cache_of(walls, level) / name for level in _CACHED for name in CACHES)
+    for folder in (walls.session / "tmp", *caches):
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
                 place.mkdir(mode=0o700, exist_ok=True)
@@ -223,7 +243,7 @@ def _masks(
     walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str]
 ) -> Iterator[Mount]:
     """What hides single files and folders inside something that is visible."""
-    wanted = [*_existing_paths(walls.hidden), *_sockets(walls)]
+    wanted = [*_existing_paths(walls.hidden), *_sockets(walls), *_system_secrets()]
     for home in dict.fromkeys((walls.home, _passwd_home())):
         wanted += _existing_paths(home / name for name in NEVER if "*" not in name)
         wanted += [path for name in NEVER if "*" in name for path in home.glob(name)]
@@ -237,6 +257,13 @@ def _masks(
                 yield "ro-bind", "/dev/null", path
 
 
+def _system_secrets() -> Iterator[Path]:
+    """What of the system only root reads: a command of root still has its name."""
+    if not os.geteuid():
+        for name in SYSTEM_SECRETS:
+            yield from Path("/").glob(name)
+
+
 def _sockets(walls: Walls) -> Iterator[Path]:
     """The sockets of this machine that have a path, but for those that are opened by name.
 
@@ -247,10 +274,21 @@ def _sockets(walls: Walls) -> Iterator[Path]:
         lines = _HOST_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return
-    paths = (fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7)
-    for path in {path for path in paths if path.startswith("/")}:
+    paths = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7}
+    named = {path for path in paths if path.startswith("/")}
+    if relative := paths - named - {path for path in paths if path.startswith("@")}:
+        places = {str(walls.workspace), *_working_folders()}
+        named |= {os.path.join(place, path) for place in places for path in relative}  # noqa: PTH118
+    for path in named:
         if os.path.exists(path) and _real(Path(path)) not in opened:  # noqa: PTH110
             yield Path(path)
+
+
+def _working_folders() -> Iterator[str]:
+    """Those of all processes: what a socket's relative path may begin at."""
+    for process in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            yield os.readlink(process)  # noqa: PTH115 - much faster
 
 
 def _real(path: Path) -> str:
