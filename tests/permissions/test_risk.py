@@ -371,6 +371,48 @@ cat <<END
 echo @(a|b)
 """
 
+ONLY_KNOWN_WHEN_IT_RUNS = r"""
+rm -rf ${X:-/}
+for d in a /; do rm -rf $d; done
+echo / | xargs rm -rf
+echo '/' | xargs -n1 rm -rf
+bash -c 'rm -rf $0' /
+bash -c 'rm -rf "$1"' x /
+echo "rm -rf /" | sh
+printf 'rm -rf /' | bash
+bash <<< 'rm -rf /'
+bash <<END ⏎ rm -rf / ⏎ END
+cat <<END | sh ⏎ rm -rf / ⏎ END
+x=a; rm $(echo $x)
+git $(echo push)
+git -c $(echo core.pager=x) log
+for x in push; do git $x; done
+for f in /etc/hosts; do rm $f; done
+for f in /etc/hosts; do cp a $f; done
+for f in /etc; do cd $f; touch a; done
+ls | xargs rm
+ls | xargs sed -i s/a/b/
+find . $(echo -delete)
+npm $(echo install)
+env $(echo -S) 'rm -rf build'
+timeout $(echo -v) 5 rm -rf build
+init $(echo 0)
+loginctl power$(echo off)
+cat ~/.config/$(echo holdfast)/cred*
+cat $(echo /proc/1)/environ
+for d in ~/.config; do cat $d/holdfast/*; done
+alias $(echo a=rm)
+curl "$URL"
+bash
+sh < script.sh
+sh -s
+cat a | bash -
+python $(echo x)
+echo hi > $(echo a)
+! ( $x )
+"""
+"""What it would be if the values were followed; as it is, it asks, whatever they are."""
+
 BLOCKED = r"""
 rm -rf /
 rm -fr /
@@ -419,7 +461,6 @@ rm -rf src/..
 rm -rf build /
 rm -rf $UNSET/
 rm -rf "$UNSET"/*
-rm -rf ${X:-/}
 rm -rf .git
 rm -rf ./.git/
 rm -rf .git/*
@@ -439,7 +480,6 @@ X=rm; $X -rf /
 X="rm -rf /"; $X
 D=/; rm -rf $D
 D=/; rm -rf "${D}"
-for d in a /; do rm -rf $d; done
 rm$IFS-rf$IFS/
 $(echo rm) -rf /
 $UNKNOWN -rf /
@@ -455,21 +495,12 @@ timeout 5 rm -rf /
 timeout -s KILL 5 rm -rf /
 nice -n 19 rm -rf /
 xargs rm -rf /
-echo / | xargs rm -rf
-echo '/' | xargs -n1 rm -rf
 sh -c 'rm -rf /'
 bash -c "rm -rf /"
 bash -xec 'rm -rf /'
 bash -c "bash -c 'rm -rf /'"
-bash -c 'rm -rf $0' /
-bash -c 'rm -rf "$1"' x /
 eval rm -rf /
 eval "rm -rf /"
-echo "rm -rf /" | sh
-printf 'rm -rf /' | bash
-bash <<< 'rm -rf /'
-bash <<END ⏎ rm -rf / ⏎ END
-cat <<END | sh ⏎ rm -rf / ⏎ END
 ls ⏎ rm -rf /
 rm \ ⏎ -rf \ ⏎ /
 ls && rm -rf /
@@ -563,7 +594,7 @@ def test_standard(command: str) -> None:
     assert verdict.risk == "standard", verdict
 
 
-@pytest.mark.parametrize("command", lines(HIGH))
+@pytest.mark.parametrize("command", [*lines(HIGH), *lines(ONLY_KNOWN_WHEN_IT_RUNS)])
 def test_high_risk(command: str) -> None:
     verdict = judge(command)
     assert verdict.risk == "high-risk", verdict
@@ -633,8 +664,6 @@ WRAPPERS = [
     "bash -lc {quoted}",
     "eval {quoted}",
     "su -c {quoted}",
-    "echo {quoted} | sh",
-    "bash <<< {quoted}",
     "( {}\n)",
     "{{ {}\n}}",
     "if true; then {}\nfi",
@@ -653,7 +682,15 @@ WRAPPERS = [
     "uv run {}",
     "find . -exec {} \\;",
     "cat <<END\n$({}\n)\nEND",
+]
+FEEDS = [
+    "echo {quoted} | sh",
+    "bash <<< {quoted}",
     "bash <<'END'\n{}\nEND",
+    'eval "$(echo {quoted})"',
+    "echo {quoted} | xargs -I@ sh -c @",
+    "for x in {quoted}; do $x; done",
+    "$(echo {quoted})",
 ]
 LETHAL = [
     "rm -rf /",
@@ -676,6 +713,22 @@ def test_what_is_blocked_stays_blocked_in_any_wrapper(command: str, wrappers: li
             wrapper = "sh -c {quoted}"  # noqa: PLW2901 - these take a simple command only
         command = wrapper.format(command, quoted=shlex.quote(command))
     assert judge(command).risk == "blocked"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([*LETHAL, "ls"]),
+    st.sampled_from(FEEDS),
+    st.lists(st.sampled_from(WRAPPERS), max_size=2),
+)
+def test_a_text_that_is_made_while_it_runs_asks(
+    command: str, feed: str, wrappers: list[str]
+) -> None:
+    for wrapper in (feed, *wrappers):
+        quoted = wrapper.split()[0] in PREFIXES and "{quoted}" not in wrapper
+        form = "sh -c {quoted}" if quoted else wrapper
+        command = form.format(command, quoted=shlex.quote(command))
+    assert ORDER[judge(command).risk] >= ORDER["high-risk"]
 
 
 PREFIXES = {"sudo", "env", "nohup", "timeout", "nice", "xargs", "command", "exec", "uv", "find"}

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tui.core.workspace import Workspace
+from tui.permissions.parsed_command import UNKNOWN, ShellWord
 from tui.permissions.risk_tiers import names
-from tui.permissions.shell_words import UNKNOWN, ShellWord
 
 _SYSTEM: Mapping[Path, str] = {
     Path("/", name): f"/{name}"
@@ -28,6 +28,9 @@ _SYSTEM: Mapping[Path, str] = {
 
 _LONGEST_PATH = 4096
 """Bytes. The kernel opens no longer path, so a longer word names no file that is known."""
+
+_DEEPEST_PATH = 50
+"""Folders. To follow the links of each takes its time; a deeper path is as good as unknown."""
 
 _HARMLESS_DEVICES = re.compile(
     r"/dev/(null|zero|full|u?random|std(in|out|err)|tty|ptmx|fd/\d+|shm/.*|pts/\d+)"
@@ -73,7 +76,7 @@ class Places:
         if UNKNOWN in text or not text or (cwd is None and not text.startswith("/")):
             return None
         joined = os.path.normpath(os.path.join(cwd or "/", text))  # noqa: PTH118 - `..` stays text
-        if len(joined) > _LONGEST_PATH:
+        if len(joined) > _LONGEST_PATH or joined.count("/") > _DEEPEST_PATH:
             return None
         path = self.workspace.where(Path("/" + joined.lstrip("/")))
         return path, self._follow(path)
@@ -162,6 +165,10 @@ class Places:
         """Whether a redirection to `word` is a network connection of bash."""
         return _NETWORK.match(word.text) is not None
 
+    def is_config(self, text: str, cwd: Path | None) -> bool:
+        """Whether a word names the program's own config folder."""
+        return self.config is not None and self.path(text, cwd) == self.config
+
     def secret(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word reaches the program's stored key, or the environment it runs in."""
         text = word.text
@@ -178,6 +185,13 @@ class Places:
             if word.glob and fnmatchcase(str(self.config / "credentials.json"), str(one)):
                 return True
         return False
+
+    def may_be_secret(self, word: ShellWord, cwd: Path | None) -> bool:
+        """Whether the known beginning of a word leads to the program's key."""
+        start, unknown, _ = word.text.partition(UNKNOWN)
+        if self.config is None or not unknown or not start:
+            return False
+        return str(self.config).startswith(os.path.normpath((cwd or Path("/")) / start))
 
 
 def real_path(path: Path) -> Path:
