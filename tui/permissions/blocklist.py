@@ -74,9 +74,9 @@ def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> st
     name, args = program.name, program.args
     for word in dict.fromkeys(simple.words[1:]):
         for text in {word.text, word.text.partition("=")[2]} - {""}:
-            if places.secret(ShellWord(text, word.glob), simple.cwd):
-                return _OWN_KEY
-            if places.is_config(text, simple.cwd) and name not in _MAY_NAME:
+            at_config = places.config and places.path(text, simple.cwd) == places.config
+            named = at_config and name not in _MAY_NAME
+            if named or places.secret(ShellWord(text, word.glob), simple.cwd):
                 return _OWN_KEY
     if name in _KEYRINGS and any("holdfast" in word.text.lower() for word in args):
         return _OWN_KEY
@@ -108,7 +108,7 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
     if name in {"curl", "wget"} and program.has(*_SENDS, "--post-file"):
         return "it may send data to a server"
     runs_text = name in {"source", "."} or INTERPRETERS.fullmatch(name)
-    if runs_text and any(not word.known for word in operands[:1]):
+    if runs_text and not all(word.known for word in (*args[:1], *operands[:1])):
         return "it runs a text that is made while it runs"
     if simple.downloaded and (name in SHELLS or INTERPRETERS.fullmatch(name)):
         return "it runs what was downloaded"
@@ -136,10 +136,9 @@ def _git(program: Invocation) -> str:
         text.startswith("--exec-path=") for text in texts
     ):
         return "it makes git run another program"
-    if subcommand not in GIT_ORDINARY and program.open:
-        return _ONLY_THEN
-    setting = texts if subcommand == "config" else [word.text for word in program.settings]
-    return _ONLY_THEN if any(UNKNOWN in text for text in setting) else ""
+    setting = texts if subcommand == "config" else [w.text for w in program.settings]
+    unknown = any(UNKNOWN in text for text in (subcommand, *setting))
+    return _ONLY_THEN if unknown or (program.open and subcommand not in GIT_ORDINARY) else ""
 
 
 def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import dropwhile, islice
 from pathlib import Path
@@ -35,10 +36,9 @@ LONGEST = 131_071
 """Characters. Linux takes no longer argument, and reading a longer line would hold up the rest."""
 
 _DEEPEST = 8
-_MOST_NODES = 1000
 _MOST_WORDS = 1000
+"""Words that are judged of one line, in all that it runs; and nodes of its syntax trees."""
 _MOST_ROUGH_WORDS = 500
-"""What is read and judged of one line, in all the texts that it runs."""
 _WORDS_A_PART = 10
 """A command costs as much to judge as about so many words."""
 
@@ -98,13 +98,14 @@ def classify(
     """
     if len(command) > LONGEST:
         return RiskVerdict("blocked", "it is too long for a command: write it to a file")
-    judge = _Judge(command, area, home)
+    judge = _Judge(command, area, home, most=_MOST_WORDS)
     if judge.names_key(command):
         return RiskVerdict("blocked", "it reaches the program's own key")
     cwd = cwd or area.workspace.root
     try:
         parts = list(judge.text(command, cwd, ()))
     except TooMuchError:
+        judge = _Judge(command, area, home, most=_MOST_ROUGH_WORDS)
         parts = judge.unread(command, cwd, (), "it holds too much")
     if not parts:
         return RiskVerdict("safe", "it does nothing", (), judge.complete)
@@ -118,7 +119,7 @@ class _Judge:
     `complete` turns False where something could not be read.
     """
 
-    def __init__(self, command: str, area: ReadableArea, home: Path) -> None:
+    def __init__(self, command: str, area: ReadableArea, home: Path, *, most: int) -> None:
         config = area.private[0] if area.private else None
         self.complete = True
         self._area = area
@@ -135,8 +136,7 @@ class _Judge:
             re.search(rf"/proc/|environ|credentials|(?<!\w){near}", command) is not None
         )
         self._short = len(command) <= MOST_CHARS
-        self._nodes = _MOST_NODES
-        self._words = _MOST_WORDS
+        self._nodes = self._words = most
 
     def names_key(self, command: str) -> bool:
         """Whether the text names the file with the key, in whatever program's language."""
@@ -173,13 +173,10 @@ class _Judge:
         found: list[CommandPart] = []
         if _RAW_DEVICE.search(text):
             found.append(CommandPart(text, "blocked", "it writes onto a device", around=around))
-        self._nodes, self._words = _MOST_ROUGH_WORDS, _MOST_ROUGH_WORDS
-        try:
+        with suppress(TooMuchError):
             for simple in _rough(text, cwd, self._home):
                 parts = self._simple(simple, around)
                 found += (part for part in parts if part.risk == "blocked")
-        except TooMuchError:
-            pass
         why = f"it cannot be read: {problem}"
         return [*found, CommandPart(text, "high-risk", why, around=around)]
 
