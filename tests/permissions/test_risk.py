@@ -6,6 +6,7 @@ The commands of the tables are only read, never run.
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -804,6 +805,33 @@ def test_the_time_of_a_judgement_grows_with_the_line_and_no_faster(unit: str) ->
 
     assert seconds(400_000) < 0.5  # longer than any command can be: it is not read at all
     assert seconds(32_000) / seconds(2_000) < 16 * 4
+
+
+def _calls(command: str) -> int:
+    """How many functions are called to judge a command."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        judge(command)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("head", ["", "env ", "xargs env ", "rm -rf ", "eval ", "cat "])
+@pytest.mark.parametrize(
+    "unit", ["a ", "a{} ", "/usr/a{} ", "a/", "ls; ", "$(", "$a", "x=$x ", "cd a; ", "\\", "{a,b}"]
+)
+def test_no_line_takes_more_than_so_many_calls(head: str, unit: str) -> None:
+    """About a tenth of a second. A shorter line may take more: it is read to its end."""
+    line = head + "".join(unit.replace("{}", str(n)) for n in range(131_071 // len(unit)))
+    for length in (131_071, 8_000, 1_900):
+        assert _calls(line[:length]) < 350_000
 
 
 def test_characters_beyond_the_grammars_tables_do_no_harm() -> None:

@@ -61,9 +61,10 @@ _QUOTED = "\3"  # where quotes began, so that it is a word even if it is empty
 _VALUE = "\4"  # where something is expanded
 
 _QUOTES = re.compile(
-    rf"""\\\n | \\(?P<escaped>.?) | '(?P<single>[^']*)' | \$'(?P<coded>(?:[^'\\]|\\.)*)'
+    rf"""(?=[{_VALUE}\\'"$\s{{()<>|&;`])(?:
+    \\\n | \\(?P<escaped>.?) | '(?P<single>[^']*)' | \$'(?P<coded>(?:[^'\\]|\\.)*)'
     | \$?"(?P<double>(?:[^"\\]|\\.)*)" | (?P<value>{_VALUE}) | \$(?P<name>[A-Za-z_]\w*)
-    | (?P<one>\{{-?\d+\.\.-?\d+\}}) | (?P<open>[\s()<>|&;`]+)""",
+    | (?P<one>\{{-?\d+\.\.-?\d+\}}) | (?P<open>[\s()<>|&;`]+))""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -85,8 +86,12 @@ def read(command: str, *, cwd: Path | None, known: Mapping[str, str], most: int)
     `known` are values of variables (HOME must be among them) and outputs of substitutions: `$(…)`.
     `most` is how many nodes of the syntax tree are read.
     """
-    text = _CONTINUED.sub(r"\1", re.sub("[\0-\4]", "?", command))
-    source = _PREFIXED.sub(r"\1", text).encode("utf-8", "replace")
+    text = re.sub("[\0-\4]", "?", command)
+    if "\\\n" in text:
+        text = _CONTINUED.sub(r"\1", text)
+    if "!" in text or "time" in text:
+        text = _PREFIXED.sub(r"\1", text)
+    source = text.encode("utf-8", "replace")
     root = _tree(source)
     if root.has_error and b"$((" in source:  # perhaps no arithmetic, but a subshell in `$(…)`
         source = source.replace(b"$((", b"$( (")
