@@ -187,9 +187,8 @@ class _Reader:
         self._cwd, self._known, self._downloaded = kept
 
     def _text(self, node: Node | None) -> str:
-        return (
-            self._source[node.start_byte : node.end_byte].decode("utf-8", "replace") if node else ""
-        )
+        start, end = (node.start_byte, node.end_byte) if node else (0, 0)
+        return self._source[start:end].decode("utf-8", "replace")
 
     # Commands
 
@@ -228,7 +227,8 @@ class _Reader:
         """What a builtin does to the folder and the variables."""
         match words:
             case ["cd" | "pushd", *rest]:
-                self._change_folder(*(w for w in rest if w == "-" or not w.startswith("-")))
+                targets = (word for word in rest if word == "-" or word[:1] != "-")
+                self._cwd = self._folder(next(targets, "") or self._known["HOME"])
             case ["popd", *_]:
                 self._cwd = None
             case ["read" | "mapfile" | "readarray" | "getopts" | "unset", *names]:
@@ -236,13 +236,11 @@ class _Reader:
             case _:
                 pass
 
-    def _change_folder(self, target: str = "", *_: str) -> None:
-        target = target or self._known["HOME"]
+    def _folder(self, target: str) -> Path | None:
         if target == "-" or UNKNOWN in target or (self._cwd is None and target[:1] != "/"):
-            self._cwd = None
-        else:
-            folder = os.path.normpath((self._cwd or Path("/")) / target)
-            self._cwd = Path(folder) if len(folder) <= _LONGEST_VALUE else None
+            return None
+        folder = os.path.normpath((self._cwd or Path("/")) / target)
+        return Path(folder) if len(folder) <= _LONGEST_VALUE else None
 
     def _pipeline(self, node: Node) -> None:
         with self._apart():

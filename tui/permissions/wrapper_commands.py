@@ -189,12 +189,11 @@ def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:
     operands = [word for word in words if not word.text.startswith(("-", "+"))]
     if any(word.text in {"-o", "-O", "--rcfile", "--init-file"} for word in words):
         operands = operands[1:]
-    from_file = operands and operands[0].known and operands[0].text not in _STANDARD_INPUT
-    if from_file and not any(word.open or word.text == "-s" for word in words):
-        return InnerCommands()
     if words and words[0].text in {"--version", "--help"}:
         return InnerCommands()
-    return InnerCommands(unknown=_MADE)
+    from_file = operands and operands[0].known and operands[0].text not in _STANDARD_INPUT
+    reads = not from_file or any(word.open or word.text == "-s" for word in words)
+    return InnerCommands(unknown="runs what it reads as its input" if reads else "")
 
 
 def _find(simple: SimpleCommand) -> list[SimpleCommand]:
