@@ -857,3 +857,8 @@ def test_parts_say_what_a_line_does() -> None:
     ]
     assert verdict.parts[2].around == ("timeout 9 pytest -q",)
     assert "git push" in verdict.parts[4].spellings
+
+
+def test_a_part_names_what_is_not_known_without_control_characters() -> None:
+    parts = judge("ls | xargs rm -r; env A=1 rm $x").parts
+    assert [part.text for part in parts if part.risk == "high-risk"] == ["rm -r", "rm …"]

@@ -143,7 +143,8 @@ def _commands(simple: SimpleCommand, *found: tuple[ShellWord, ...]) -> InnerComm
 
 
 def _with(simple: SimpleCommand, words: tuple[ShellWord, ...]) -> SimpleCommand:
-    return replace(simple, words=words, text=" ".join(w.text for w in words), assigned=())
+    text = " ".join(word.text for word in words).replace(UNKNOWN, "…")
+    return replace(simple, words=words, text=text, assigned=())
 
 
 def _text(text: str) -> InnerCommands:
@@ -248,9 +249,10 @@ def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
     unknown = "runs what is only known when it runs" if any(word.open for word in own) else ""
     if not words:
         return InnerCommands(unknown=unknown)
+    inner = _with(simple, words)
     if name in {"xargs", "parallel"}:  # what they read may stand anywhere in a shell's text
-        unknown = unknown or (_MADE if _with(simple, words).program in SHELLS else "")
-        words = (*words, ShellWord(UNKNOWN))
+        unknown = unknown or (_MADE if inner.program in SHELLS else "")
+        inner = replace(inner, words=(*words, ShellWord(UNKNOWN)))
     found = (re.match(r"([A-Za-z_]\w*)=", word.text) for word in own if wrapper.assignments)
     assigned = tuple(match[1] for match in found if match)
-    return InnerCommands((replace(_with(simple, words), assigned=assigned),), unknown=unknown)
+    return InnerCommands((replace(inner, assigned=assigned),), unknown=unknown)
