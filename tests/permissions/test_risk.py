@@ -415,6 +415,8 @@ echo hi > $(echo a)
 """What it would be if the values were followed; as it is, it asks, whatever they are."""
 
 BLOCKED = r"""
+v=; sh -c "rm "$v"-rf /"
+v=; $v rm "" -rf /$v
 rm -rf /
 rm -fr /
 rm -r -f /

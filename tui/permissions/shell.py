@@ -341,9 +341,7 @@ class _Reader:
         if text.count("\\") > _MOST_ESCAPES:
             return [ShellWord(UNKNOWN)]
         fields = self._unquoted(text, iter(values)).split(_BREAK)
-        if len(fields) > 1:
-            fields = [field for field in fields if field]
-        return [self._finished(word) for field in fields for word in _braces(field)]
+        return [self._finished(word) for field in fields if field for word in _braces(field)]
 
     def _unquoted(self, text: str, values: Iterator[str]) -> str:
         """A text with marks in the place of its quotes."""
@@ -408,7 +406,7 @@ def _literal(text: str) -> str:
 
 def _split(value: str) -> str:
     """A value without quotes around it: it is split, and its patterns count."""
-    return re.sub(r"\s+", _BREAK, re.sub(r"[{},~]", lambda m: _LITERAL + m[0], value)) or _BREAK
+    return re.sub(r"\s+", _BREAK, re.sub(r"[{},~]", lambda m: _LITERAL + m[0], value))
 
 
 def _ansi_c(text: str) -> str:
