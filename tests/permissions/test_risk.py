@@ -6,6 +6,7 @@ The commands of the tables are only read, never run.
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -371,7 +372,51 @@ cat <<END
 echo @(a|b)
 """
 
+ONLY_KNOWN_WHEN_IT_RUNS = r"""
+rm -rf ${X:-/}
+for d in a /; do rm -rf $d; done
+echo / | xargs rm -rf
+echo '/' | xargs -n1 rm -rf
+bash -c 'rm -rf $0' /
+bash -c 'rm -rf "$1"' x /
+echo "rm -rf /" | sh
+printf 'rm -rf /' | bash
+bash <<< 'rm -rf /'
+bash <<END ⏎ rm -rf / ⏎ END
+cat <<END | sh ⏎ rm -rf / ⏎ END
+x=a; rm $(echo $x)
+git $(echo push)
+git -c $(echo core.pager=x) log
+for x in push; do git $x; done
+for f in /etc/hosts; do rm $f; done
+for f in /etc/hosts; do cp a $f; done
+for f in /etc; do cd $f; touch a; done
+ls | xargs rm
+ls | xargs sed -i s/a/b/
+find . $(echo -delete)
+npm $(echo install)
+env $(echo -S) 'rm -rf build'
+timeout $(echo -v) 5 rm -rf build
+init $(echo 0)
+loginctl power$(echo off)
+cat ~/.config/$(echo holdfast)/cred*
+cat $(echo /proc/1)/environ
+for d in ~/.config; do cat $d/holdfast/*; done
+alias $(echo a=rm)
+curl "$URL"
+bash
+sh < script.sh
+sh -s
+cat a | bash -
+python $(echo x)
+echo hi > $(echo a)
+! ( $x )
+"""
+"""What it would be if the values were followed; as it is, it asks, whatever they are."""
+
 BLOCKED = r"""
+v=; sh -c "rm "$v"-rf /"
+v=; $v rm "" -rf /$v
 rm -rf /
 rm -fr /
 rm -r -f /
@@ -419,7 +464,6 @@ rm -rf src/..
 rm -rf build /
 rm -rf $UNSET/
 rm -rf "$UNSET"/*
-rm -rf ${X:-/}
 rm -rf .git
 rm -rf ./.git/
 rm -rf .git/*
@@ -439,7 +483,6 @@ X=rm; $X -rf /
 X="rm -rf /"; $X
 D=/; rm -rf $D
 D=/; rm -rf "${D}"
-for d in a /; do rm -rf $d; done
 rm$IFS-rf$IFS/
 $(echo rm) -rf /
 $UNKNOWN -rf /
@@ -455,21 +498,12 @@ timeout 5 rm -rf /
 timeout -s KILL 5 rm -rf /
 nice -n 19 rm -rf /
 xargs rm -rf /
-echo / | xargs rm -rf
-echo '/' | xargs -n1 rm -rf
 sh -c 'rm -rf /'
 bash -c "rm -rf /"
 bash -xec 'rm -rf /'
 bash -c "bash -c 'rm -rf /'"
-bash -c 'rm -rf $0' /
-bash -c 'rm -rf "$1"' x /
 eval rm -rf /
 eval "rm -rf /"
-echo "rm -rf /" | sh
-printf 'rm -rf /' | bash
-bash <<< 'rm -rf /'
-bash <<END ⏎ rm -rf / ⏎ END
-cat <<END | sh ⏎ rm -rf / ⏎ END
 ls ⏎ rm -rf /
 rm \ ⏎ -rf \ ⏎ /
 ls && rm -rf /
@@ -563,7 +597,7 @@ def test_standard(command: str) -> None:
     assert verdict.risk == "standard", verdict
 
 
-@pytest.mark.parametrize("command", lines(HIGH))
+@pytest.mark.parametrize("command", [*lines(HIGH), *lines(ONLY_KNOWN_WHEN_IT_RUNS)])
 def test_high_risk(command: str) -> None:
     verdict = judge(command)
     assert verdict.risk == "high-risk", verdict
@@ -633,8 +667,6 @@ WRAPPERS = [
     "bash -lc {quoted}",
     "eval {quoted}",
     "su -c {quoted}",
-    "echo {quoted} | sh",
-    "bash <<< {quoted}",
     "( {}\n)",
     "{{ {}\n}}",
     "if true; then {}\nfi",
@@ -653,7 +685,15 @@ WRAPPERS = [
     "uv run {}",
     "find . -exec {} \\;",
     "cat <<END\n$({}\n)\nEND",
+]
+FEEDS = [
+    "echo {quoted} | sh",
+    "bash <<< {quoted}",
     "bash <<'END'\n{}\nEND",
+    'eval "$(echo {quoted})"',
+    "echo {quoted} | xargs -I@ sh -c @",
+    "for x in {quoted}; do $x; done",
+    "$(echo {quoted})",
 ]
 LETHAL = [
     "rm -rf /",
@@ -676,6 +716,22 @@ def test_what_is_blocked_stays_blocked_in_any_wrapper(command: str, wrappers: li
             wrapper = "sh -c {quoted}"  # noqa: PLW2901 - these take a simple command only
         command = wrapper.format(command, quoted=shlex.quote(command))
     assert judge(command).risk == "blocked"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from([*LETHAL, "ls"]),
+    st.sampled_from(FEEDS),
+    st.lists(st.sampled_from(WRAPPERS), max_size=2),
+)
+def test_a_text_that_is_made_while_it_runs_asks(
+    command: str, feed: str, wrappers: list[str]
+) -> None:
+    for wrapper in (feed, *wrappers):
+        quoted = wrapper.split()[0] in PREFIXES and "{quoted}" not in wrapper
+        form = "sh -c {quoted}" if quoted else wrapper
+        command = form.format(command, quoted=shlex.quote(command))
+    assert ORDER[judge(command).risk] >= ORDER["high-risk"]
 
 
 PREFIXES = {"sudo", "env", "nohup", "timeout", "nice", "xargs", "command", "exec", "uv", "find"}
@@ -753,6 +809,33 @@ def test_the_time_of_a_judgement_grows_with_the_line_and_no_faster(unit: str) ->
     assert seconds(32_000) / seconds(2_000) < 16 * 4
 
 
+def _calls(command: str) -> int:
+    """How many functions are called to judge a command."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        judge(command)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("head", ["", "env ", "xargs env ", "rm -rf ", "eval ", "cat "])
+@pytest.mark.parametrize(
+    "unit", ["a ", "a{} ", "/usr/a{} ", "a/", "ls; ", "$(", "$a", "x=$x ", "cd a; ", "\\", "{a,b}"]
+)
+def test_no_line_takes_more_than_so_many_calls(head: str, unit: str) -> None:
+    """About a tenth of a second. A shorter line may take more: it is read to its end."""
+    line = head + "".join(unit.replace("{}", str(n)) for n in range(131_071 // len(unit)))
+    for length in (131_071, 8_000, 1_900):
+        assert _calls(line[:length]) < 350_000
+
+
 def test_characters_beyond_the_grammars_tables_do_no_harm() -> None:
     wild = (
         "\U000a6720{\U000c47d2\U000ecdda\x97\xae\xee\U0006e646\x9f v\xff\xbe\U0004f22el\xb0P\xc0 "
@@ -776,3 +859,8 @@ def test_parts_say_what_a_line_does() -> None:
     ]
     assert verdict.parts[2].around == ("timeout 9 pytest -q",)
     assert "git push" in verdict.parts[4].spellings
+
+
+def test_a_part_names_what_is_not_known_without_control_characters() -> None:
+    parts = judge("ls | xargs rm -r; env A=1 rm $x").parts
+    assert [part.text for part in parts if part.risk == "high-risk"] == ["rm -r", "rm …"]

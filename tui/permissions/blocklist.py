@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 
-from tui.permissions.parsed_command import Invocation, Redirect, SimpleCommand
+from tui.permissions.parsed_command import (
+    UNKNOWN,
+    Invocation,
+    Redirect,
+    ShellWord,
+    SimpleCommand,
+)
 from tui.permissions.path_risk import Places
 from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
     BLOCKED_PROGRAMS,
-    DOWNLOADERS,
+    DECIDED_BY_WORDS,
     GIT_HIGH,
+    GIT_ORDINARY,
     GIT_RUNS,
     HIGH_PROGRAMS,
     HIGH_WORDS,
@@ -20,13 +27,14 @@ from tui.permissions.risk_tiers import (
     STOPS_MACHINE,
     WRITERS,
 )
-from tui.permissions.shell_words import PIPE, ShellWord
 from tui.permissions.types import Risk
 from tui.permissions.wrapper_commands import find_narrows, find_roots
 
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
+_OWN_KEY = "it reaches the program's own key"
+_ONLY_THEN = "what it does is only known when it runs"
 
 
 def blocked_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
@@ -50,34 +58,28 @@ def blocked_reason(simple: SimpleCommand, program: Invocation, places: Places) -
 
 
 def _destroys(simple: SimpleCommand, program: Invocation, places: Places) -> str:
-    name, operands = program.name, program.operands
-    recursive = name in RECURSIVE and program.has(*RECURSIVE[name])
-    if (name == "rm" and recursive) or name in {"rimraf", "srm"}:
-        targets = operands
-    elif name == "find" and any(word.text == "-delete" for word in program.args):
+    name, targets, cwd = program.name, program.operands, simple.cwd
+    if name == "find" and any(word.text == "-delete" for word in program.args):
         targets = () if find_narrows(simple) else find_roots(simple)
-    elif recursive:
-        lost = next((s for w in operands if (s := places.system(w, simple.cwd))), "")
-        return f"it changes every file of {lost}" if lost else ""
-    else:
+    elif name not in {"rimraf", "srm"} and not program.has(*RECURSIVE.get(name, ())):
         return ""
-    lost = next((v for w in targets if (v := places.vital(w, simple.cwd))), "")
+    if name in RECURSIVE and name != "rm":
+        lost = next((s for word in targets if (s := places.system(word, cwd))), "")
+        return f"it changes every file of {lost}" if lost else ""
+    lost = next((v for word in targets if (v := places.vital(word, cwd))), "")
     return f"it deletes {lost}" if lost else ""
 
 
 def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     name, args = program.name, program.args
-    why = "it reaches the program's own key"
-    for word in simple.words[1:]:
+    for word in dict.fromkeys(simple.words[1:]):
         for text in {word.text, word.text.partition("=")[2]} - {""}:
-            one = ShellWord(text, word.glob)
-            if places.secret(one, simple.cwd):
-                return why
             at_config = places.config and places.path(text, simple.cwd) == places.config
-            if at_config and name not in _MAY_NAME:
-                return why
+            named = at_config and name not in _MAY_NAME
+            if named or places.secret(ShellWord(text, word.glob), simple.cwd):
+                return _OWN_KEY
     if name in _KEYRINGS and any("holdfast" in word.text.lower() for word in args):
-        return why
+        return _OWN_KEY
     if name == "ps" and any(
         re.fullmatch(r"[A-Za-z]*e[A-Za-z]*|-[A-Za-z]*E[A-Za-z]*", word.text) for word in args[:1]
     ):
@@ -90,27 +92,25 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
     name, args, operands = program.name, program.args, program.operands
     if name in HIGH_PROGRAMS:
         return f"{name} {HIGH_PROGRAMS[name]}"
-    first = {word.text for word in operands[:2]}
-    if first & HIGH_WORDS.get(name, frozenset()):
+    first = operands[:2] if name in HIGH_WORDS else ()
+    if not HIGH_WORDS.get(name, frozenset()).isdisjoint(word.text for word in first):
         return f"{name} installs, removes or publishes"
-    if name == "rm" and program.has(*RECURSIVE["rm"]):
-        return "it deletes folders"
+    if name in RECURSIVE and program.has(*RECURSIVE[name]):
+        return "it deletes folders" if name == "rm" else "it changes a whole folder"
     if name == "rm" and any(word.glob for word in operands):
         return "it deletes whatever matches a pattern"
-    if name in RECURSIVE and program.has(*RECURSIVE[name]):
-        return "it changes a whole folder"
     if name == "find" and any(word.text == "-delete" for word in args):
         return "it deletes what it finds"
+    if (name in DECIDED_BY_WORDS and program.open) or not all(word.known for word in first):
+        return _ONLY_THEN
     if name == "git":
         return _git(program)
-    if name in {"curl", "wget"} and (program.has(*_SENDS) or program.has("--post-file")):
+    if name in {"curl", "wget"} and program.has(*_SENDS, "--post-file"):
         return "it may send data to a server"
     runs_text = name in {"source", "."} or INTERPRETERS.fullmatch(name)
-    if runs_text and any(w.text == PIPE or not w.known for w in operands[:1]):
+    if runs_text and not all(word.known for word in (*args[:1], *operands[:1])):
         return "it runs a text that is made while it runs"
-    feeds = (one.words[0].text.rsplit("/", 1)[-1] for one in simple.feeds if one.words)
-    runs = INTERPRETERS.fullmatch(name) or name in SHELLS
-    if runs and not DOWNLOADERS.isdisjoint(feeds):
+    if simple.downloaded and (name in SHELLS or INTERPRETERS.fullmatch(name)):
         return "it runs what was downloaded"
     return _writes(simple, program, places)
 
@@ -121,7 +121,8 @@ def _git(program: Invocation) -> str:
     texts = [word.text for word in (*program.settings, *program.args)]
     if subcommand == "clean" and rest.has("-n", "--dry-run"):
         return ""
-    if subcommand == "restore" and rest.has("--staged", "-S") and not rest.has("-W", "--worktree"):
+    staged = rest.has("--staged", "-S") and not (rest.open or rest.has("-W", "--worktree"))
+    if subcommand == "restore" and staged:
         return ""
     needed = GIT_HIGH.get(subcommand)
     if needed is not None and (
@@ -135,22 +136,23 @@ def _git(program: Invocation) -> str:
         text.startswith("--exec-path=") for text in texts
     ):
         return "it makes git run another program"
-    return ""
+    setting = texts if subcommand == "config" else [w.text for w in program.settings]
+    unknown = any(UNKNOWN in text for text in (subcommand, *setting))
+    return _ONLY_THEN if unknown or (program.open and subcommand not in GIT_ORDINARY) else ""
 
 
 def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     """A program that writes, given a path it should not touch."""
-    in_place = program.name == "sed" and program.has("-i", "--in-place")
+    in_place = program.name == "sed" and (program.open or program.has("-i", "--in-place"))
     if program.name not in WRITERS and not in_place:
         return ""
     operands = program.operands[1:] if in_place or program.name == "chmod" else program.operands
     for word in operands:
         path = places.path(word.text, simple.cwd)
-        if path is None:
-            continue
         if places.outside(word, simple.cwd):
-            return f"it touches {path}, outside the workspace"
-        if inner := _internal(path.parts, places):
+            where = path or "a file that is only known when it runs"
+            return f"it touches {where}, outside the workspace" if path else f"it touches {where}"
+        if path and (inner := _internal(path.parts, places)):
             return f"it touches {inner}"
     return ""
 

@@ -1,4 +1,4 @@
-"""What a command line holds, once it is read: commands, redirections, problems.
+"""What a command line holds, once it is read: words, commands, redirections, problems.
 
 A simple command can also be seen as a program with arguments, however it was spelled.
 """
@@ -6,17 +6,33 @@ A simple command can also be seen as a program with arguments, however it was sp
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import dropwhile
+from functools import cached_property
 from pathlib import Path
 
-from tui.permissions.shell_words import UNKNOWN, ShellWord
+UNKNOWN = "\0"
+"""Stands in a word for text that only the shell will know. No command line can hold it."""
 
-_SEE_THROUGH = {"time", "command", "builtin", "nohup", "-p", "--"}
 
-LONGEST_VALUE = 10_000
-"""Variables and outputs that are longer count as not known: a line can make them grow."""
+class TooMuchError(Exception):
+    """A command line that would take too long to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellWord:
+    """One word after expansion. `glob` says that it holds an unquoted pattern."""
+
+    text: str
+    glob: bool = False
+
+    @property
+    def known(self) -> bool:
+        return UNKNOWN not in self.text
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be any option, or any name."""
+        return re.match(rf"(-.*|[\w.]*){UNKNOWN}", self.text, re.DOTALL) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +57,13 @@ class SimpleCommand:
     """The folder that it is run in, None where that is not known."""
     assigned: tuple[str, ...] = ()
     """The variables that it sets."""
-    stdin: str | None = None
-    """A here document or here string."""
-    feeds: tuple[SimpleCommand, ...] = ()
-    """The commands before it in its pipeline."""
+    downloaded: bool = False
+    """Whether a command before it in its pipeline downloads something."""
+
+    @property
+    def program(self) -> str:
+        """The program's name without its folder, in lower case."""
+        return self.words[0].text.rpartition("/")[2].lower() if self.words else ""
 
 
 @dataclass(slots=True)
@@ -55,84 +74,65 @@ class ParsedLine:
     redirects: list[Redirect] = field(default_factory=list[Redirect])
     problem: str = ""
     fork_bomb: bool = False
-
-
-def known_output(simple: SimpleCommand, outputs: Mapping[str, str]) -> str:
-    """What a command prints, where its words alone decide that; else UNKNOWN."""
-    text = _output(simple, outputs)
-    return text if len(text) <= LONGEST_VALUE else UNKNOWN
-
-
-def _output(simple: SimpleCommand, outputs: Mapping[str, str]) -> str:
-    words = list(dropwhile(_SEE_THROUGH.__contains__, (word.text for word in simple.words)))
-    if " ".join(words) == "pwd" and simple.cwd is not None:
-        return str(simple.cwd)
-    if " ".join(words) in outputs:
-        return outputs[" ".join(words)]
-    if words == ["cat"] and simple.stdin is not None:
-        return simple.stdin.rstrip("\n")
-    if words[:1] == ["echo"]:
-        return " ".join(w for n, w in enumerate(words) if n and not (n == 1 and w in {"-n", "-e"}))
-    if words[:1] == ["printf"] and len(words) > 1:
-        return " ".join([words[1].replace("%s", "").replace("\\n", "\n"), *words[2:]]).strip()
-    return UNKNOWN
+    nodes: int = 0
+    """How large its syntax tree is."""
 
 
 _GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Invocation:
     """A program with its arguments; `python -m pip` is `pip`, `git -C x log` is `git log`."""
 
     name: str
-    """Without its folder, in lower case."""
     args: tuple[ShellWord, ...]
     settings: tuple[ShellWord, ...] = ()
     """Git's options before the subcommand, which are not in `args`."""
 
-    @property
+    @cached_property
     def operands(self) -> tuple[ShellWord, ...]:
         """The arguments that are no options. After `--` everything is one."""
-        found: list[ShellWord] = []
-        for n, word in enumerate(self.args):
-            if word.text == "--":
-                return (*found, *self.args[n + 1 :])
-            if not word.text.startswith("-") or word.text == "-":
-                found.append(word)
-        return tuple(found)
+        texts = [word.text for word in self.args]
+        end = texts.index("--") if "--" in texts else len(texts)
+        before = (word for word in self.args[:end] if word.text == "-" or word.text[:1] != "-")
+        return (*before, *self.args[end + 1 :])
 
     @property
     def command(self) -> str:
         """Name and arguments, as rules read them."""
         return " ".join([self.name, *(word.text for word in self.args)])
 
+    @property
+    def open(self) -> bool:
+        """Whether only the shell will know with which options it is run."""
+        return any(word.open for word in self.args)
+
     def has(self, *options: str) -> bool:
         """Whether one of the options stands there: also abbreviated, `=value`, or in `-abc`.
 
         Errs on the side of yes: `-n1` is seen as having `-1`.
         """
-        given = [word.text for word in self.args]
-        if "--" in given:
-            given = given[: given.index("--")]
-        return any(is_option(text, option) for text in given for option in options)
+        given = dict.fromkeys(word.text for word in self.args)
+        for text in given:
+            if text == "--":
+                break
+            if any(is_option(text, option) for option in options):
+                return True
+        return False
 
 
 def invocation(simple: SimpleCommand) -> Invocation:
     """The program of a command that has words."""
-    name = simple.words[0].text.rsplit("/", 1)[-1].lower()
-    args = simple.words[1:]
-    if re.fullmatch(r"(python|pypy)[\d.]*", name) and len(args) > 1 and args[0].text == "-m":
-        if args[1].text == "pip":
-            return Invocation("pip", args[2:])
-    elif re.fullmatch(r"pip[\d.]+", name):
+    name, args = simple.program, simple.words[1:]
+    if re.fullmatch(r"(python|pypy)[\d.]*", name) and [w.text for w in args[:2]] == ["-m", "pip"]:
+        return Invocation("pip", args[2:])
+    if re.fullmatch(r"pip[\d.]+", name):
         return Invocation("pip", args)
-    elif name == "git":
-        n = 0
-        while n < len(args) and args[n].text.startswith("-"):
-            n += 2 if args[n].text in _GIT_VALUED else 1
-        return Invocation("git", args[n:], args[:n])
-    return Invocation(name, args)
+    n = 0
+    while name == "git" and n < len(args) and args[n].text.startswith("-"):
+        n += 2 if args[n].text in _GIT_VALUED else 1
+    return Invocation(name, args[n:], args[:n])
 
 
 def is_option(text: str, option: str) -> bool:

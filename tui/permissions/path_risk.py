@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tui.core.workspace import Workspace
+from tui.permissions.parsed_command import UNKNOWN, ShellWord
 from tui.permissions.risk_tiers import names
-from tui.permissions.shell_words import UNKNOWN, ShellWord
 
 _SYSTEM: Mapping[Path, str] = {
     Path("/", name): f"/{name}"
@@ -28,11 +28,14 @@ _SYSTEM: Mapping[Path, str] = {
 
 _LONGEST_PATH = 4096
 """Bytes. The kernel opens no longer path, so a longer word names no file that is known."""
+_DEEPEST_PATH = 50
+"""Folders. To follow the links of each takes its time; a deeper path is as good as not known."""
 
 _HARMLESS_DEVICES = re.compile(
     r"/dev/(null|zero|full|u?random|std(in|out|err)|tty|ptmx|fd/\d+|shm/.*|pts/\d+)"
 )
 _NETWORK = re.compile(r"/dev/(tcp|udp)/")
+_ENVIRONMENT = re.compile(r"/proc/(?!self/|thread-self/)[^/]*/(task/[^/]*/)?environ")
 _EVERYTHING = {"*", "**", ".*", "?*", "*.*", ".??*", ".[!.]*", ".[^.]*", "[!.]*", "[^.]*"}
 """Patterns that take (nearly) all of a folder."""
 
@@ -51,7 +54,6 @@ class Places:
     _resolved: dict[tuple[str, Path | None], tuple[Path, Path] | None] = field(
         default_factory=dict[tuple[str, Path | None], tuple[Path, Path] | None], repr=False
     )
-    _folders: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @property
     def root(self) -> Path:
@@ -66,28 +68,14 @@ class Places:
         """The path that a word names: as it is, and with links followed."""
         key = text, cwd
         if key not in self._resolved:
-            self._resolved[key] = self._resolve_anew(text, cwd)
+            self._resolved[key] = None
+            joined = os.path.normpath(os.path.join(cwd or "/", text))  # noqa: PTH118 - `..` stays
+            open_ = UNKNOWN in text or not text or (cwd is None and text[:1] != "/")
+            deep = len(joined) > _LONGEST_PATH or joined.count("/") > _DEEPEST_PATH
+            if not open_ and not deep:
+                path = self.workspace.where(Path("/" + joined.lstrip("/")))
+                self._resolved[key] = path, real_path(path)
         return self._resolved[key]
-
-    def _resolve_anew(self, text: str, cwd: Path | None) -> tuple[Path, Path] | None:
-        if UNKNOWN in text or not text or (cwd is None and not text.startswith("/")):
-            return None
-        joined = os.path.normpath(os.path.join(cwd or "/", text))  # noqa: PTH118 - `..` stays text
-        if len(joined) > _LONGEST_PATH:
-            return None
-        path = self.workspace.where(Path("/" + joined.lstrip("/")))
-        return path, self._follow(path)
-
-    def _follow(self, path: Path) -> Path:
-        """As `real_path`, but follows the links of each folder only once."""
-        folder, name = str(path.parent), path.name
-        if folder not in self._folders:
-            self._folders[folder] = str(real_path(path.parent))
-        inside = Path(self._folders[folder], name)
-        try:
-            return real_path(inside) if inside.is_symlink() else inside
-        except (OSError, ValueError):
-            return inside
 
     def outside(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word names, or may name, a path that the file tools could not reach."""
@@ -95,9 +83,7 @@ class Places:
         if resolved is None:
             return True
         path, real = resolved
-        if _HARMLESS_DEVICES.fullmatch(str(path)):
-            return False
-        return not self.workspace.contains(real)
+        return not _HARMLESS_DEVICES.fullmatch(str(path)) and not self.workspace.contains(real)
 
     def vital(self, word: ShellWord, cwd: Path | None) -> str:
         """What would be lost with everything at `word`: "" if it is only some folder.
@@ -122,10 +108,7 @@ class Places:
             *((path, "a folder that holds the home folder") for path in self.home.parents),
             *((path, "the workspace's .git") for path in (git, git / "objects", git / "refs")),
         )
-        own: dict[Path, str] = {}
-        for path, name in named:
-            own.setdefault(path, name)
-        return own
+        return dict(reversed(named))
 
     def _lost(self, word: ShellWord, cwd: Path | None, vital: Mapping[Path, str]) -> str:
         """What of `vital` deleting `word` deletes first. What is not known may be empty."""
@@ -140,21 +123,19 @@ class Places:
             path = resolved[0]
             while path.name in _EVERYTHING:
                 path = path.parent
-            taken = {path, real_path(path)}
             depth = str(path).count("/")
             same_depth = (v for v in vital if str(v).count("/") == depth)
+            taken = {path, real_path(path)}
             taken |= {v for v in same_depth if fnmatchcase(str(v), str(path))}
-        if taken.isdisjoint(vital):
-            return ""
-        return next(name for path, name in vital.items() if path in taken)
+        return next((name for path, name in vital.items() if path in taken), "")
 
     def device(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word names a device that is more than a stream."""
-        resolved = self._resolve(word.text, cwd)
-        if resolved is None:
-            return False
-        path = str(resolved[0])
-        if _HARMLESS_DEVICES.fullmatch(path) or _NETWORK.match(path):
+        resolved = self._resolve(word.text, cwd) or ()
+        if any(
+            _HARMLESS_DEVICES.fullmatch(str(one)) or _NETWORK.match(str(one))
+            for one in resolved[:1]
+        ):
             return False
         return any(one.parts[:2] == ("/", "dev") and len(one.parts) > 2 for one in resolved)
 
@@ -164,20 +145,26 @@ class Places:
 
     def secret(self, word: ShellWord, cwd: Path | None) -> bool:
         """Whether a word reaches the program's stored key, or the environment it runs in."""
-        text = word.text
-        if re.search(r"/proc/(?!self/|thread-self/)[^/]*/(task/[^/]*/)?environ", text):
+        if _ENVIRONMENT.search(word.text):
             return True
         if self.config is None:
             return False
-        resolved = self._resolve(text, cwd)
+        resolved = self._resolve(word.text, cwd)
         if resolved is None:
-            return f"{self.config.name}/credentials" in text
-        for one in resolved:
-            if one.parent == self.config and one.name.startswith("credentials"):
-                return True
-            if word.glob and fnmatchcase(str(self.config / "credentials.json"), str(one)):
-                return True
-        return False
+            return f"{self.config.name}/credentials" in word.text
+        key = str(self.config / "credentials.json")
+        return any(
+            (one.parent == self.config and one.name.startswith("credentials"))
+            or (word.glob and fnmatchcase(key, str(one)))
+            for one in resolved
+        )
+
+    def may_be_secret(self, word: ShellWord, cwd: Path | None) -> bool:
+        """Whether the known beginning of a word leads to the program's key."""
+        start, unknown, _ = word.text.partition(UNKNOWN)
+        if self.config is None or not unknown or not start:
+            return False
+        return str(self.config).startswith(os.path.normpath((cwd or Path("/")) / start))
 
 
 def real_path(path: Path) -> Path:

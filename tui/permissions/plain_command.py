@@ -195,7 +195,7 @@ def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
     if walks and not paths:
         paths = ["."]
     may_read = reach.walks if walks else reach.reads
-    for word in (*read.values, *paths, *read.words[texts:]):
+    for word in dict.fromkeys((*read.values, *paths, *read.words[texts:])):
         if word not in {"-", "/dev/null"} and not may_read(real_path(folder / word)):
             return f"it reads {word}, outside the workspace"
     return "it may run gpg" if name[0] == "git" and _RUNS_GPG.search(" ".join(words)) else ""

@@ -8,20 +8,25 @@ is not known is standard. Only a line in plain words runs as safe, see `plain_co
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import dropwhile
+from itertools import dropwhile, islice
 from pathlib import Path
 
 from tui.permissions import blocklist
-from tui.permissions.parsed_command import Invocation, SimpleCommand, invocation
+from tui.permissions.parsed_command import (
+    Invocation,
+    Redirect,
+    ShellWord,
+    SimpleCommand,
+    TooMuchError,
+    invocation,
+)
 from tui.permissions.path_risk import Places, real_path
-from tui.permissions.plain_command import ReadableArea, objection
+from tui.permissions.plain_command import MOST_CHARS, ReadableArea, objection
 from tui.permissions.risk_tiers import SHELLS
-from tui.permissions.shell import read
-from tui.permissions.shell_words import ShellWord
-from tui.permissions.syntax import RESERVED, TooMuchError
+from tui.permissions.shell import KEYWORDS, read
 from tui.permissions.types import Risk
 from tui.permissions.wrapper_commands import InnerCommands, inner_commands
 
@@ -31,7 +36,12 @@ LONGEST = 131_071
 """Characters. Linux takes no longer argument, and reading a longer line would hold up the rest."""
 
 _DEEPEST = 8
-_MOST_PARTS = 2000
+_MOST_WORDS = 1000
+"""Words that are judged of one line, in all that it runs; and nodes of its syntax trees."""
+_MOST_ROUGH_WORDS = 500
+_WORDS_A_PART = 10
+"""A command costs as much to judge as about so many words."""
+
 _NEUTRAL = frozenset(
     {
         *("env", "xargs", "nohup", "setsid", "nice", "ionice", "stdbuf", "timeout", "gtimeout"),
@@ -41,8 +51,10 @@ _NEUTRAL = frozenset(
 )
 """They do nothing but run what is inside."""
 
-_NO_PROGRAM = frozenset({*RESERVED, "time", ""})
+_MAY_READ_KEY = "it may reach the program's own key: what it reads is only known when it runs"
+_NO_PROGRAM = KEYWORDS | {"time", ""}
 _RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
+_ROUGH_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*"|['"\\])+""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +98,15 @@ def classify(
     """
     if len(command) > LONGEST:
         return RiskVerdict("blocked", "it is too long for a command: write it to a file")
-    judge = _Judge(area, home)
+    judge = _Judge(command, area, home, most=_MOST_WORDS)
     if judge.names_key(command):
         return RiskVerdict("blocked", "it reaches the program's own key")
+    cwd = cwd or area.workspace.root
     try:
-        parts = list(judge.text(command, cwd or area.workspace.root, (), {}))
+        parts = list(judge.text(command, cwd, ()))
     except TooMuchError:
-        parts = [CommandPart(command, "high-risk", "it holds too much to be read")]
-        judge.complete = False
+        judge = _Judge(command, area, home, most=_MOST_ROUGH_WORDS)
+        parts = judge.unread(command, cwd, (), "it holds too much")
     if not parts:
         return RiskVerdict("safe", "it does nothing", (), judge.complete)
     worst = max(parts, key=lambda part: ORDER[part.risk])
@@ -106,13 +119,24 @@ class _Judge:
     `complete` turns False where something could not be read.
     """
 
-    def __init__(self, area: ReadableArea, home: Path) -> None:
+    def __init__(self, command: str, area: ReadableArea, home: Path, *, most: int) -> None:
         config = area.private[0] if area.private else None
         self.complete = True
         self._area = area
-        self._places = Places(area.workspace, real_path(home), config)
         self._home = home
-        self._count = 0
+        self._places = Places(area.workspace, real_path(home), config)
+        self._known = {
+            "HOME": str(home),
+            "IFS": " ",
+            "$(git rev-parse --show-toplevel)": str(self._places.root),
+            "$(nproc)": "1",
+        }
+        near = re.escape(config.parent.name if config else "credentials")
+        self._near_key = (
+            re.search(rf"/proc/|environ|credentials|(?<!\w){near}", command) is not None
+        )
+        self._short = len(command) <= MOST_CHARS
+        self._nodes = self._words = most
 
     def names_key(self, command: str) -> bool:
         """Whether the text names the file with the key, in whatever program's language."""
@@ -126,55 +150,69 @@ class _Judge:
                 names += [f"~/{below}", f"$HOME/{below}", f"${{HOME}}/{below}"]
         return any(f"{name}/credentials" in command for name in names)
 
-    def text(
-        self, text: str, cwd: Path | None, around: tuple[str, ...], variables: Mapping[str, str]
-    ) -> Iterator[CommandPart]:
-        """The parts of a line."""
-        outputs = {"git rev-parse --show-toplevel": str(self._places.root)}
-        script = read(text, cwd=cwd, home=self._home, variables=variables, outputs=outputs)
-        for simple in script.commands:
-            yield from self.simple(simple, around)
-        for one in script.redirects:
-            risk, reason = blocklist.redirect(one, self._places)
-            yield self._part(CommandPart(one.text, risk, reason, around=around))
-        if script.fork_bomb:
+    def text(self, text: str, cwd: Path | None, around: tuple[str, ...]) -> Iterator[CommandPart]:
+        """The parts of a line. Raises TooMuchError where they are too many."""
+        line = read(text, cwd=cwd, known=self._known, most=self._nodes)
+        self._nodes -= line.nodes
+        for simple in line.commands:
+            yield from self._simple(simple, around)
+        for one in line.redirects:
+            self._spend(0)
+            risk, reason = self._redirect(one)
+            yield CommandPart(one.text, risk, reason, around=around)
+        if line.fork_bomb:
             yield CommandPart(text, "blocked", "it is a fork bomb", around=around)
-        if script.problem:
-            self.complete = False
-            yield from self._unread(text, cwd, around)
-            yield CommandPart(
-                text, "high-risk", f"it cannot be read: {script.problem}", around=around
-            )
+        if line.problem:
+            yield from self.unread(text, cwd, around, line.problem)
 
-    def simple(self, simple: SimpleCommand, around: tuple[str, ...]) -> Iterator[CommandPart]:
+    def unread(
+        self, text: str, cwd: Path | None, around: tuple[str, ...], problem: str
+    ) -> list[CommandPart]:
+        """A line that was not understood is high-risk, or blocked by rough reading."""
+        self.complete = False
+        found: list[CommandPart] = []
+        if _RAW_DEVICE.search(text):
+            found.append(CommandPart(text, "blocked", "it writes onto a device", around=around))
+        with suppress(TooMuchError):
+            for simple in _rough(text, cwd, self._home):
+                parts = self._simple(simple, around)
+                found += (part for part in parts if part.risk == "blocked")
+        why = f"it cannot be read: {problem}"
+        return [*found, CommandPart(text, "high-risk", why, around=around)]
+
+    def _spend(self, words: int) -> None:
+        self._words -= words + _WORDS_A_PART
+        if self._words < 0:
+            raise TooMuchError
+
+    def _simple(self, simple: SimpleCommand, around: tuple[str, ...]) -> Iterator[CommandPart]:
         """A simple command, then what it runs."""
+        self._spend(len(simple.words))
         if not simple.words:
             risk = "standard" if simple.assigned else "safe"
             reason = f"it sets {', '.join(simple.assigned)}"
-            yield self._part(CommandPart(simple.text, risk, reason, around=around))
+            yield CommandPart(simple.text, risk, reason, around=around)
             return
         called = invocation(simple)
-        within = inner_commands(simple, called.name)
+        within = inner_commands(simple)
         risk, reason = self._tier(simple, called, within)
         spellings = " ".join(word.text for word in simple.words), called.command
-        yield self._part(CommandPart(simple.text, risk, reason, spellings, around))
+        yield CommandPart(simple.text, risk, reason, spellings, around)
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
             yield CommandPart(simple.text, "high-risk", "it is nested too deeply to be read")
             return
         for one in within.commands:
-            yield from self.simple(one, deeper)
-        variables = {str(n): text for n, text in enumerate(within.arguments)}
-        variables |= dict.fromkeys("@*", " ".join(within.arguments[1:]))
+            yield from self._simple(one, deeper)
         for text in within.texts:
-            yield from self.text(text, simple.cwd, deeper, variables)
+            yield from self.text(text, simple.cwd, deeper)
 
-    def _part(self, part: CommandPart) -> CommandPart:
-        self._count += 1
-        if self._count > _MOST_PARTS:
-            raise TooMuchError
-        return part
+    def _redirect(self, one: Redirect) -> tuple[Risk, str]:
+        risk, reason = blocklist.redirect(one, self._places)
+        if risk != "blocked" and self._near_key and not one.target.known:
+            return "high-risk", _MAY_READ_KEY
+        return risk, reason
 
     def _tier(
         self, simple: SimpleCommand, called: Invocation, within: InnerCommands
@@ -191,39 +229,36 @@ class _Judge:
             return "high-risk", reason
         if within.unknown:
             return "high-risk", f"it {within.unknown}"
+        known = simple.cwd is not None and all(word.known for word in simple.words)
+        near_key = self._near_key and not known
+        if near_key or any(self._places.may_be_secret(w, simple.cwd) for w in simple.words[1:]):
+            return "high-risk", _MAY_READ_KEY
         runs = within.commands or within.texts
-        if runs and (called.name in _NEUTRAL or called.name in SHELLS):
-            why = ""
-        elif simple.cwd is None or not all(word.known for word in simple.words):
-            why = f"`{called.name}` may change something"
-        else:
+        why = ""
+        if not (runs and (called.name in _NEUTRAL or called.name in SHELLS)):
             words = tuple(word.text for word in simple.words)
-            why = objection(words, simple.cwd, self._area)
+            unknown = f"`{called.name}` may change something"
+            plain = simple.cwd if known and self._short else None
+            why = objection(words, plain, self._area) if plain else unknown
         if not why and simple.assigned:
             why = f"it sets {', '.join(simple.assigned)}"
         if why:
             return "standard", why
         return "safe", "it runs another command" if runs else "it only looks"
 
-    def _unread(
-        self, text: str, cwd: Path | None, around: tuple[str, ...]
-    ) -> Iterator[CommandPart]:
-        """What is blocked in a line that the grammar does not understand, by rough reading."""
-        if _RAW_DEVICE.search(text):
-            yield CommandPart(text, "blocked", "it writes onto a device", around=around)
-        for piece in re.split(r"[;&|\n(){}`]+", text):
-            for spelled in dict.fromkeys((piece, piece.replace(",", " "))):
-                try:
-                    words = shlex.split(spelled, comments=False)
-                except ValueError:
-                    words = spelled.split()
-                run = tuple(dropwhile(lambda w: w.strip("\"'$") in _NO_PROGRAM, words))
-                if run:
-                    rough = SimpleCommand(tuple(_rough(w, self._home) for w in run), piece, cwd)
-                    found = self.simple(rough, around)
-                    yield from (part for part in found if part.risk == "blocked")
+
+def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:
+    """What may be the simple commands of a text with errors in it."""
+    pieces = dict.fromkeys(re.split(r"[;&|\n(){}`]+", text))
+    for piece in islice(pieces, _MOST_ROUGH_WORDS):
+        for spelled in dict.fromkeys((piece, piece.replace(",", " "))):
+            found = islice(_ROUGH_WORD.finditer(spelled), _MOST_ROUGH_WORDS)
+            words = (re.sub(r"[\"'\\]", "", word[0]) for word in found)
+            run = tuple(dropwhile(lambda word: word.strip("$") in _NO_PROGRAM, words))
+            if run:
+                yield SimpleCommand(tuple(_rough_word(word, home) for word in run), piece, cwd)
 
 
-def _rough(text: str, home: Path) -> ShellWord:
+def _rough_word(text: str, home: Path) -> ShellWord:
     text = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/|$)", lambda _: str(home), text)
     return ShellWord(text.replace("\0", "?"), glob=any(c in text for c in "*?["))

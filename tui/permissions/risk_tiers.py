@@ -120,6 +120,14 @@ WRITERS = _set(
 )
 """Programs whose operands are (also) files that they write."""
 
+DECIDED_BY_WORDS = _set(
+    "curl wget find fd alias script ps loginctl init kwallet-query gopass"
+) | frozenset(RECURSIVE)
+"""Programs of which a word that is not known may make them high-risk."""
+
+GIT_ORDINARY = _set("add blame commit diff grep log ls-files merge rev-parse show status")
+"""Subcommands of git that no word makes high-risk."""
+
 SHELLS = _set("sh bash dash zsh ksh ash fish rbash csh tcsh mksh yash")
 INTERPRETERS = re.compile(
     r"(python|pypy|perl|ruby|node|deno|bun|php|lua|tclsh|osascript|pwsh|awk|gawk|mawk|nawk)[\d.]*"

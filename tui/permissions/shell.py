@@ -1,376 +1,442 @@
-"""A command line as the shell would read it: its simple commands, words and redirections.
+"""A command line as its syntax tree has it (tree-sitter-bash): simple commands and redirections.
 
-Read by a grammar (tree-sitter-bash), then followed in order: quotes and braces are resolved,
-variables and `cd` as far as the line itself decides them. Functions, branches and loops count as
-run. What only the shell will know stands in a word as UNKNOWN. What the grammar does not
-understand is a problem of the whole line, and what was understood of it is still reported.
+Quotes and braces are resolved, `~`, `cd`, and variables that the line itself sets. All else that
+only the shell will know stands in a word as UNKNOWN. Functions, branches and loops count as run.
+What the grammar does not understand is a problem of the whole line, and what was understood of it
+is still reported.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.permissions.parsed_command import (
-    LONGEST_VALUE,
+    UNKNOWN,
     ParsedLine,
     Redirect,
+    ShellWord,
     SimpleCommand,
-    known_output,
+    TooMuchError,
 )
-from tui.permissions.shell_words import UNKNOWN, Expander, ShellWord
-from tui.permissions.syntax import RESERVED, TooMuchError, parse
+from tui.permissions.risk_tiers import DOWNLOADERS
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Language, Node
 
-_DEEPEST = 40
-_MOST_COMMANDS = 1000
-_MOST_STEPS = 20_000
-_MOST_TURNS = 16
+KEYWORDS = frozenset({"!", "{", "if", "then", "elif", "else", "while", "until", "do"})
+"""Words that the grammar sometimes takes for a program's name."""
 
-_SEQUENCES = {
-    "program", "list", "compound_statement", "do_group", "if_statement", "elif_clause",
-    "else_clause", "while_statement", "case_statement", "case_item", "negated_command",
-    "variable_assignments", "c_style_for_statement", "test_command",
+_PREFIXED = re.compile(
+    r"((?:^|[\n;&|({`\"')]|\b(?:do|then|else|in)\b)[ \t]*)(?:(?:!|time(?:[ \t]+-p)?)[ \t]+)+"
+    r"(?=[({!]|(?:if|while|until|for|case|select|time|function)\b|\w+[ \t]*\(\))"
+)
+"""`!` and `time` before a compound command, which the grammar does not know."""
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+
+_DEEPEST = 80
+_LONGEST_VALUE = 200
+_MOST_BRACES = 64
+_MOST_ESCAPES = 1000
+_MOST_SLOW = 500
+"""Of `|` and of `<<<`: the grammar's time grows with their square, and it looks at no clock."""
+_MOST_SECONDS = 0.015
+"""Of this thread's own time. What takes longer mostly has more nodes than are read."""
+
+_ASCII = bytes(range(128)) + b"a" * 128
+_CHUNK = 65_536
+
+# Inside a word that is being put together:
+_LITERAL = "\1"  # before a character that quotes have made ordinary
+_BREAK = "\2"  # where the shell splits it
+_QUOTED = "\3"  # where quotes began, so that it is a word even if it is empty
+_VALUE = "\4"  # where something is expanded
+
+_QUOTES = re.compile(
+    rf"""(?=[{_VALUE}\\'"$\s{{()<>|&;`])(?:
+    \\\n | \\(?P<escaped>.?) | '(?P<single>[^']*)' | \$'(?P<coded>(?:[^'\\]|\\.)*)'
+    | \$?"(?P<double>(?:[^"\\]|\\.)*)" | (?P<value>{_VALUE}) | \$(?P<name>[A-Za-z_]\w*)
+    | (?P<one>\{{-?\d+\.\.-?\d+\}}) | (?P<open>[\s()<>|&;`]+))""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_GLOB = re.compile(rf"(?<!{_LITERAL})[*?\[]")
+_CHOICE = rf"(?:[^{{}},{_LITERAL}]|{_LITERAL}.)*+"
+_BRACES = re.compile(rf"(?<!{_LITERAL})\{{({_CHOICE}(?:,{_CHOICE})++)\}}", re.DOTALL)
+
+_COMMANDS = {"command", "declaration_command", "unset_command"}
+_REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
+_EXPANSIONS = {
+    "simple_expansion", "expansion", "arithmetic_expansion", "command_substitution",
+    "process_substitution",
 }  # fmt: skip
-_WORDS = {
-    "word", "number", "string", "raw_string", "ansi_c_string", "translated_string",
-    "concatenation", "simple_expansion", "expansion", "command_substitution",
-    "process_substitution", "arithmetic_expansion", "brace_expression", "extglob_pattern",
-    "regex", "variable_name", "special_variable_name", "test_operator", "file_descriptor",
-    "subscript", "array", "binary_expression", "unary_expression", "postfix_expression",
-    "parenthesized_expression", "ternary_expression", "heredoc_start", "heredoc_body",
-    "heredoc_end", "heredoc_content",
-}  # fmt: skip
 
 
-def read(
-    command: str,
-    *,
-    cwd: Path | None,
-    home: Path,
-    variables: Mapping[str, str] | None = None,
-    outputs: Mapping[str, str] | None = None,
-) -> ParsedLine:
-    """Read a command line. Never raises for any text.
+def read(command: str, *, cwd: Path | None, known: Mapping[str, str], most: int) -> ParsedLine:
+    """Read a command line. Raises TooMuchError where that would take too long.
 
-    `variables` are known from the start; `outputs` says what known commands print, so that
-    `$(pwd)` is a known word.
+    `known` are values of variables (HOME must be among them) and outputs of substitutions: `$(…)`.
+    `most` is how many nodes of the syntax tree are read.
     """
+    text = re.sub("[\0-\4]", "?", command)
+    if "\\\n" in text:
+        text = _CONTINUED.sub(r"\1", text)
+    if "!" in text or "time" in text:
+        text = _PREFIXED.sub(r"\1", text)
+    source = text.encode("utf-8", "replace")
+    root = _tree(source)
+    if root.has_error and b"$((" in source:  # perhaps no arithmetic, but a subshell in `$(…)`
+        source = source.replace(b"$((", b"$( (")
+        root = _tree(source)
+    if root.descendant_count > most:
+        raise TooMuchError
+    reader = _Reader(source, cwd, dict(known))
+    if root.has_error:
+        reader.line.problem = "its syntax cannot be read"
+    reader.walk(root)
+    reader.line.nodes = root.descendant_count
+    return reader.line
+
+
+def _tree(source: bytes) -> Node:
+    """The grammar reads beyond its tables for characters above 255 and may crash the process.
+
+    So it sees a letter for every byte that is not ASCII; places in the text stay the same. The
+    parser is a new one each time: one that was stopped would go on with the text before.
+    """
+    import tree_sitter  # noqa: PLC0415 - start-up stays light
+
+    if max(source.count(b"|"), source.count(b"<<<")) > _MOST_SLOW:
+        raise TooMuchError
+    text = source.translate(_ASCII)
+    end = time.thread_time() + _MOST_SECONDS
     try:
-        source, root = parse(command)
-    except TooMuchError as error:
-        return ParsedLine(problem=str(error))
-    reader = _Reader(source, cwd, {"HOME": str(home), "IFS": " ", **(variables or {})}, outputs)
-    try:
-        if root.has_error:
-            reader.script.problem = "its syntax cannot be read"
-        reader.walk(root)
-    except TooMuchError as error:
-        reader.script.problem = str(error)
-    return reader.script
+        tree = tree_sitter.Parser(_language()).parse(
+            lambda start, _point: text[start : start + _CHUNK],
+            progress_callback=lambda _start, _error: time.thread_time() > end,
+        )
+    except ValueError as error:
+        raise TooMuchError from error
+    return tree.root_node
+
+
+@cache
+def _language() -> Language:
+    import tree_sitter  # noqa: PLC0415
+    import tree_sitter_bash  # noqa: PLC0415
+
+    return tree_sitter.Language(tree_sitter_bash.language())
 
 
 class _Reader:
-    """Walks the tree in the order of execution, and keeps variables and folder on the way."""
+    """Walks the tree in the order of the text, and keeps variables and folder on the way."""
 
-    def __init__(
-        self,
-        source: bytes,
-        cwd: Path | None,
-        variables: dict[str, str],
-        outputs: Mapping[str, str] | None,
-    ) -> None:
-        self.script = ParsedLine()
-        self._at = Expander(source, cwd, variables, self._output)
-        self._outputs = outputs or {}
-        self._feeds: tuple[SimpleCommand, ...] = ()
+    def __init__(self, source: bytes, cwd: Path | None, known: dict[str, str]) -> None:
+        self.line = ParsedLine()
+        self._source = source
+        self._cwd = cwd
+        self._known = known
+        self._downloaded: bool = False
         self._depth = 0
-        self._steps = 0
 
     def walk(self, node: Node) -> None:
-        """A statement, and all statements in it."""
-        with self._deeper():
-            self._statement(node)
+        """A node, and all commands anywhere in it."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise TooMuchError
+        match node.type:
+            case kind if kind in _COMMANDS:
+                self._command(node)
+            case "variable_assignment":
+                name, self._known[name] = self._assignment(node)
+                self._add(SimpleCommand((), self._text(node), self._cwd, (name,)))
+            case "redirected_statement":
+                self._redirected(node)
+            case "pipeline":
+                self._pipeline(node)
+            case "function_definition":
+                self._function(node)
+            case "subshell" | "command_substitution" | "process_substitution":
+                with self._apart():
+                    self._walk_all(node.named_children)
+            case kind if kind in _REDIRECTS:
+                self._redirect(node)
+            case kind:
+                if kind == "for_statement":
+                    self._known[self._text(node.child_by_field_name("variable"))] = UNKNOWN
+                self._walk_all(node.named_children)
+        self._depth -= 1
+
+    def _walk_all(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            self.walk(node)
 
     @contextmanager
-    def _deeper(self) -> Generator[None]:
-        self._depth += 1
-        self._steps += 1
-        if self._depth > _DEEPEST:
-            raise TooMuchError("it is nested too deeply")
-        if self._steps > _MOST_STEPS:
-            raise TooMuchError("it holds too much")
-        try:
-            yield
-        finally:
-            self._depth -= 1
+    def _apart(self) -> Generator[None]:
+        """In a shell of its own: folder and variables are as before afterwards."""
+        kept = self._cwd, dict(self._known), self._downloaded
+        yield
+        self._cwd, self._known, self._downloaded = kept
 
-    def _statement(self, node: Node) -> None:  # noqa: C901, PLR0912 - one branch a kind
-        kind = node.type
-        if kind == "command":
-            self._command(node)
-        elif kind == "redirected_statement":
-            self._redirected(node)
-        elif kind == "pipeline":
-            self._pipeline(node, self._feeds)
-        elif kind == "subshell":
-            self._apart(node)
-        elif kind == "for_statement":
-            self._for(node)
-        elif kind == "function_definition":
-            self._function(node)
-        elif kind == "variable_assignment":
-            name = self._assign(node)
-            self._add(SimpleCommand((), self._at.text(node), self._at.cwd, assigned=(name,)))
-        elif kind in {"declaration_command", "unset_command"}:
-            self._declaration(node)
-        elif kind in _SEQUENCES or kind == "ERROR":
-            for child in node.named_children:
-                self.walk(child)
-        elif kind in _WORDS:
-            self._at.walk_substitutions(node)
-        elif kind not in {"comment", "file_redirect", "herestring_redirect", "command_name"}:
-            self.script.problem = f"it holds a {kind.replace('_', ' ')}"
-            for child in node.named_children:
-                self.walk(child)
+    def _text(self, node: Node | None) -> str:
+        start, end = (node.start_byte, node.end_byte) if node else (0, 0)
+        return self._source[start:end].decode("utf-8", "replace")
 
     # Commands
 
     def _add(self, simple: SimpleCommand) -> None:
-        if len(self.script.commands) >= _MOST_COMMANDS:
-            raise TooMuchError("it holds too many commands")
-        self.script.commands.append(simple)
+        self.line.commands.append(simple)
 
-    def _command(self, node: Node, extra: tuple[Node, ...] = (), stdin: str | None = None) -> None:
+    def _command(self, node: Node, further: Sequence[Node] = ()) -> None:
+        """A simple command. `further` are words that the grammar has put elsewhere."""
         assigned: list[str] = []
         parts: list[Node] = []
-        shown: list[Node] = []
+        written: list[str] = []
+        hung = list(further)
         for child in node.children:
             if child.type == "variable_assignment":
-                before = dict(self._at.variables)
-                assigned.append(self._assign(child))
-                self._at.variables = before
-                shown.append(child)
-            elif child.type == "command_name":
-                parts += child.children
-            elif child.type in {"file_redirect", "herestring_redirect"}:
-                redirected = self._redirect(child)
-                stdin = redirected.stdin if redirected.stdin is not None else stdin
-                extra += redirected.extra
+                name, value = self._assignment(child)
+                assigned.append(name)
+                if node.type == "command":  # holds for this command alone
+                    written.append(self._text(child))
+                else:
+                    self._known[name] = value
+            elif child.type in _REDIRECTS:
+                hung += self._redirect(child)
             elif child.is_missing or child.type == "ERROR":
                 self.walk(child)
             else:
-                parts.append(child)
-        groups = list(_adjacent([*parts, *extra]))
-        found = (word for group in groups for word in self._at.words(group))
-        words = tuple(dropwhile(lambda word: word.text in RESERVED, found))
-        text = " ".join(
-            [*map(self._at.text, shown), *("".join(map(self._at.text, group)) for group in groups)]
-        )
-        self._add(SimpleCommand(words, text, self._at.cwd, tuple(assigned), stdin, self._feeds))
-        self._follow(words)
+                parts += child.children if child.type == "command_name" else [child]
+        groups = list(_adjacent([*parts, *hung]))
+        found = [word for group in groups for word in self._words(group)]
+        words = tuple(dropwhile(lambda word: word.text in KEYWORDS, found))
+        written += ["".join(map(self._text, group)) for group in groups]
+        text = " ".join(written) if node.type == "command" else self._text(node)
+        self._add(SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded))
+        self._follow([word.text for word in words])
 
-    def _follow(self, words: tuple[ShellWord, ...]) -> None:
+    def _follow(self, words: Sequence[str]) -> None:
         """What a builtin does to the folder and the variables."""
-        match [word.text for word in words]:
+        match words:
             case ["cd" | "pushd", *rest]:
-                targets = [t for t in rest if t == "-" or not t.startswith("-")]
-                self._at.cwd = self._folder(targets[0]) if targets else self._folder("~")
+                targets = (word for word in rest if word == "-" or word[:1] != "-")
+                self._cwd = self._folder(next(targets, "") or self._known["HOME"])
             case ["popd", *_]:
-                self._at.cwd = None
-            case ["read" | "mapfile" | "readarray" | "getopts", *names]:
-                self._at.variables.update(dict.fromkeys(names, UNKNOWN))
+                self._cwd = None
+            case ["read" | "mapfile" | "readarray" | "getopts" | "unset", *names]:
+                self._known.update(dict.fromkeys(names, UNKNOWN))
             case _:
                 pass
 
     def _folder(self, target: str) -> Path | None:
-        if target == "~":
-            return Path(self._at.variables["HOME"])
-        if target == "-" or UNKNOWN in target or (self._at.cwd is None and target[:1] != "/"):
+        if target == "-" or UNKNOWN in target or (self._cwd is None and target[:1] != "/"):
             return None
-        return Path(os.path.normpath((self._at.cwd or Path("/")) / target))
+        folder = os.path.normpath((self._cwd or Path("/")) / target)
+        return Path(folder) if len(folder) <= _LONGEST_VALUE else None
 
-    def _pipeline(self, node: Node, feeds: tuple[SimpleCommand, ...]) -> None:
-        before = self._feeds
-        self._feeds = feeds
-        for stage in node.named_children:
-            start = len(self.script.commands)
-            kept = dict(self._at.variables), self._at.cwd
-            self.walk(stage)
-            self._at.variables, self._at.cwd = kept
-            self._feeds = (*self._feeds, *self.script.commands[start:])
-        self._feeds = before
+    def _pipeline(self, node: Node) -> None:
+        with self._apart():
+            for stage in node.named_children:
+                start = len(self.line.commands)
+                with self._apart():
+                    self.walk(stage)
+                self._download(start)
 
-    def _apart(self, node: Node) -> None:
-        """In a subshell: folder and variables are as before afterwards."""
-        kept = dict(self._at.variables), self._at.cwd
-        for child in node.named_children:
-            self.walk(child)
-        self._at.variables, self._at.cwd = kept
-
-    def _for(self, node: Node) -> None:
-        """The body once per value, as far as the values are known."""
-        variable = node.child_by_field_name("variable")
-        name = self._at.text(variable) if variable else ""
-        values = [
-            word
-            for child in node.children_by_field_name("value")
-            for word in self._at.words((child,))
-        ]
-        if not values or len(values) > _MOST_TURNS:
-            values = [ShellWord(UNKNOWN)]
-        body = node.child_by_field_name("body")
-        for value in values:
-            self._at.variables[name] = value.text
-            if body is not None:
-                self.walk(body)
+    def _download(self, start: int) -> None:
+        """Note whether a command since `start` downloads something."""
+        names = {simple.program for simple in self.line.commands[start:]}
+        self._downloaded |= not DOWNLOADERS.isdisjoint(names)
 
     def _function(self, node: Node) -> None:
         """The body counts as run. One that starts itself in parallel is a fork bomb."""
-        name_node, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        if name_node is None or body is None:
-            self.script.problem = "its syntax cannot be read"
-            return
-        start = len(self.script.commands)
-        kept = dict(self._at.variables), self._at.cwd
-        self.walk(body)
-        self._at.variables, self._at.cwd = kept
-        name = self._at.text(name_node)
-        itself = [s for s in self.script.commands[start:] if s.words and s.words[0].text == name]
-        forks = any(n.type in {"pipeline", "&"} for n in _all(body))
-        if itself and (forks or len(itself) > 1):
-            self.script.fork_bomb = True
+        start = len(self.line.commands)
+        with self._apart():
+            self._walk_all(node.named_children)
+        name = self._text(node.child_by_field_name("name"))
+        itself = [s for s in self.line.commands[start:] if s.words and s.words[0].text == name]
+        if len(itself) > 1 or (itself and any(n.type in {"pipeline", "&"} for n in _below(node))):
+            self.line.fork_bomb = True
 
-    def _declaration(self, node: Node) -> None:
-        assigned: list[str] = []
-        words = [ShellWord(self._at.text(node.children[0]))]
-        for child in node.children[1:]:
-            if child.type == "variable_assignment":
-                assigned.append(self._assign(child))
-            else:
-                self._at.walk_substitutions(child)
-                words.append(ShellWord(self._at.text(child)))
-        self._add(SimpleCommand(tuple(words), self._at.text(node), self._at.cwd, tuple(assigned)))
+    def _assignment(self, node: Node) -> tuple[str, str]:
+        """The variable that is set, and its value."""
+        value = node.child_by_field_name("value")
+        words = self._words((value,)) if value else []
+        text = " ".join(word.text for word in words)
+        if len(text) > _LONGEST_VALUE or any(child.type == "+=" for child in node.children):
+            text = UNKNOWN
+        return self._text(node.child_by_field_name("name")).partition("[")[0], text
 
-    def _assign(self, node: Node) -> str:
-        """Sets a variable; returns its name."""
-        name_node, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        name = self._at.text(name_node) if name_node else ""
-        text = ""
-        if value is not None:
-            words = self._at.words((value,)) if value.type != "array" else [ShellWord(UNKNOWN)]
-            if value.type == "array":
-                self._at.walk_substitutions(value)
-            text = " ".join(word.text for word in words)
-        if any(child.type == "+=" for child in node.children):
-            text = self._at.variables.get(name, UNKNOWN) + text
-        self._at.variables[name] = text if len(text) <= LONGEST_VALUE else UNKNOWN
-        return name.partition("[")[0]
-
-    # Redirections
+    # Redirections. The grammar hangs the rest of the line on them: further words of the command,
+    # and after the start of a here-document what it is piped to and what follows.
 
     def _redirected(self, node: Node) -> None:
         body = node.child_by_field_name("body")
-        found = [self._redirect(child) for child in node.children_by_field_name("redirect")]
-        extra = tuple(word for one in found for word in one.extra)
-        stdin = next((one.stdin for one in found if one.stdin is not None), None)
-        start = len(self.script.commands)
-        if body is not None and body.type == "command":
-            self._command(body, extra, stdin)
-        else:
-            if body is not None:
-                self.walk(body)
-            self._attach(start, extra, stdin)
-        produced = tuple(self.script.commands[start:])
-        for one in found:
-            for pipeline in one.pipelines:
-                self._pipeline(pipeline, (*self._feeds, *produced))
-            for statement in one.after:
-                self.walk(statement)
+        redirects = node.children_by_field_name("redirect")
+        words = [word for one in redirects for word in self._redirect(one)]
+        start = len(self.line.commands)
+        if body and body.type in _COMMANDS:
+            self._command(body, words)
+            words = []
+        elif body:
+            self.walk(body)
+        if words and self.line.commands[start:]:
+            last = self.line.commands.pop()  # they are of the last one in a pipeline
+            found = (word for group in _adjacent(words) for word in self._words(group))
+            self._add(replace(last, words=(*last.words, *found)))
+            self.line.problem = "its syntax cannot be read"
+        with self._apart():
+            self._download(start)
+            for one in redirects:
+                self._walk_all(child for child in one.named_children if child.type == "pipeline")
+        for one in redirects:
+            self._walk_all(one.children_by_field_name("right"))
 
-    def _attach(self, start: int, extra: tuple[Node, ...], stdin: str | None) -> None:
-        """Input and further words that the grammar hung on a list or group of commands."""
-        commands = self.script.commands
-        if stdin is not None:
-            for n in range(start, len(commands)):
-                if commands[n].stdin is None:
-                    commands[n] = replace(commands[n], stdin=stdin)
-        if extra and len(commands) > start:
-            words = [word for group in _adjacent(list(extra)) for word in self._at.words(group)]
-            commands[-1] = replace(commands[-1], words=(*commands[-1].words, *words))
-        if extra:
-            self.script.problem = "its syntax cannot be read"
-
-    def _redirect(self, node: Node) -> _Redirected:
-        if node.type == "heredoc_redirect":
-            return self._heredoc(node)
-        if node.type == "herestring_redirect":
-            words = [w for child in node.named_children for w in self._at.words((child,))]
-            return _Redirected(stdin=" ".join(word.text for word in words))
-        operator = next((c.type for c in node.children if not c.is_named), "")
-        targets = node.children_by_field_name("destination")
-        if not targets or operator.endswith("-"):
-            return _Redirected()
-        duplicates = operator in {">&", "<&"} and re.fullmatch(
-            r"\d+-?|-", self._at.text(targets[0])
-        )
-        words = self._at.words((targets[0],))
-        target = words[0] if len(words) == 1 else ShellWord(UNKNOWN)
-        if targets[0].type != "process_substitution" and not duplicates:
-            text = f"{operator} {self._at.text(targets[0])}"
-            self.script.redirects.append(Redirect(target, ">" in operator, text, self._at.cwd))
-        return _Redirected(extra=tuple(targets[1:]))
-
-    def _heredoc(self, node: Node) -> _Redirected:
-        found = _Redirected(stdin="")
+    def _redirect(self, node: Node) -> list[Node]:
+        """The words that are hung on it."""
+        if node.type == "file_redirect":
+            return self._file(node)
+        words = node.children_by_field_name("argument")
         for child in node.named_children:
-            if child.type == "heredoc_body":
-                self._at.walk_substitutions(child)
-                found.stdin = self._at.text(child)
-            elif child.type in {"file_redirect", "herestring_redirect"}:
-                found.extra += self._redirect(child).extra
-            elif child.type == "pipeline":
-                found.pipelines += (child,)
-            elif child.type in {"heredoc_start", "heredoc_end"}:
-                continue
-            elif child.type in _WORDS:
-                found.extra += (child,)
-            else:
-                found.after += (child,)
-        return found
+            if child.type in _REDIRECTS:
+                words += self._redirect(child)
+            elif node.type == "herestring_redirect" or child.type == "heredoc_body":
+                self.walk(child)
+        return words
 
-    def _output(self, node: Node) -> str:
-        """Walks a substitution. Returns what it prints where that is known."""
-        start = len(self.script.commands)
-        feeds, self._feeds = self._feeds, ()
-        with self._deeper():
-            self._apart(node)
-        self._feeds = feeds
-        produced = self.script.commands[start:]
-        if len(produced) != 1 or node.type == "process_substitution":
-            return UNKNOWN
-        return known_output(produced[0], self._outputs)
+    def _file(self, node: Node) -> list[Node]:
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        nodes = node.children_by_field_name("destination")
+        if operator.endswith("-"):  # `>&-` closes, and has no file
+            return nodes
+        for target in nodes[:1]:
+            words, written = self._words((target,)), self._text(target)
+            stream = operator in {">&", "<&"} and re.fullmatch(r"\d+-?|-", written)
+            if not stream and target.type != "process_substitution":
+                word = words[0] if len(words) == 1 else ShellWord(UNKNOWN)
+                text = f"{operator} {written}"
+                self.line.redirects.append(Redirect(word, ">" in operator, text, self._cwd))
+        return nodes[1:]
+
+    # Words
+
+    def _words(self, group: Sequence[Node]) -> list[ShellWord]:
+        """The words that adjacent nodes expand to."""
+        self._walk_all(group)
+        text, end, values = "", group[0].start_byte, list[str]()
+        for node in (found for one in group for found in _expansions(one)):
+            written = self._text(node)  # may begin with the blanks before it
+            text += self._source[end : node.start_byte].decode("utf-8", "replace")
+            text += written[: len(written) - len(written.lstrip())] + _VALUE
+            values.append(self._expanded(node.type, written.lstrip()))
+            end = node.end_byte
+        text += self._source[end : group[-1].end_byte].decode("utf-8", "replace")
+        if text.count("\\") > _MOST_ESCAPES:
+            return [ShellWord(UNKNOWN)]
+        fields = self._unquoted(text, iter(values)).split(_BREAK)
+        return [self._finished(word) for field in fields if field for word in _braces(field)]
+
+    def _unquoted(self, text: str, values: Iterator[str]) -> str:
+        """A text with marks in the place of its quotes."""
+
+        def one(found: re.Match[str]) -> str:
+            match found.lastgroup:
+                case "double":
+                    inner = re.sub(r'\\([$`"\\]|\n)', lambda m: m[1].strip("\n"), found["double"])
+                    return _literal(re.sub(_VALUE, lambda _: next(values), inner))
+                case "coded":
+                    return _literal(_ansi_c(found["coded"]))
+                case "value":
+                    return _split(next(values))
+                case "name":
+                    return _split(self._value(found["name"]))
+                case "one":
+                    return "1"
+                case "open":
+                    return UNKNOWN
+                case _:
+                    return _literal(found["single"] or found["escaped"] or "")
+
+        return _QUOTES.sub(one, text)
+
+    def _finished(self, marked: str) -> ShellWord:
+        if re.match(r"~(?=/|$)", marked):
+            marked = self._known["HOME"] + marked[1:]
+        elif marked.startswith("~"):
+            marked = UNKNOWN
+        text = marked.replace(_LITERAL, "").replace(_QUOTED, "")
+        return ShellWord(text, bool(_GLOB.search(marked)))
+
+    def _expanded(self, kind: str, text: str) -> str:
+        """The value of `$name`, `${name}`, `${name:-…}` if it is set, or a known `$(…)`."""
+        if kind == "arithmetic_expansion":
+            return "1"
+        if found := re.fullmatch(r"\$\{?(\w+)(:?[-=].*)?\}?", text, re.DOTALL):
+            value = self._value(found[1])
+            return value if value or not found[2] else UNKNOWN
+        inner = " ".join(text.removeprefix("$(").strip("`)").split())
+        return self._value("PWD" if inner == "pwd" else f"$({inner})")
+
+    def _value(self, name: str) -> str:
+        if name == "PWD":
+            return str(self._cwd) if self._cwd else UNKNOWN
+        return self._known.get(name, UNKNOWN)
 
 
-@dataclass(slots=True)
-class _Redirected:
-    """What a redirection node holds beside its file: the grammar hangs the line's rest on it."""
+def _expansions(node: Node) -> Iterator[Node]:
+    """What in a word the shell replaces."""
+    if node.type in _EXPANSIONS:
+        yield node
+    else:
+        for child in node.named_children:
+            yield from _expansions(child)
 
-    stdin: str | None = None
-    extra: tuple[Node, ...] = ()
-    pipelines: tuple[Node, ...] = ()
-    after: tuple[Node, ...] = ()
+
+def _literal(text: str) -> str:
+    """A text that the shell takes as it is."""
+    return _QUOTED + re.sub(r"[{},*?\[\]~]", lambda m: _LITERAL + m[0], text)
 
 
-def _adjacent(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
+def _split(value: str) -> str:
+    """A value without quotes around it: it is split, and its patterns count."""
+    return re.sub(r"\s+", _BREAK, re.sub(r"[{},~]", lambda m: _LITERAL + m[0], value))
+
+
+def _ansi_c(text: str) -> str:
+    """The inside of `$'…'`, where it has none but common escapes."""
+    common = r"(?:[^\\]|\\[abfnrtv\\'\"]|\\x[0-9a-fA-F]{2}|\\[0-3]?[0-7]{1,2})*"
+    if not text.isascii() or not re.fullmatch(common, text):
+        return UNKNOWN
+    return re.sub("[\1-\4]", UNKNOWN, text.encode().decode("unicode_escape"))
+
+
+def _braces(marked: str) -> list[str]:
+    """`a{b,c}` → `ab`, `ac`, the innermost first. Braces without a comma stay."""
+    done: list[str] = []
+    pending = [marked]
+    while pending:
+        text = pending.pop(0)
+        if found := _BRACES.search(text):
+            choices = re.split(rf"(?<!{_LITERAL}),", found[1])
+            whole = [text[: found.start()] + choice + text[found.end() :] for choice in choices]
+            pending = whole + pending
+        else:
+            bare = re.sub(rf"{_LITERAL}.", "", text, flags=re.DOTALL) if "{" in text else ""
+            nested = re.search(r"\{[^,]*,[^}]*\}", bare)  # braces without a comma are in it
+            done.append(UNKNOWN if nested else text)
+        if len(done) + len(pending) > _MOST_BRACES:
+            return [UNKNOWN]
+    return done
+
+
+def _adjacent(nodes: Sequence[Node]) -> Iterator[tuple[Node, ...]]:
     """Nodes with nothing between them are one word: the grammar splits some that are."""
     group: list[Node] = []
     for node in nodes:
@@ -382,9 +448,8 @@ def _adjacent(nodes: list[Node]) -> Iterator[tuple[Node, ...]]:
         yield tuple(group)
 
 
-def _all(node: Node) -> Iterator[Node]:
+def _below(node: Node) -> Iterator[Node]:
     pending = [node]
     while pending:
-        current = pending.pop()
+        pending += (current := pending.pop()).children
         yield current
-        pending += current.children

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from tui.permissions.parsed_command import SimpleCommand, is_option, known_output
+from tui.permissions.parsed_command import UNKNOWN, ShellWord, SimpleCommand, is_option
 from tui.permissions.risk_tiers import SHELLS, names
-from tui.permissions.shell_words import PIPE, UNKNOWN, ShellWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,8 @@ _FIND_NARROWS = re.compile(
     r"user|group|perm|links|inum|samefile|type|maxdepth|prune|wholename|lname)"
 )
 _FD_EXEC = {"-x", "-X", "--exec", "--exec-batch"}
+_MADE = "runs a text that is made while it runs"
+_STANDARD_INPUT = {"-", "/dev/stdin", "/dev/fd/0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,34 +97,29 @@ class InnerCommands:
     """Command lines that a shell reads."""
     unknown: str = ""
     """In words, what it runs that cannot be known; "" if nothing."""
-    arguments: tuple[str, ...] = ()
-    """`$0`, `$1` … of a text."""
 
 
-def inner_commands(simple: SimpleCommand, name: str) -> InnerCommands:
-    """What `simple`, whose program is `name`, runs. Nothing for most programs."""
-    words = simple.words
+def inner_commands(simple: SimpleCommand) -> InnerCommands:
+    """What a command runs. Nothing for most programs."""
+    words, name = simple.words, simple.program
     if name in SHELLS:
-        return _shell(simple)
+        return _shell(words[1:])
     if name == "eval":
-        text = " ".join(word.text for word in words[1:])
-        return _text(text) if text else InnerCommands()
+        return _text(" ".join(word.text for word in words[1:]))
     if name == "trap":
-        return _text(words[1].text) if len(words) > 2 else InnerCommands()
+        return _text(words[1].text if len(words) > 2 else "")
     if name == "alias":
-        return InnerCommands(
-            texts=tuple(w.text.partition("=")[2] for w in words[1:] if "=" in w.text)
-        )
+        return InnerCommands(texts=tuple(word.text.partition("=")[2] for word in words[1:]))
     if name == "find":
         return InnerCommands(commands=tuple(_find(simple)))
     if name == "fd":
         starts = [n + 1 for n, word in enumerate(words) if word.text in _FD_EXEC]
-        runs = (words[start:] for start in starts if start < len(words))
-        return InnerCommands(tuple(_with(simple, (*run, ShellWord(UNKNOWN))) for run in runs))
-    found = _texts(simple, name)
-    if name in WRAPPERS and found == InnerCommands():
-        return _wrapped(simple, name, WRAPPERS[name])
-    return found
+        return _commands(simple, *((*words[n:], ShellWord(UNKNOWN)) for n in starts if words[n:]))
+    if name == "git":
+        return _git(simple)
+    if text := _text_after(words, name):
+        return _text(text)
+    return _wrapped(simple, WRAPPERS[name]) if name in WRAPPERS else InnerCommands()
 
 
 def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
@@ -142,79 +138,63 @@ def find_narrows(simple: SimpleCommand) -> bool:
     return any(_FIND_NARROWS.fullmatch(word.text) for word in simple.words)
 
 
-def _with(
-    simple: SimpleCommand, words: tuple[ShellWord, ...], stdin: str | None = None
-) -> SimpleCommand:
-    return replace(
-        simple, words=words, text=" ".join(w.text for w in words), assigned=(), stdin=stdin
-    )
+def _commands(simple: SimpleCommand, *found: tuple[ShellWord, ...]) -> InnerCommands:
+    return InnerCommands(tuple(_with(simple, words) for words in found if words))
 
 
-def _text(text: str, arguments: tuple[str, ...] = ()) -> InnerCommands:
-    if UNKNOWN in text:
-        return InnerCommands(
-            texts=(text.replace(UNKNOWN, "$_"),),
-            unknown="runs a text that is made while it runs",
-            arguments=arguments,
-        )
-    return InnerCommands(texts=(text,), arguments=arguments)
+def _with(simple: SimpleCommand, words: tuple[ShellWord, ...]) -> SimpleCommand:
+    text = " ".join(word.text for word in words).replace(UNKNOWN, "…")
+    return replace(simple, words=words, text=text, assigned=())
 
 
-def _texts(simple: SimpleCommand, name: str) -> InnerCommands:
-    words = simple.words
-    if name == "git":
-        texts = [word.text for word in words]
-        if "foreach" in texts and "submodule" in texts:
-            rest = texts[texts.index("foreach") + 1 :]
-            return _text(" ".join(t for t in rest if not t.startswith("-")))
-        if "bisect" in texts and "run" in texts:
-            return InnerCommands(commands=(_with(simple, words[texts.index("run") + 1 :]),))
-        name = next((t for t in texts[1:] if t in _TEXT_AFTER), "")
+def _text(text: str) -> InnerCommands:
+    """A command line. What only the shell will know in it is read as a variable."""
+    unknown = _MADE if UNKNOWN in text else ""
+    return InnerCommands(texts=(text.replace(UNKNOWN, "$_"),) if text else (), unknown=unknown)
+
+
+def _text_after(words: tuple[ShellWord, ...], name: str) -> str:
+    """The command line that is the value of an option."""
     if name == "watch":
-        return _text(" ".join(w.text for w in _wrapped_words(simple, WRAPPERS["watch"])))
+        return " ".join(word.text for word in _wrapped_words(words, WRAPPERS[name]))
     for n, word in enumerate(words):
         for option in _TEXT_AFTER.get(name, ()):
-            if word.text == option and n + 1 < len(words):
-                rest = " ".join(w.text for w in words[n + 2 :]) if name == "env" else ""
-                return _text(f"{words[n + 1].text} {rest}".strip())
+            if word.text == option:
+                rest = words[n + 1 :] if name == "env" else words[n + 1 : n + 2]
+                return " ".join(word.text for word in rest)
             if option.startswith("--"):
                 value = word.text.partition("=")[2] if is_option(word.text, option) else ""
             else:
                 value = word.text.removeprefix(option) if word.text.startswith(option) else ""
             if value:
-                return _text(value)
-    return InnerCommands()
+                return value
+    return ""
 
 
-def _shell(simple: SimpleCommand) -> InnerCommands:
+def _git(simple: SimpleCommand) -> InnerCommands:
+    texts = [word.text for word in simple.words]
+    if "submodule" in texts and "foreach" in texts:
+        rest = texts[texts.index("foreach") + 1 :]
+        return _text(" ".join(text for text in rest if not text.startswith("-")))
+    if "bisect" in texts and "run" in texts:
+        return _commands(simple, simple.words[texts.index("run") + 1 :])
+    return _text(_text_after(simple.words, "rebase") if "rebase" in texts else "")
+
+
+def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:
     """`sh -c text`, `sh script`, or a shell that reads what is piped or redirected to it."""
-    words = simple.words[1:]
     for n, word in enumerate(words):
         if re.fullmatch(r"[-+][A-Za-z]*c[A-Za-z]*", word.text) or word.text == "--command":
-            rest = tuple(dropwhile(lambda w: w.text.startswith(("-", "+")), words[n + 1 :]))
-            if not rest:
-                return InnerCommands(unknown="runs a text that cannot be found")
-            return _text(rest[0].text, tuple(w.text for w in rest[1:]))
+            rest = dropwhile(lambda w: w.text.startswith(("-", "+")), words[n + 1 :])
+            return _text(next((word.text for word in rest), UNKNOWN))
     operands = [word for word in words if not word.text.startswith(("-", "+"))]
     if any(word.text in {"-o", "-O", "--rcfile", "--init-file"} for word in words):
         operands = operands[1:]
-    reads_stdin = not operands or any(word.text == "-s" for word in words)
-    if not reads_stdin:
-        stdin_too = operands[0].text in {"-", "/dev/stdin", "/dev/fd/0"}
-        if operands[0].known and not stdin_too and operands[0].text != PIPE:
-            return InnerCommands()
-        if not stdin_too:
-            return InnerCommands(unknown="runs a text that is made while it runs")
-    if simple.stdin is not None:
-        return _text(simple.stdin)
-    if simple.feeds:
-        text = known_output(simple.feeds[-1], {})
-        return (
-            _text(text)
-            if UNKNOWN not in text
-            else InnerCommands(unknown="runs what is piped to it")
-        )
-    return InnerCommands()
+    if words and words[0].text in {"--version", "--help"}:
+        return InnerCommands()
+    from_file = operands and operands[0].known and operands[0].text not in _STANDARD_INPUT
+    reads = not from_file or any(word.open or word.text == "-s" for word in words)
+    return InnerCommands(unknown="runs what it reads as its input" if reads else "")
 
 
 def _find(simple: SimpleCommand) -> list[SimpleCommand]:
@@ -223,25 +203,22 @@ def _find(simple: SimpleCommand) -> list[SimpleCommand]:
     found: list[SimpleCommand] = []
     current: list[ShellWord] | None = None
     roots = find_roots(simple)
-    found_at = (
-        roots if not find_narrows(simple) else tuple(ShellWord(f"{r.text}/found") for r in roots)
-    )
-    for word in simple.words[1:]:
+    if find_narrows(simple):
+        roots = tuple(ShellWord(f"{root.text}/found") for root in roots)
+    for word in (*simple.words[1:], ShellWord(";")):
         if current is None:
             current = [] if word.text in _FIND_EXEC else None
         elif word.text in {";", "+"}:
-            found.append(_with(simple, tuple(current)))
+            found += [_with(simple, tuple(current))] if current else []
             current = None
         else:
             whole = word.text == "{}"
-            current += found_at if whole else (ShellWord(word.text.replace("{}", UNKNOWN)),)
-    if current:
-        found.append(_with(simple, tuple(current)))
-    return [one for one in found if one.words]
+            current += roots if whole else (ShellWord(word.text.replace("{}", UNKNOWN)),)
+    return found
 
 
-def _wrapped_words(simple: SimpleCommand, wrapper: Wrapper) -> tuple[ShellWord, ...]:
-    words, at = simple.words, 1
+def _wrapped_words(words: tuple[ShellWord, ...], wrapper: Wrapper) -> tuple[ShellWord, ...]:
+    at = 1
     if wrapper.after:
         operand = next((n for n, w in enumerate(words) if n and not w.text.startswith("-")), None)
         if operand is None or words[operand].text not in wrapper.after:
@@ -264,15 +241,18 @@ def _wrapped_words(simple: SimpleCommand, wrapper: Wrapper) -> tuple[ShellWord, 
     return words[at + operands :]
 
 
-def _wrapped(simple: SimpleCommand, name: str, wrapper: Wrapper) -> InnerCommands:
-    words = _wrapped_words(simple, wrapper)
-    if not words or (name == "command" and simple.words[1].text in {"-v", "-V"}):
+def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
+    words, name = _wrapped_words(simple.words, wrapper), simple.program
+    own = simple.words[1 : len(simple.words) - len(words)]
+    if name == "command" and any(word.text in {"-v", "-V"} for word in own):
         return InnerCommands()
-    if name in {"xargs", "parallel"}:
-        piped = known_output(simple.feeds[-1], {}) if simple.feeds else simple.stdin or UNKNOWN
-        arguments = tuple(ShellWord(text) for text in piped.split()) or (ShellWord(UNKNOWN),)
-        words = (*words, *arguments)
-    before = simple.words[: len(simple.words) - len(words)] if wrapper.assignments else ()
-    found = (re.match(r"([A-Za-z_]\w*)=", word.text) for word in before)
+    unknown = "runs what is only known when it runs" if any(word.open for word in own) else ""
+    if not words:
+        return InnerCommands(unknown=unknown)
+    inner = _with(simple, words)
+    if name in {"xargs", "parallel"}:  # what they read may stand anywhere in a shell's text
+        unknown = unknown or (_MADE if inner.program in SHELLS else "")
+        inner = replace(inner, words=(*words, ShellWord(UNKNOWN)))
+    found = (re.match(r"([A-Za-z_]\w*)=", word.text) for word in own if wrapper.assignments)
     assigned = tuple(match[1] for match in found if match)
-    return InnerCommands((replace(_with(simple, words, simple.stdin), assigned=assigned),))
+    return InnerCommands((replace(inner, assigned=assigned),), unknown=unknown)
