@@ -64,3 +64,10 @@ def test_K44_corrupted_metadata_is_off(value: object) -> None:
 def test_parsing_never_loses_what_is_not_a_directive(text: str) -> None:
     parsed = parse(text)
     assert text.endswith(parsed.text)
+
+
+def test_K30_the_indentation_behind_a_directive_is_kept() -> None:
+    assert parse("/think\n\n    if x:\n        y()").text == "    if x:\n        y()"
+    assert parse("/think   on \r\n\tgo").text == "\tgo"
+    assert parse("/think   go").text == "go"
+    assert parse("/think \n ").text == ""

@@ -45,6 +45,9 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 
+_BETWEEN = re.compile(r"\A(?:\s+\Z|\s*\n|\s+)")
+"""What parts a directive from its text: a line's indentation belongs to the text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Directives:
@@ -96,7 +99,7 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
         else:
             changes[found[1].lower()] = (found[2] or "on").lower() == "on"
         end = found.end()
-    text = typed[end:].lstrip() if changes else typed
+    text = _BETWEEN.sub("", typed[end:], count=1) if changes else typed
     left = _LEADING.match(typed, end)
     pasted = left[0].strip() if left else ""
     return ParsedPrompt(str(typed), str(text), changes, attached, images, pasted=pasted)
