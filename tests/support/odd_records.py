@@ -171,14 +171,14 @@ def whole_session() -> list[Json]:
     return lines
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The paths of all values in a line."""
     children: Any = cast("Json", value).items() if isinstance(value, dict) else enumerate(value)
     found: list[tuple[Any, ...]] = []
     for key, child in children:
         found.append((*path, key))
         if isinstance(child, dict | list):
-            found += _places(child, (*path, key))
+            found += places(child, (*path, key))
     return found
 
 
@@ -188,7 +188,7 @@ def odd_session(seed: int) -> tuple[list[Json], str]:
     lines = whole_session()
     number = random.randrange(len(lines))
     line = lines[number]
-    *path, last = random.choice(_places(line))
+    *path, last = random.choice(places(line))
     value = copy.deepcopy(random.choice(VALUES))
     where: Any = line
     for key in path:

@@ -54,7 +54,11 @@ def workspace_slug(workspace: Path) -> str:
     """A folder name for a workspace: readable, and unique by a hash of the whole path."""
     from hashlib import sha256  # noqa: PLC0415 - not for the first frame
 
-    digest = sha256(os.fsencode(workspace)).hexdigest()[:8]
+    try:
+        name = os.fsencode(workspace)
+    except UnicodeEncodeError:  # a path from a record, which no folder can have
+        name = str(workspace).encode("utf-8", "surrogatepass")
+    digest = sha256(name).hexdigest()[:8]
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", workspace.name).strip("-.")[:40] or "root"
     return f"{name}-{digest}"
 

@@ -295,7 +295,7 @@ def _is_result_of_lost_call(entry: _Entry, keys: Collection[str]) -> bool:
 
     It stays with the record before it: alone, it would be the end of a branch of its own.
     """
-    if entry.value.get("type") != "user" or entry.value.get("parentUuid") in keys:
+    if entry.value.get("type") != "user" or string(entry.value, "parentUuid") in keys:
         return False
     blocks = entry.blocks or []
     return bool(blocks) and all(block.get("type") == "tool_result" for block in blocks)

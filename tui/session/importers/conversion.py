@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from tui.core.clock import timestamp
 from tui.core.messages import Block, string_of, text_block, text_of
+from tui.session.field_types import leave_out_odd
 from tui.session.jsonl import Findings, JsonLine, JsonObject
 from tui.session.records import Header, Record
 
@@ -55,7 +56,13 @@ class Conversion:
         return Header(digest[:12], when, self.cwd, app, origin=f"{self.program}:{origin}")
 
     def add(self, type_: str, key: str, time: object, **data: Any) -> Record:
-        """Add a record. `key` is what the original calls it, `time` its time, if it is one."""
+        """Add a record. `key` is what the original calls it, `time` its time, if it is one.
+
+        Its fields have their types, as those of a record that is read from a file of ours.
+        """
+        if odd := leave_out_odd(type_, data):
+            where = f"{type_} record {len(self.records) + 1}"
+            self.findings.add("B56", where, f"odd fields left out or repaired: {', '.join(odd)}")
         self._now = max(moment(time) or self._now, _EARLIEST)
         self._stamp = max(self._stamp + 1, int(self._now.timestamp() * 1000) << 12)
         tail = sha256(f"{key}:{len(self.records)}".encode("utf-8", "replace")).hexdigest()[:6]
