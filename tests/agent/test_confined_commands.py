@@ -354,6 +354,8 @@ async def test_settings_of_git_are_opened_for_one_command(
     [
         "git config remote.o.vcs ./run",
         "git config core.worktree ..",
+        "git remote add o ./planted.git",
+        "git config remote.o.pushurl ext::./run",
         "git config -f .git/config submodule.x.update '!./run'",
     ],
 )
@@ -499,3 +501,23 @@ async def test_what_a_background_command_plants_later_is_moved_away(
     assert line.startswith(f"{hooks} was moved to ")
     assert not hooks.exists()
     await agent.close()
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_command_that_hides_what_it_does_runs_behind_the_walls(
+    root: Path, tmp_path: Path, confine: Confine, engine: str
+) -> None:
+    """Nobody has to be asked: what no word names can do no more than the level lets it."""
+    hidden = (
+        'for d in . /tmp; do find "$d" -maxdepth 1; done',
+        'x=$(printf rm); $x -f a.txt; touch "$(printf made)"; echo done',
+        "if then (",
+    )
+    says = Says()
+    agent = await agent_with(root, confine(engine), *hidden, says=says, mode="plan")
+    assert not says.asked
+    assert {level for _, _, level in permissions(agent)} == {"read-only"}
+    assert (root / "a.txt").exists()
+    named = 'x=$(printf push); git push; git "$x"'
+    agent = await agent_with(root, confine(engine), named, says=Says(Answer("no")))
+    assert [answer for answer, _, _ in permissions(agent)] == ["no"]

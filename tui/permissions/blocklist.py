@@ -35,6 +35,10 @@ _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gop
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
 _OWN_KEY = "it reaches the program's own key"
 _ONLY_THEN = "what it does is only known when it runs"
+_TEXT_ONLY_THEN = "it runs a text that is made while it runs"
+_FILE_ONLY_THEN = "a file that is only known when it runs"
+HIDDEN = frozenset({_ONLY_THEN, _TEXT_ONLY_THEN, f"it touches {_FILE_ONLY_THEN}"})
+"""Reasons that name no danger, only that a command's words do not show what it does."""
 
 
 def blocked_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
@@ -109,7 +113,7 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
         return "it may send data to a server"
     runs_text = name in {"source", "."} or INTERPRETERS.fullmatch(name)
     if runs_text and not all(word.known for word in (*args[:1], *operands[:1])):
-        return "it runs a text that is made while it runs"
+        return _TEXT_ONLY_THEN
     if simple.downloaded and (name in SHELLS or INTERPRETERS.fullmatch(name)):
         return "it runs what was downloaded"
     return _writes(simple, program, places)
@@ -150,7 +154,7 @@ def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     for word in operands:
         path = places.path(word.text, simple.cwd)
         if places.outside(word, simple.cwd):
-            where = path or "a file that is only known when it runs"
+            where = path or _FILE_ONLY_THEN
             return f"it touches {where}, outside the workspace" if path else f"it touches {where}"
         if path and (inner := _internal(path.parts, places)):
             return f"it touches {inner}"
@@ -176,7 +180,7 @@ def redirect(one: Redirect, places: Places) -> tuple[Risk, str]:
     if places.network(one.target):
         return "high-risk", "it opens a network connection"
     if places.outside(one.target, one.cwd):
-        where = str(path) if path else "a file that is only known when it runs"
+        where = str(path) if path else _FILE_ONLY_THEN
         if one.writes:
             return "high-risk", f"it writes to {where}, outside the workspace"
         return "standard", f"it reads {where}, outside the workspace"

@@ -152,7 +152,7 @@ def decide(
         why = "The sandbox of this machine confines only what writes nothing."
         decision = replace(decision, answer="ask", reason=why, by="default")
     free = elevated and mode != "plan"
-    if facts.verdict is not None and facts.verdict.risk != "high-risk" and holds and not free:
+    if facts.verdict is not None and not facts.verdict.named and holds and not free:
         decision = _behind_walls(decision, facts, policy, mode, holds)
     if decision.answer == "ask" and elevated:
         decision = replace(decision, answer="allow", by="elevated", level=Level.NETWORK)
@@ -243,9 +243,10 @@ def _allowed(
 def needed_level(facts: CallFacts) -> Level:
     """What a yes to a command lets it do: what is high-risk mostly needs what no level gives."""
     verdict = facts.verdict
-    if verdict is None or verdict.risk != "high-risk":
+    if verdict is None or not verdict.named:
         return Level.WORKSPACE
-    risky = [part.text.split(" ") for part in verdict.parts if part.risk == "high-risk"]
+    worst = (part for part in verdict.worst if not part.hidden)
+    risky = [part.text.split(" ") for part in worst]
     if risky and all(words[0] in INSTALLERS for words in risky):
         return Level.NETWORK
     within = all(words[0] in RECURSIVE or words[0] == "git" for words in risky)
@@ -272,12 +273,12 @@ def _behind_walls(
 
 
 def _tried(facts: CallFacts, policy: Policy, holds: Collection[Level]) -> bool:
-    """Whether a command is run read-only without a question.
+    """Whether a command is run read-only without a question: not if its words name a high risk.
 
     One in the background is not: no more could be offered when it fails. Where rules forbid
     reading, the walls do not know them.
     """
-    risky = facts.verdict is None or facts.verdict.risk == "high-risk" or facts.call.background
+    risky = facts.verdict is None or facts.verdict.named or facts.call.background
     return Level.READ_ONLY in holds and not risky and not _forbids_reading(policy)
 
 

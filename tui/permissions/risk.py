@@ -51,6 +51,7 @@ _NEUTRAL = frozenset(
 )
 """They do nothing but run what is inside."""
 
+_HIDDEN_PROGRAM = "its program is only known when it runs"
 _MAY_READ_KEY = "it may reach the program's own key: what it reads is only known when it runs"
 _NO_PROGRAM = KEYWORDS | {"time", ""}
 _RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
@@ -70,6 +71,8 @@ class CommandPart:
     forbid."""
     around: tuple[str, ...] = ()
     """The commands that run it (`sudo …`, `sh -c …`), outermost first."""
+    hidden: bool = False
+    """Whether it is high-risk only since its words do not show what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,13 @@ class RiskVerdict:
     reason: str
     parts: tuple[CommandPart, ...] = ()
     complete: bool = True
+
+    @property
+    def named(self) -> bool:
+        """Whether it is high-risk, or worse, for something that its words show."""
+        return any(
+            ORDER[part.risk] >= ORDER["high-risk"] and not part.hidden for part in self.parts
+        )
 
     @property
     def worst(self) -> tuple[CommandPart, ...]:
@@ -178,7 +188,7 @@ class _Judge:
                 parts = self._simple(simple, around)
                 found += (part for part in parts if part.risk == "blocked")
         why = f"it cannot be read: {problem}"
-        return [*found, CommandPart(text, "high-risk", why, around=around)]
+        return [*found, CommandPart(text, "high-risk", why, around=around, hidden=True)]
 
     def _spend(self, words: int) -> None:
         self._words -= words + _WORDS_A_PART
@@ -197,11 +207,15 @@ class _Judge:
         within = inner_commands(simple)
         risk, reason = self._tier(simple, called, within)
         spellings = " ".join(word.text for word in simple.words), called.command
-        yield CommandPart(simple.text, risk, reason, spellings, around)
+        hidden = risk == "high-risk" and (
+            reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM} or reason == f"it {within.unknown}"
+        )
+        yield CommandPart(simple.text, risk, reason, spellings, around, hidden)
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
-            yield CommandPart(simple.text, "high-risk", "it is nested too deeply to be read")
+            why = "it is nested too deeply to be read"
+            yield CommandPart(simple.text, "high-risk", why, hidden=True)
             return
         for one in within.commands:
             yield from self._simple(one, deeper)
@@ -222,7 +236,7 @@ class _Judge:
             as_rm = Invocation("rm", called.args)
             if reason := blocklist.blocked_reason(simple, as_rm, self._places):
                 return "blocked", reason
-            return "high-risk", "its program is only known when it runs"
+            return "high-risk", _HIDDEN_PROGRAM
         if reason := blocklist.blocked_reason(simple, called, self._places):
             return "blocked", reason
         if reason := blocklist.high_risk_reason(simple, called, self._places):

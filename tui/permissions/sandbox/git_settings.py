@@ -32,6 +32,10 @@ _RUNS_NOTHING = re.compile(
 )
 
 
+_REMOTE = re.compile(r"(https?|ssh|git)://[^-]|[\w.-]+@[\w.-]+:(?!:)")
+"""Addresses on another machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class GitSettings:
     """The file with a repository's settings, as it was before a command; None where it was not."""
@@ -54,7 +58,7 @@ class GitSettings:
             return []
         root = self.path.parent.parent
         now, then = _values(after, root), _values(self.before, root) or set()
-        bad = {key for key, _ in (now or set()) - then if not _RUNS_NOTHING.fullmatch(key)}
+        bad = {key for key, value in (now or set()) - then if not _runs_nothing(key, value)}
         if now is None or bad:
             self._put_back()
             what = f"git may run {', '.join(sorted(bad))}" if bad else "git cannot read it"
@@ -71,6 +75,12 @@ class GitSettings:
         self.path.unlink(missing_ok=True)
         if self.before is not None:
             atomic_write(self.path, self.before, like=self.state, mode=0o644, check=lambda: None)
+
+
+def _runs_nothing(key: str, value: str) -> bool:
+    """Whether git runs nothing because of a setting. A folder as a remote has hooks of its own."""
+    address = key.endswith("url")
+    return bool(_RUNS_NOTHING.fullmatch(key)) and (not address or bool(_REMOTE.match(value)))
 
 
 def _content(path: Path) -> bytes | None:
