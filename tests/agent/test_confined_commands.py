@@ -302,7 +302,7 @@ async def test_a_workspace_that_walls_cannot_hold_is_said(tmp_path: Path) -> Non
     workspace = Workspace.at(Path("/"), ceiling="/")
     confinement = Confinement(SandboxSettings(), workspace, tmp_path / "s", tmp_path / "c")
     assert not await confinement.levels()
-    assert "which the walls must hide" in confinement.reason
+    assert "that the walls must hide" in confinement.reason
     await confinement.close()
 
 

@@ -36,7 +36,8 @@ def sandbox(what: Subject) -> Iterator[Check]:
         )
         proofs = asyncio.run(_proofs(confinement))
     if proofs is None:
-        fix = _PROFILE if "without a profile" in confinement.reason else _INSTALL
+        refused = _PROFILE if "without a profile" in confinement.reason else _INSTALL
+        fix = confinement.cure or refused
         detail = f"nothing confines commands, so they ask ({confinement.reason})"
         yield Check("sandbox", "warn", detail, fix)
         return

@@ -50,7 +50,7 @@ class Confinement:
     """The sandbox of one session. `close` ends what still runs in it, and removes its /tmp.
 
     `folder` is the session's own, `cache` its workspace's; `hidden` are the program's own folders.
-    `reason` says why nothing confines, once `levels` was asked.
+    `reason` says why nothing confines, once `levels` was asked, `cure` what to do about it.
     """
 
     settings: SandboxSettings
@@ -60,6 +60,7 @@ class Confinement:
     hidden: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     reason: str = ""
+    cure: str = ""
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
@@ -274,7 +275,7 @@ class Confinement:
                 results = [await probe(Engine(asked), walls)]
                 engine = Engine(asked) if results[0].ok else None
         except HoldfastError as error:
-            self.reason = error.message.rstrip(".")
+            self.reason, self.cure = error.message.rstrip("."), error.hint
             return None
         if engine is None:
             self.reason = "; ".join(f"{one.engine}: {one.reason}" for one in results)

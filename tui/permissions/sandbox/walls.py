@@ -181,8 +181,9 @@ def check_workspace(walls: Walls) -> tuple[str, ...]:
             raise WallError(f"{folder} belongs to the system: no walls can be built around it.")
         for place in (str(walls.home), _real(walls.home), *homes, "/tmp", *_EMPTY):  # noqa: S108
             if _is_within(place, real):
+                what = "is" if place == real else f"holds {place},"
                 raise WallError(
-                    f"{folder} holds {place}, which the walls must hide.",
+                    f"{folder} {what} a folder that the walls must hide.",
                     hint="Start in the folder of the project.",
                 )
     return homes
