@@ -521,3 +521,19 @@ async def test_a_command_that_hides_what_it_does_runs_behind_the_walls(
     named = 'x=$(printf push); git push; git "$x"'
     agent = await agent_with(root, confine(engine), named, says=Says(Answer("no")))
     assert [answer for answer, _, _ in permissions(agent)] == ["no"]
+
+
+@pytest.mark.parametrize("engine", EVERY)
+async def test_tools_that_only_look_need_no_folder_for_their_caches(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    (root / "one.py").write_text("import two\n")
+    (root / "two.py").write_text("print(6 * 7)\n")
+    says, ruff = Says(), shutil.which("ruff", path=str(Path(sys.executable).parent))
+    look = f"{ruff} check --isolated one.py; {sys.executable} one.py"
+    agent = await agent_with(root, confine(engine), look, says=says)
+    assert outputs(agent)[0].startswith("F401")
+    assert "\n42\n[exit code 0" in outputs(agent)[0]
+    assert not says.asked
+    made = {path.name for path in root.iterdir()} - {".holdfast", "a.txt", "one.py", "two.py"}
+    assert not made

@@ -28,7 +28,7 @@ from tui.core.errors import HoldfastError
 from tui.core.files import replace_file
 from tui.core.workspace import safe_search_path
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
-from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.environment import caches_elsewhere, clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
@@ -264,8 +264,11 @@ class Sandbox:
         if self.engine is not Engine.LANDLOCK and folder.startswith(made.temporary):
             folder = "/tmp" + folder.removeprefix(made.temporary)  # noqa: S108
         env = clean_environment(env, walls.keep_env)
-        if self.engine is Engine.LANDLOCK:  # it cannot put another folder at /tmp
-            env["TMPDIR"] = made.temporary
+        temporary = "/tmp"  # noqa: S108 - as commands name it
+        if self.engine is Engine.LANDLOCK:  # it cannot put another folder there
+            env["TMPDIR"] = temporary = made.temporary
+        if level is Level.READ_ONLY:
+            env = caches_elsewhere(temporary) | env
         machine = os.uname().machine
         if self._landlock < 0:
             from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415

@@ -34,5 +34,16 @@ def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()
     }
 
 
+def caches_elsewhere(temporary: str) -> dict[str, str]:
+    """Variables by which tools that only look keep what they note down in `temporary`, where the
+    project's folder cannot be written."""
+    return {
+        "CARGO_TARGET_DIR": f"{temporary}/.cargo-target",
+        "MYPY_CACHE_DIR": f"{temporary}/.mypy_cache",
+        "PYTHONPYCACHEPREFIX": f"{temporary}/.pycache",
+        "RUFF_CACHE_DIR": f"{temporary}/.ruff_cache",
+    }
+
+
 def _is_removed(name: str, value: str) -> bool:
     return bool(_REMOVED.match(name) or ("://" in value and _URL_WITH_PASSWORD.search(value)))
