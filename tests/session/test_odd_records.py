@@ -46,6 +46,10 @@ _ACTIONS = (
     "sessions show FILE",
     "sessions show FILE --json",
     "sessions list --all --json",
+    "sessions list --all",
+    "sessions fork FILE",
+    "sessions rename FILE another title",
+    "sessions import FILE",
     "sessions search alpha --json",
     "-r FILE --practice -p hello",
     "-c --practice -p hello",
@@ -131,6 +135,8 @@ def examine(
             json.loads(text)
         if not odd.read_bytes().startswith(kept):
             yield f"{said}: {action}", "the file was changed"
+        for copied in {*own.glob("*.jsonl")} - {good, odd}:
+            copied.unlink()
         odd.write_bytes(kept)
         os.utime(odd)
 

@@ -69,6 +69,7 @@ class Confinement:
     _outside: dict[Path, frozenset[Path]] = field(default_factory=dict[Path, "frozenset[Path]"])
     """What git had outside of a folder when the session began: no command can add to it."""
     _git_settings: GitSettings | None = None
+    _places: dict[Path, GitPlaces] = field(default_factory=dict[Path, "GitPlaces"])
     _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
 
     @classmethod
@@ -140,7 +141,9 @@ class Confinement:
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
                 self._ran_later = await asyncio.to_thread(self._file_states)
-            walls = await asyncio.to_thread(self._with_git, watch=writes, git_settings=git_settings)
+            walls = await asyncio.to_thread(
+                self._with_git, watch=writes, git_settings=git_settings, writes=writes
+            )
             running = await self._sandbox.start(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
             )
@@ -163,7 +166,8 @@ class Confinement:
         program = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
 
         def words() -> list[str]:
-            walls = self._with_git(watch=False, git_settings=False)
+            writes = level is not Level.READ_ONLY
+            walls = self._with_git(watch=False, git_settings=False, writes=writes)
             full = [program, *argv[1:]]
             return Sandbox(engine).command(full, self.workspace.root, environment, walls, level)
 
@@ -311,7 +315,8 @@ class Confinement:
             objects=tuple(path for path in places.objects if path not in outside - known),
         )
 
-    def _with_git(self, *, watch: bool, git_settings: bool) -> Walls:
+    def _with_git(self, *, watch: bool, git_settings: bool, writes: bool) -> Walls:
+        """The walls with what git needs. What only reads needs its folders alone, and they stay."""
         from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
             git_places,
@@ -323,7 +328,10 @@ class Confinement:
         for root in self._roots:
             inner = [path.parent for path in self._ran_later or () if path.name == ".git"]
             below = [path for path in inner if path.is_relative_to(root)] if watch else []
-            places = self._of_session(root, git_places(root, self.environment, below))
+            if writes or root not in self._places:
+                places = git_places(root, self.environment, below)
+                self._places[root] = self._of_session(root, places)
+            places = self._places[root]
             if git_settings and places.folders and self._git_settings is None:
                 self._git_settings = GitSettings.of(places.folders[0])
                 open_one = self._git_settings.path

@@ -80,7 +80,8 @@ def git_places(
         names += [place / ".git"] if place != workspace else []
         names += _guarded(place / ".git") if (place / ".git/HEAD").exists() else []
     names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
-    names += [part for path in names for part in path.parents if _is_link_below(part, root)]
+    above = dict.fromkeys(part for path in dict.fromkeys(names) for part in path.parents)
+    names += [part for part in above if _is_link_below(part, root)]
     names = list(dict.fromkeys(names))
     return GitPlaces(
         folders,
