@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -175,3 +177,20 @@ def test_reduced_motion_paints_nothing_but_the_seconds(
     else:
         assert len(frames) > 2
         assert painted > 4
+
+
+def test_a_screen_that_was_stopped_is_drawn_again(holdfast: Open) -> None:
+    """After SIGSTOP and SIGCONT the shell's own text stood there until Ctrl+L."""
+    with holdfast("--practice") as screen:
+        screen.wait_for(READY, "saved")
+        for _ in range(2):
+            while screen.read(0.3):
+                pass
+            os.kill(screen.process.pid, signal.SIGSTOP)
+            _, status = os.waitpid(screen.process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            screen.forget()
+            os.kill(screen.process.pid, signal.SIGCONT)
+            screen.wait_for(READY, "saved", "asks before changes")
+        screen.type("/quit\r")
+        assert screen.exit_code() == 0

@@ -103,6 +103,14 @@ class _Driver(LinuxDriver):
         if first and following:
             self.attrs_before = first.before
 
+    def _sigcont_application(self, *_: Any) -> None:
+        """After Ctrl+Z the terminal was let go before; after SIGSTOP, which nobody can catch, it
+        was not, and whatever ran meanwhile may have written over the screen and its modes."""
+        if self._auto_restart and not self._must_signal_resume:
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        super()._sigcont_application()  # pyright: ignore[reportUnknownMemberType]
+
     def write(self, data: str) -> None:
         """Not to the alternate screen a second time: some terminals would clear it."""
         if not (self._following and data == ALT_SCREEN):
