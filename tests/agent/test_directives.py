@@ -45,6 +45,19 @@ def test_K30_case_does_not_matter() -> None:
     assert parse("/THINK /Verbose x").changes == {"think": True, "verbose": True}
 
 
+def test_K30_an_on_that_begins_a_sentence_is_the_sentences() -> None:
+    for typed, changes, text in (
+        ("/think on the design of x", {"think": True}, "on the design of x"),
+        ("/think on\nthe design", {"think": True}, "the design"),
+        ("/think on /verbose on", {"think": True, "verbose": True}, ""),
+        ("/verbose on /think on performance", {"think": True, "verbose": True}, "on performance"),
+        ("/elevated off the record", {"elevated": False}, "the record"),
+        ("/think on", {"think": True}, ""),
+    ):
+        parsed = parse(typed)
+        assert (parsed.changes, parsed.text) == (changes, text)
+
+
 def test_K31_an_unknown_word_stops_parsing() -> None:
     parsed = parse("/think /frobnicate /verbose")
     assert parsed.changes == {"think": True}

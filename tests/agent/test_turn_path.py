@@ -65,7 +65,7 @@ async def test_the_view_is_built_once_per_request(
 async def test_directives_are_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider(say("a"), say("b"))
     agent = make_agent(tmp_path, provider)
-    prompt = prompts.parse("/think /think on a riddle")
+    prompt = prompts.parse("/think off /think a riddle")
     monkeypatch.setattr(prompts, "parse", None)
     seen = [event async for event in agent.send(prompt)]
     assert agent.directives.think

@@ -85,7 +85,8 @@ class ParsedPrompt:
 
 
 def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGES) -> ParsedPrompt:
-    """Take the leading directives off what was typed. `/think off` switches off.
+    """Take the leading directives off what was typed. `/think off` switches off; an `on` counts as
+    a word of the directive where nothing but directives follows it on its line.
 
     A directive counts only where each of its characters was typed: see `PartlyTyped`.
     """
@@ -98,11 +99,20 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
             changes["effort"] = found[3].lower()
         else:
             changes[found[1].lower()] = (found[2] or "on").lower() == "on"
-        end = found.end()
+        end = found.end(1) if _begins_a_sentence(typed, found) else found.end()
     text = _BETWEEN.sub("", typed[end:], count=1) if changes else typed
     left = _LEADING.match(typed, end)
     pasted = left[0].strip() if left else ""
     return ParsedPrompt(str(typed), str(text), changes, attached, images, pasted=pasted)
+
+
+def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
+    """Whether the `on` behind a directive is the text's own, as in `/think on the design of x`.
+
+    `off` always switches off: nobody loses a safeguard to a sentence.
+    """
+    rest = typed[found.end() :].partition("\n")[0].strip()
+    return (found[2] or "").lower() == "on" and bool(rest) and not rest.startswith("/")
 
 
 def acknowledgement(changes: Mapping[str, bool | str]) -> str:
