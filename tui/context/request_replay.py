@@ -187,7 +187,7 @@ def _fields(record: Record) -> SentFields | None:
     try:
         fields = msgspec.convert(record.data, SentFields)
         rule_of_json(fields.prune)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeError):  # half a surrogate pair
         return None
     return fields
 
