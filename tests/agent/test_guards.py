@@ -308,3 +308,24 @@ async def test_L28_surrogates_and_nul_do_no_harm(tmp_path: Path) -> None:
     for event in seen:
         json.dumps(event.to_json()).encode()
     json.dumps([r.messages for r in provider.requests], ensure_ascii=False).encode()
+
+
+async def test_O19_long_paths_and_labels_hold_nothing_up(tmp_path: Path) -> None:
+    (tmp_path / "build").write_text("hello\n")
+    long = "d/" * 100_000
+    calls = [
+        call("list_dir", "a", path=long),
+        call("grep_search", "b", pattern="x", path=long),
+        call("find_by_name", "c", pattern="x" * 90_000),
+        call("find_by_name", "d", pattern="build"),
+        call("grep_search", "e", pattern="hello"),
+    ]
+    agent = make_agent(tmp_path, ScriptedProvider(*([one] for one in calls), say("ok")))
+    seen = await events_of(agent, "go")
+    labels = [event.label for event in seen if isinstance(event, events.ToolStarted)]
+    assert max(map(len, labels)) == 1000
+    said = [text_of(record.data["content"]) for record in results(agent)]
+    assert said[0] == "Not allowed, not run: The path has 200,000 characters; 4,096 are the most."
+    assert said[1] == said[0]
+    assert said[3].startswith("build")
+    assert said[4].startswith("build:1:hello")

@@ -368,7 +368,7 @@ def test_ripgrep_beside_the_interpreter_comes_first(
 
 def test_L22_ripgrep_gets_a_glob_for_each_folder() -> None:
     pairs = list(zip(search.exclusions()[::2], search.exclusions()[1::2], strict=True))
-    assert pairs == [("--glob", f"!{name}") for name in EXCLUDED]
+    assert pairs == [("--glob", f"!{name}/") for name in EXCLUDED]  # a file of that name is found
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ _ONLY_SETS = frozenset({"config", "remote"})
 _DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
 """Those that may have done a part before they fail."""
 
+SHOWN_LABEL_CHARS = 1000
+"""Of a call's label in its event."""
 LABEL_CHARS = 200
 """Of a call's label in its intent, and of a command in the record of its process."""
 
@@ -153,7 +155,9 @@ class ToolDispatcher:
         except ToolError:
             self.ctx.publish(started)
             raise
-        self.ctx.publish(ToolStarted(started.id, name, shown, tool.label(params)))
+        label = tool.label(params)
+        label = label if len(label) <= SHOWN_LABEL_CHARS else f"{label[: SHOWN_LABEL_CHARS - 1]}…"
+        self.ctx.publish(ToolStarted(started.id, name, shown, label))
         return tool, params
 
     def _tool(self, name: str) -> Tool[Any]:

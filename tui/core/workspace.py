@@ -22,6 +22,8 @@ BOOT_READ_MAX: Final = 4_000_000
 """How many bytes of such a text are read at most."""
 
 
+_LONGEST: Final = 4096
+"""No system opens a longer path, and following one takes time with the square of its length."""
 _TMP: Final = Path("/tmp")  # noqa: S108 - as commands name it
 
 
@@ -63,8 +65,10 @@ class Workspace:
         """The real absolute path of what a tool named. The file need not exist.
 
         Raises ToolError for an empty path, a path that cannot exist (a NUL, half a surrogate
-        pair), and one that leaves the allowed folders.
+        pair, more characters than the system takes), and one that leaves the allowed folders.
         """
+        if len(path) > _LONGEST:
+            raise ToolError(f"The path has {len(path):,} characters; {_LONGEST:,} are the most.")
         if not path or "\0" in path:
             raise ToolError("The path is empty or holds a NUL byte.", hint="Give a file path.")
         given = os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name

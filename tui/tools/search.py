@@ -111,7 +111,7 @@ def command(root: SearchRoot, wanted: Sequence[str], *, most: int = 0) -> list[s
 
 def exclusions() -> list[str]:
     """The last options, since a later glob wins over an earlier one."""
-    return [part for name in EXCLUDED for part in ("--glob", f"!{name}")]
+    return [part for name in EXCLUDED for part in ("--glob", f"!{name}/")]
 
 
 def check_argument(name: str, value: str) -> None:
