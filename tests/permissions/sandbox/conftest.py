@@ -152,6 +152,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A",
         "GIT_COMMITTER_EMAIL": "a@b",
     }  # fmt: skip
+    environment.pop("PYTHONPYCACHEPREFIX", "")  # the tests' own, outside the scene's walls
     git = ["git", "-c", "init.defaultBranch=main", "-C", str(workspace)]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], env=environment, check=True)
