@@ -286,6 +286,7 @@ class Sandbox:
             "engine": self.engine.value,
             "network": made.network,
             "mounts": made.mounts,
+            "movable": made.movable,
             "argv": list(argv),
             "env": env,
             "cwd": folder,

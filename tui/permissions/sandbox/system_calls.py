@@ -18,7 +18,8 @@ RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
 _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC = 1, 0x80000
-_MOVE_MOUNT_F_EMPTY_PATH = 4
+_MOVE_MOUNT_F_EMPTY_PATH, _MOVE_MOUNT_T_EMPTY_PATH = 4, 0x40
+_NO_MAGIC_LINKS, _NO_SYMLINKS = 2, 4
 _MNT_DETACH = 2
 _PDEATHSIG, _DUMPABLE, _SECCOMP, _CAPBSET_DROP = 1, 4, 22, 24
 _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT, _CLEAR_ALL = 36, 38, 47, 4
@@ -26,7 +27,7 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CAPSET = {"x86_64": 126, "aarch64": 91}
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
 MACHINE = os.uname().machine
@@ -95,24 +96,33 @@ def remount_read_only(target: str) -> None:
     _checked(done, f"making {target} read-only")
 
 
-def clone_mount(path: str, attributes: int) -> int:
-    """A copy of the tree at `path` with all that is mounted in it, as a file descriptor."""
-    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE
-    tree = _call(f"binding {path}", _OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags)
+def open_place(path: str) -> int:
+    """A descriptor of what lies at a path, if no part of it is a link."""
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
+    return _call(f"opening {path}", _OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
+
+
+def clone_mount(place: str | int, attributes: int) -> int:
+    """A copy of the tree at a path or a descriptor with all that is mounted in it, as a file
+    descriptor."""
+    flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
+    tree = _call(f"binding {place}", _OPEN_TREE, *_at(place), flags)
     if attributes:
         wanted = struct.pack("=QQQQ", attributes, 0, 0, 0)
         flags = _AT_EMPTY_PATH | _AT_RECURSIVE
-        _call(f"limiting {path}", _MOUNT_SETATTR, tree, b"", flags, wanted, len(wanted))
+        _call(f"limiting {place}", _MOUNT_SETATTR, tree, b"", flags, wanted, len(wanted))
     return tree
 
 
-def attach_mount(tree: int, target: str) -> None:
-    """Put a tree of `clone_mount` at `target`."""
-    place = os.fsencode(target)
-    _call(
-        f"mounting on {target}", _MOVE_MOUNT, tree, b"", _AT_FDCWD, place, _MOVE_MOUNT_F_EMPTY_PATH
-    )
+def attach_mount(tree: int, place: str | int) -> None:
+    """Put a tree of `clone_mount` at a path or a descriptor."""
+    flags = _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH
+    _call(f"mounting on {place}", _MOVE_MOUNT, tree, b"", *_at(place), flags)
     os.close(tree)
+
+
+def _at(place: str | int) -> tuple[int, bytes]:
+    return (place, b"") if isinstance(place, int) else (_AT_FDCWD, os.fsencode(place))
 
 
 def enter_root(tree: int, place: str) -> None:

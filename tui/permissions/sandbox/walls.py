@@ -111,6 +111,9 @@ class Plan:
     writable: tuple[str, ...]
     temporary: str
     """The folder outside that is /tmp inside."""
+    movable: tuple[str, ...]
+    """Folders in which other commands may rename things while these mounts are made: whatever is
+    mounted below them is found without following a link, and checked."""
 
 
 def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
@@ -140,7 +143,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     own = [_real(path) for path in walls.git]
     pins: list[str] = []
     for path in sorted(own):
-        shown[path] = ("bind" if writes else "ro-bind", path, path)
+        if writes or not any(_is_within(path, root) for root in roots):
+            shown[path] = ("bind" if writes else "ro-bind", path, path)
     writable = [target for kind, _, target in shown.values() if kind == "bind"]
     if writes:
         for path in _existing(_real(path) for path in walls.protected):
@@ -169,7 +173,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     mounts += [("remount-ro", "", path) for path in (*homes, *_EMPTY[:1])]
     mounts += [("remount-ro", "", path) for kind, _, path in masks if kind == "tmpfs"]
     writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
-    return Plan(tuple(mounts), level is Level.NETWORK, ("/tmp", *writes_to), temporary)  # noqa: S108
+    writable_places = ("/tmp", *writes_to)  # noqa: S108
+    return Plan(tuple(mounts), level is Level.NETWORK, writable_places, temporary, (*roots, *own))
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -33,6 +34,8 @@ from tui.permissions.sandbox import system_calls as system
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LISTENS = "0A"
 """In /proc/net/tcp."""
+_POLL_S = 0.0005
+_MOVED = "something was moved while the walls were built"
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
 
@@ -256,6 +259,11 @@ def _run_bubblewrap(
     for file in (arguments, program_filter, theirs):
         os.set_inheritable(file, True)
     extra = ["--info-fd", str(theirs)]
+    blocked = -1
+    if checked := [mount for mount in spec["mounts"] if _is_below(mount[2], spec["movable"])]:
+        waits, blocked = os.pipe()
+        os.set_inheritable(waits, True)
+        extra += ["--block-fd", str(waits)]
     if spec["filter"]:
         os.lseek(program_filter, 0, os.SEEK_SET)
         extra += ["--seccomp", str(program_filter)]
@@ -279,9 +287,89 @@ def _run_bubblewrap(
     os.close(theirs)
     _close_streams()
     with os.fdopen(info, "rb") as file, suppress(ValueError, KeyError):
-        _report(answer, pid=json.loads(file.read())["child-pid"])
+        process = json.loads(file.read())["child-pid"]
+        if checked and _has_built(process, child):
+            try:
+                _check_mounts(process, checked, spec["movable"])
+            except OSError:
+                os.kill(process, signal.SIGKILL)  # before the pipe closes: that lets it go on
+                _end_descendants()
+                raise
+            os.write(blocked, b"x")
+        _report(answer, pid=process)
     status = os.waitpid(child, 0)[1]
     return status, _outlived()
+
+
+def _has_built(process: int, child: int) -> bool:
+    """Wait until bubblewrap has mounted everything: then it drops its capabilities. False where it
+    ended before."""
+    while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        with suppress(OSError), open(f"/proc/{process}/status", "rb") as status:  # noqa: PTH123
+            if b"\nCapPrm:\t0000000000000000\n" in status.read():
+                return True
+        select.select([], [], [], _POLL_S)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Mounted:
+    """A line of mountinfo: what of which file system lies where."""
+
+    device: str
+    root: str
+    place: str
+    kind: str
+
+
+def _mounted(process: int | str) -> list[_Mounted]:
+    with open(f"/proc/{process}/mountinfo", "rb") as lines:  # noqa: PTH123
+        rows = [line.split(b" ") for line in lines]
+    found: list[_Mounted] = []
+    for row in rows:
+        kind = row[row.index(b"-") + 1]
+        found.append(_Mounted(*(_unescaped(field) for field in (row[2], row[3], row[4], kind))))
+    return found
+
+
+def _unescaped(field: bytes) -> str:
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), field))
+
+
+def _check_mounts(process: int, planned: list[list[str]], movable: list[str]) -> None:
+    """Raise OSError unless all that lies below a movable folder is what was planned.
+
+    Bubblewrap finds both ends of a mount by their paths: a command that runs already can put a
+    link there meanwhile, and open what lies outside.
+    """
+    here = _mounted("self")
+    missing = {target: source if kind != "tmpfs" else None for kind, source, target in planned}
+    wanted = dict(missing)
+    for one in _mounted(process):
+        if not _is_below(one.place, movable):
+            continue
+        if one not in here:
+            if one.place not in wanted:
+                raise OSError(f"{_MOVED} ({one.place})")
+            source = wanted[one.place]
+            right = one.kind == "tmpfs" if source is None else _is_of(one, source, here)
+            if not right:
+                raise OSError(f"{_MOVED} ({one.place})")
+        missing.pop(one.place, None)
+    if missing:
+        raise OSError(f"{_MOVED} ({min(missing)})")
+
+
+def _is_of(one: _Mounted, source: str, here: list[_Mounted]) -> bool:
+    """Whether a mount shows what lies at `source` here."""
+    above = [mount for mount in here if mount.place == source or _is_below(source, [mount.place])]
+    base = max(reversed(above), key=lambda mount: len(mount.place))
+    path = base.root.rstrip("/") + source[len(base.place.rstrip("/")) :]
+    return one.device == base.device and one.root == (path or "/")
+
+
+def _is_below(path: str, folders: list[str]) -> bool:
+    return any(path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
 def _run_launcher(
@@ -321,7 +409,7 @@ def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
     try:
         with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
             file.write("0")
-        _build(spec["mounts"])
+        _build(spec["mounts"], spec["movable"])
         os.chdir(spec["cwd"])
         _apply_landlock(spec)
         if spec["filter"]:
@@ -365,23 +453,29 @@ def _execute(spec: dict[str, Any], error: int) -> NoReturn:
         os._exit(127)
 
 
-def _build(mounts: list[tuple[str, str, str]]) -> None:
-    """Put the plan's mounts together. Every source is opened before the old root goes."""
+_LIMITS = {
+    "ro-bind": system.RDONLY | system.NOSUID | system.NODEV,
+    "bind": system.NOSUID | system.NODEV,
+}
+
+
+def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
+    """Put the plan's mounts together. Every source is opened before the old root goes, but for
+    what lies below a movable folder: that is bound onto itself."""
     system.make_private()
-    limits = {
-        "ro-bind": system.RDONLY | system.NOSUID | system.NODEV,
-        "bind": system.NOSUID | system.NODEV,
-    }
     trees = [
-        system.clone_mount(source, limits[kind]) if kind in limits else -1
-        for kind, source, _ in mounts
+        system.clone_mount(source, _LIMITS[kind])
+        if kind in _LIMITS and not (source == target and _is_below(target, movable))
+        else -1
+        for kind, source, target in mounts
     ]
     devices = {name: system.clone_mount(f"/dev/{name}", 0) for name in _DEVICES}
     for (kind, source, target), tree in zip(mounts, trees, strict=True):
         if target == "/":
             system.enter_root(tree, "/tmp")  # noqa: S108 - any folder that exists everywhere
-            continue
-        if tree >= 0:
+        elif _is_below(target, movable):
+            _mount_in_place(kind, source, target, tree)
+        elif tree >= 0:
             _make_place(target, folder=stat.S_ISDIR(os.fstat(tree).st_mode))
             system.attach_mount(tree, target)
         elif kind == "tmpfs":
@@ -395,6 +489,24 @@ def _build(mounts: list[tuple[str, str, str]]) -> None:
             _make_devices(target, devices)
         elif kind == "remount-ro":
             system.remount_read_only(target)
+
+
+def _mount_in_place(kind: str, source: str, target: str, tree: int) -> None:
+    """Mount where another command may rename things meanwhile: what is found there, without a
+    link, is what is mounted and mounted on."""
+    place = system.open_place(target)
+    try:
+        if kind in _LIMITS:
+            system.attach_mount(
+                tree if tree >= 0 else system.clone_mount(place, _LIMITS[kind]), place
+            )
+        elif kind == "tmpfs":
+            flags = system.NOSUID | system.NODEV
+            system.mount("tmpfs", f"/proc/self/fd/{place}", flags, f"mode={source}")
+        elif kind == "remount-ro":
+            system.remount_read_only(f"/proc/self/fd/{place}")
+    finally:
+        os.close(place)
 
 
 def _make_place(path: str, *, folder: bool) -> None:
