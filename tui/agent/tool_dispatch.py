@@ -210,11 +210,10 @@ class ToolDispatcher:
             **await self._target(tool, params),
         )
         await self.ctx.recorder.sync()
+        ctx = replace(ctx, allowed=frozenset(decision.paths))
         if decision.by == "safe":
-            checked = replace(
-                checked, ctx=replace(ctx, environment=plain_environment(ctx.workspace))
-            )
-        return await self._carry_out(decision, checked)
+            ctx = replace(ctx, environment=plain_environment(ctx.workspace))
+        return await self._carry_out(decision, replace(checked, ctx=ctx))
 
     async def _carry_out(self, decision: Decision, checked: _Checked) -> ToolOutput:
         """Run what is allowed; where a wall stops a command, ask for what it needs."""
@@ -322,7 +321,10 @@ class ToolDispatcher:
     async def _ask(self, call: Call, decision: Decision) -> Answer:
         """Ask the person; one question at a time, and an earlier answer may settle a later one."""
         async with self._asking:
+            paths = decision.paths
             decision = self._decide(call)
+            if decision.paths != paths and decision.answer != "deny":
+                raise ToolError("What the path leads to changed in the meantime; nothing was done.")
             if decision.answer != "ask":
                 yes = decision.answer == "allow"
                 return Answer("once" if yes else "no", decision.reason, by=decision.by)

@@ -78,35 +78,72 @@ def atomic_write(
     """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
 
     The mode and, if possible, the owner are those of `like`, the file that is replaced; a new file
-    gets `mode`, as far as the umask allows. `check` is called before the last step and may raise to
-    prevent it. Returns the new file's stat. Raises OSError; the temporary file never stays.
+    gets `mode`, as far as the umask allows. `path` is a real one (`real_folder`). `check` is called
+    before the last step and may raise to prevent it. Returns the new file's stat. Raises OSError;
+    the temporary file never stays.
     """
-    temporary = path.with_name(f".holdfast-{os.urandom(8).hex()}.tmp")
+    folder = real_folder(path.parent)
+    temporary = f".holdfast-{os.urandom(8).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, mode if like is None else 0o600)
     try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            if like is not None:
-                with suppress(OSError):
-                    os.fchown(fd, like.st_uid, like.st_gid)
-                os.fchmod(fd, stat.S_IMODE(like.st_mode))
-            os.fsync(fd)
-            written = os.fstat(fd)
-        check()
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # not every file system can sync a folder
-        sync_folder(path.parent)
+        fd = os.open(temporary, flags, mode if like is None else 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                if like is not None:
+                    with suppress(OSError):
+                        os.fchown(fd, like.st_uid, like.st_gid)
+                    os.fchmod(fd, stat.S_IMODE(like.st_mode))
+                os.fsync(fd)
+                written = os.fstat(fd)
+            check()
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+        with suppress(OSError):  # not every file system can sync a folder
+            sync_folder(".", folder)
+    finally:
+        os.close(folder)
     return written
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def open_real(path: Path, flags: int) -> int:
+    """Open what exists at a real path. Raises OSError where a part of it is a link by now: what
+    was allowed would not be what is opened."""
+    if path == path.parent:
+        return os.open(path, flags)
+    folder = real_folder(path.parent)
+    try:
+        return os.open(path.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def real_folder(path: Path, *, create: bool = False) -> int:
+    """A descriptor of the folder at a real path, found part by part: no link is followed.
+
+    With `create` what is missing of it is made. It may serve only as a place to open things in.
+    The caller closes it.
+    """
+    at = os.open(path.anchor, _PLACE)
+    for part in path.parts[1:]:
+        try:
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=at)
+            entered = os.open(part, _PLACE, dir_fd=at)
+        finally:
+            os.close(at)
+        at = entered
+    return at
+
+
+def sync_folder(folder: Path | str, inside: int | None = None) -> None:
+    """Wait until the names in a folder are on the disk; `inside` is what its path begins at."""
+    named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
     try:
         os.fsync(named)
     finally:
@@ -133,6 +170,7 @@ def locked(folder: Path) -> Generator[None]:
 
 _IGNORED = b"/tool-results/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def safe_name(call_id: str) -> str:

@@ -159,7 +159,8 @@ def decide(
     if free and decision.answer == "allow" and decision.level is Level.WORKSPACE:
         decision = replace(decision, level=Level.NETWORK)
     level = decision.level if decision.level in holds else Level.OUTSIDE
-    return replace(decision, level=level, walls=bool(holds) and facts.verdict is not None)
+    walls = bool(holds) and facts.verdict is not None
+    return replace(decision, level=level, walls=walls, paths=facts.real)
 
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
 from tui.core.text_cleaning import visible
@@ -70,6 +71,8 @@ class Decision:
     """The parts of a command that make it this risky, as they are written there."""
     once: bool = False
     """Whether a yes counts for this very call alone: no lasting one would cover the next."""
+    paths: tuple[Path, ...] = ()
+    """The real paths it is about: what they lead to may be another file soon after."""
 
 
 @dataclass(frozen=True, slots=True)

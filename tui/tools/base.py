@@ -82,7 +82,8 @@ class ToolContext:
     exist, see `tui.core.files.private_file`). A tool that is cancelled passes what it had to
     `leave` before it raises. One that starts a process group passes its id to `started`.
     `environment` is that of a command which nobody was asked about; None for the usual one.
-    `starter` starts commands in a sandbox; None for none.
+    `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
+    call was allowed for; None where that was not decided yet.
     """
 
     call_id: str
@@ -99,6 +100,7 @@ class ToolContext:
     started: Callable[[int], None] = lambda _: None
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
+    allowed: frozenset[Path] | None = None
 
 
 P = TypeVar("P", bound=Params)

@@ -62,7 +62,7 @@ class EditFile(Tool[EditFileParams]):
     ) -> tuple[Path, bytes, Snapshot, tuple[list[int], UnifiedDiff]]:
         """The new bytes and what they replace. Raises ToolError where the edit cannot work."""
         _check(params)
-        path = await resolve(ctx.workspace, params.path)
+        path = await resolve(ctx, params.path)
         shown = printable(ctx.workspace.show(path))
         found = await in_thread(lambda _stop: take_snapshot(path, shown))
         if found is None:

@@ -13,8 +13,8 @@ import errno
 import os
 import shutil
 import stat as stats
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import file_digest, sha256
@@ -23,7 +23,7 @@ from threading import Event
 from typing import Any, BinaryIO, TypeVar
 
 from tui.core.errors import StorageError, ToolError
-from tui.core.files import atomic_write, private_copy, safe_name
+from tui.core.files import atomic_write, open_real, private_copy, real_folder, safe_name
 from tui.core.formatting import size
 from tui.core.workspace import Workspace
 from tui.tools.base import ToolContext
@@ -55,9 +55,20 @@ async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
         raise
 
 
-async def resolve(workspace: Workspace, path: str) -> Path:
-    """`workspace.resolve`, off the loop: it asks the file system about links."""
-    return await in_thread(lambda _stop: workspace.resolve(path))
+async def resolve(ctx: ToolContext, path: str) -> Path:
+    """`resolve_now`, off the loop: it asks the file system about links."""
+    return await in_thread(lambda _stop: resolve_now(ctx, path))
+
+
+def resolve_now(ctx: ToolContext, path: str) -> Path:
+    """The real path of what a tool named. Raises ToolError if it is not what was allowed."""
+    real = ctx.workspace.resolve(path)
+    if ctx.allowed is not None and real not in ctx.allowed:
+        raise ToolError(
+            f"{printable(path)} leads elsewhere than when it was allowed; nothing was done.",
+            hint="A running command changes its folders. Stop that, or try again.",
+        )
+    return real
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +122,7 @@ def changed(shown: str) -> ToolError:
 def open_regular(path: Path, shown: str) -> BinaryIO:
     """Open a regular file for reading. Never blocks on a FIFO or device; raises ToolError."""
     try:
-        fd = os.open(path, _READ)
+        fd = open_real(path, _READ)
     except OSError as error:
         raise os_failure("read", shown, error) from error
     mode = os.fstat(fd).st_mode
@@ -119,6 +130,16 @@ def open_regular(path: Path, shown: str) -> BinaryIO:
         return os.fdopen(fd, "rb")
     os.close(fd)
     raise not_regular(mode, shown)
+
+
+@contextmanager
+def opened_folder(path: Path) -> Generator[int]:
+    """A descriptor of the folder at a real path, to list. Raises OSError."""
+    file = open_real(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 def not_regular(mode: int, shown: str) -> ToolError:
@@ -167,7 +188,7 @@ def missing(workspace: Workspace, path: Path) -> ToolError:
             hint="Use list_dir or find_by_name to see what is there.",
         )
     names: list[str] = []
-    with suppress(OSError), os.scandir(path.parent) as entries:
+    with suppress(OSError), opened_folder(path.parent) as file, os.scandir(file) as entries:
         names = [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
     by_lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(path.name.lower(), by_lower, n=3, cutoff=0.6)
@@ -229,7 +250,7 @@ def _replace(
     shown = printable(ctx.workspace.show(path))
     before, before_sha256 = _keep_before(ctx, found, shown) if found else (None, None)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(real_folder(path.parent, create=True))
         check = partial(_check_still_wanted, path, shown, found, stop)
         stat = atomic_write(path, data, like=found and found.stat, mode=0o666, check=check)
     except (OSError, ToolError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -36,7 +35,7 @@ class FindByName(Tool[FindByNameParams]):
 
     async def run(self, params: FindByNameParams, ctx: ToolContext) -> ToolOutput:
         search.check_argument("pattern", params.pattern)
-        root = await asyncio.to_thread(search.find_root, ctx.workspace, params.path)
+        root = await asyncio.to_thread(search.find_root, ctx, params.path)
         if root.name is not None:
             raise ToolError(
                 f"{params.path} is a file, not a folder.", hint="Give a folder as path."
@@ -44,7 +43,7 @@ class FindByName(Tool[FindByNameParams]):
         wanted = [*search.exclusions(), "--files"]
         command = await asyncio.to_thread(search.command, root, wanted)
         found = _Results(root, glob_matcher(params.pattern), params.max_results)
-        ended = await search.run(command, root.folder, b"\0", found.take)
+        ended = await search.run(command, root, b"\0", found.take)
         notes: list[str] = []
         if found.more:
             notes.append(
@@ -78,7 +77,7 @@ class _Results:
     _folders: set[str] = field(default_factory=set[str])
 
     def take(self, record: bytes) -> bool:
-        path = os.fsdecode(record.removeprefix(b"./"))
+        path = self.root.found(record)
         for parent in reversed(self._new_parents(path)):
             if self.matches(parent) and not self._add(f"{parent}/"):
                 return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -47,7 +46,7 @@ class GrepSearch(Tool[GrepSearchParams]):
         search.check_argument("pattern", params.pattern)
         if params.glob:
             search.check_argument("glob", params.glob)
-        root = await asyncio.to_thread(search.find_root, ctx.workspace, params.path)
+        root = await asyncio.to_thread(search.find_root, ctx, params.path)
         found, ended = await _search(params, root)
         if ended.status == 2 and ended.stderr and not found.hits:
             raise ToolError(
@@ -104,7 +103,7 @@ async def _collect(
     command: list[str], params: GrepSearchParams, root: search.SearchRoot
 ) -> tuple[_Matches, search.SearchEnd]:
     found = _Matches(root, params.context, params.max_results)
-    return found, await search.run(command, root.folder, b"\n", found.take)
+    return found, await search.run(command, root, b"\n", found.take)
 
 
 def _reason(stderr: str) -> str:
@@ -160,7 +159,7 @@ class _Matches:
             if self.context and last not in {None, (path, number - 1)}:
                 yield "--"
             last = (path, number)
-            shown = self.root.show(os.fsdecode(path.removeprefix(b"./")))
+            shown = self.root.show(self.root.found(path))
             yield f"{shown}{mark}{number}{mark}{text}"
 
     def notes(self, params: GrepSearchParams) -> list[str]:

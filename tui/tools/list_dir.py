@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
-from tui.tools.file_access import in_thread, missing, os_failure, resolve
+from tui.tools.file_access import in_thread, missing, opened_folder, os_failure, resolve
 from tui.tools.text_decoding import printable
 
 MAX_ENTRIES = 1000
@@ -31,7 +31,7 @@ class ListDir(Tool[ListDirParams]):
     params: ClassVar[type[Params]] = ListDirParams
 
     async def run(self, params: ListDirParams, ctx: ToolContext) -> ToolOutput:
-        path = await resolve(ctx.workspace, params.path)
+        path = await resolve(ctx, params.path)
         count, lines = await in_thread(partial(_list, ctx, path))
         if count > len(lines):
             lines.append(
@@ -57,15 +57,16 @@ def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str]]:
             yield entry
 
     try:
-        with os.scandir(path) as entries:
+        with opened_folder(path) as folder, os.scandir(folder) as entries:
             first = heapq.nsmallest(MAX_ENTRIES, counted(entries), key=_order)
+            lines = [_line(entry, folder) for entry in first]
     except FileNotFoundError as error:
         raise missing(ctx.workspace, path) from error
     except NotADirectoryError as error:
         raise ToolError(f"{shown} is not a folder.", hint="Use read_file for files.") from error
     except OSError as error:
         raise os_failure("list", shown, error) from error
-    return count, [_line(entry) for entry in first]
+    return count, lines
 
 
 def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:
@@ -75,12 +76,12 @@ def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:
         return True, entry.name
 
 
-def _line(entry: os.DirEntry[str]) -> str:
+def _line(entry: os.DirEntry[str], folder: int) -> str:
     name = printable(entry.name)
     try:
         stat = entry.stat(follow_symlinks=False)
         if stats.S_ISLNK(stat.st_mode):
-            return f"{name} -> {printable(str(Path(entry.path).readlink()))}"
+            return f"{name} -> {printable(os.readlink(entry.name, dir_fd=folder))}"
     except OSError as error:
         return f"{name}  ({error.strerror})"
     if stats.S_ISDIR(stat.st_mode):

@@ -54,7 +54,7 @@ class ReadFile(Tool[ReadFileParams]):
     params: ClassVar[type[Params]] = ReadFileParams
 
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutput:
-        path = await resolve(ctx.workspace, params.path)
+        path = await resolve(ctx, params.path)
         output, stat, digest = await in_thread(partial(_read, params, ctx, path))
         ctx.files.note_seen(path, stat, digest)
         # The file and its state, so that a later change of it can be detected.

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.errors import ToolError
+from tui.core.files import open_real
 from tui.core.redaction import child_environment
-from tui.core.workspace import PRIVATE_DIR, Workspace, safe_search_path
-from tui.tools.file_access import missing, not_regular, os_failure
+from tui.core.workspace import PRIVATE_DIR, safe_search_path
+from tui.tools.base import ToolContext
+from tui.tools.file_access import missing, not_regular, opened_folder, os_failure, resolve_now
 from tui.tools.text_decoding import printable
 
 EXCLUDED = (
@@ -41,6 +43,10 @@ class SearchRoot:
     shown: str
     inside_excluded: bool
 
+    def found(self, printed: bytes) -> str:
+        """The path, relative to `folder`, of what ripgrep names."""
+        return self.name or os.fsdecode(printed.removeprefix(b"./"))
+
     def show(self, relative: str) -> str:
         """A found path as the model reads it; `relative` is to `folder`."""
         return printable(os.path.join(self.shown, relative) if self.shown else relative)  # noqa: PTH118
@@ -54,14 +60,15 @@ class SearchEnd:
     stderr: str
 
 
-def find_root(workspace: Workspace, path: str) -> SearchRoot:
+def find_root(ctx: ToolContext, path: str) -> SearchRoot:
     """The root that the model named. Blocks; raises ToolError if nothing can be searched there."""
-    real = workspace.resolve(path)
+    workspace, real = ctx.workspace, resolve_now(ctx, path)
     shown = printable(workspace.show(real))
     try:
         mode = real.stat().st_mode
         if stats.S_ISDIR(mode):
-            os.scandir(real).close()
+            with opened_folder(real) as folder:
+                os.scandir(folder).close()
     except FileNotFoundError as error:
         raise missing(workspace, real) from error
     except OSError as error:
@@ -127,19 +134,24 @@ def check_argument(name: str, value: str) -> None:
 
 
 async def run(
-    command: Sequence[str], folder: Path, separator: bytes, take: Callable[[bytes], bool]
+    command: Sequence[str], root: SearchRoot, separator: bytes, take: Callable[[bytes], bool]
 ) -> SearchEnd:
     """Run a search and hand each record of its output to `take`, until that returns False.
 
     The child is gone when this returns, also when it is cancelled. Memory is bounded by the
     longest record. Raises ToolError if the command cannot be started.
     """
+    place, flags = root.folder / (root.name or "."), os.O_RDONLY | os.O_NONBLOCK
     try:
-        child = await asyncio.create_subprocess_exec(
-            *command, cwd=folder, env=child_environment(), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
-        )
+        opened = await asyncio.to_thread(open_real, place, flags)
+    except OSError as error:
+        raise os_failure("search", root.shown or ".", error) from error
+    try:
+        child = await _start(command, root, opened)
     except OSError as error:
         raise os_failure("start", command[0], error) from error
+    finally:
+        os.close(opened)
     errors = asyncio.create_task(_read_errors(child))
     try:
         enough = await _read_records(child, separator, take)
@@ -149,6 +161,18 @@ async def run(
     finally:
         await _end(child)
         errors.cancel()
+
+
+async def _start(command: Sequence[str], root: SearchRoot, opened: int) -> Process:
+    """Start the search in what was opened: whatever lies at its path by now does not count."""
+    folder, names = root.folder, command
+    if sys.platform == "linux":
+        place = f"/proc/self/fd/{opened}"
+        folder, names = (Path("/"), [*command[:-1], place]) if root.name else (Path(place), command)
+    return await asyncio.create_subprocess_exec(
+        *names, cwd=folder, env=child_environment(), pass_fds=(opened,), stdin=DEVNULL,
+        stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip
 
 
 async def _read_records(child: Process, separator: bytes, take: Callable[[bytes], bool]) -> bool:

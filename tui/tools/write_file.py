@@ -51,7 +51,7 @@ class WriteFile(Tool[WriteFileParams]):
         self, params: WriteFileParams, ctx: ToolContext, *, whole: bool = False
     ) -> tuple[Path, bytes, Snapshot | None, UnifiedDiff]:
         """What would be written over what. Raises ToolError where that cannot or must not be."""
-        path = await resolve(ctx.workspace, params.path)
+        path = await resolve(ctx, params.path)
         shown = printable(ctx.workspace.show(path))
         try:
             data = params.content.encode()
