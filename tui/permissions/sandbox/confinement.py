@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.git_settings import GitSettings
-    from tui.permissions.sandbox.git_walls import GitPlaces, Watched
+    from tui.permissions.sandbox.git_walls import GitAnswers, GitPlaces, Watched
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ class Confinement:
     """What git had outside of a folder when the session began: no command can add to it."""
     _git_settings: GitSettings | None = None
     _places: dict[Path, GitPlaces] = field(default_factory=dict[Path, "GitPlaces"])
+    _git_answers: dict[Path, GitAnswers] = field(default_factory=dict[Path, "GitAnswers"])
     _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
 
     @classmethod
@@ -319,6 +320,7 @@ class Confinement:
         """The walls with what git needs. What only reads needs its folders alone, and they stay."""
         from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
+            GitAnswers,
             git_places,
             snapshot,
             with_git,
@@ -329,7 +331,8 @@ class Confinement:
             inner = [path.parent for path in self._ran_later or () if path.name == ".git"]
             below = [path for path in inner if path.is_relative_to(root)] if watch else []
             if writes or root not in self._places:
-                places = git_places(root, self.environment, below)
+                known = self._git_answers.setdefault(root, GitAnswers())
+                places = git_places(root, self.environment, below, known)
                 self._places[root] = self._of_session(root, places)
             places = self._places[root]
             if git_settings and places.folders and self._git_settings is None:

@@ -13,10 +13,12 @@ import re
 import secrets
 import stat
 import subprocess
+import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from tui.core.workspace import safe_search_path
 from tui.permissions.sandbox.environment import clean_environment
@@ -38,8 +40,14 @@ _HARDENED = (
 )  # fmt: skip
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GIT_S = 5.0
+_SETTLED_NS = 1_000_000_000
+"""A file that changed within so short a time may change again without its time showing it."""
 _MOST_REPOSITORIES = 100
 """Of those below the workspace that are walled in. All are named when they change (`run_later`)."""
+
+
+FileState: TypeAlias = tuple[int, int, int, int]
+"""Number, size, and times of the content and of the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +64,41 @@ class GitPlaces:
     """The folders that commands may write: what is watched lies in them."""
 
 
+@dataclass(slots=True)
+class GitAnswers:
+    """What git said of its settings, as long as no file that they came from has changed."""
+
+    paths: tuple[Path, ...] = ()
+    states: Mapping[Path, FileState | None] = field(default_factory=dict[Path, "FileState | None"])
+
+    def hold(self) -> bool:
+        return bool(self.states) and all(
+            _file_state(path) == state for path, state in self.states.items()
+        )
+
+
 def git_places(
     workspace: Path,
     environment: Mapping[str, str] | None = None,
     inner: Iterable[Path] = (),
+    known: GitAnswers | None = None,
 ) -> GitPlaces:
     """Ask git, without running anything that the repository names. Blocks.
 
     `inner` are folders below that have a `.git` of their own: git goes into them by itself where
-    they are submodules.
+    they are submodules. What git says is kept in `known` for the next time.
     """
     env = clean_environment(os.environ if environment is None else environment)
     env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
-    common, folder = _folders_of(workspace, env)
     link, root = workspace / ".git", workspace.resolve()
+    common, folder = (link, link) if _is_plain(link, root) else _folders_of(workspace, env)
     if (folder is None or common is None) and (link / "HEAD").exists():
         folder = common = real if (real := link.resolve()).is_relative_to(root) else None
     folders = () if folder is None or common is None else tuple(dict.fromkeys((common, folder)))
     names = [path for place in folders for path in _guarded(place)]
     names += [link]
-    names += _read_by_config(workspace, env, root) if folders else []
+    if folders:
+        names += _read_by_config(workspace, env, root, folders, known or GitAnswers())
     for place in itertools.islice(inner, _MOST_REPOSITORIES):
         names += [place / ".git"] if place != workspace else []
         names += _guarded(place / ".git") if (place / ".git/HEAD").exists() else []
@@ -231,6 +254,12 @@ def _folders_of(workspace: Path, env: Mapping[str, str]) -> tuple[Path | None, P
     return None, None
 
 
+def _is_plain(folder: Path, root: Path) -> bool:
+    """Whether `.git` is the usual folder, which git would name without being asked."""
+    usual = folder.is_dir() and folder.resolve() == root / ".git" and (folder / "HEAD").exists()
+    return usual and not os.path.lexists(folder / "commondir")
+
+
 def _points_back(folder: Path, top: Path, workspace: Path, env: Mapping[str, str]) -> bool:
     """Whether a git folder elsewhere names this worktree: else a planted `.git` would open it."""
     try:
@@ -277,21 +306,53 @@ def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[
     return [Path(top, name) for name in names] if top else []
 
 
-def _read_by_config(workspace: Path, env: Mapping[str, str], root: Path) -> list[Path]:
+def _read_by_config(
+    workspace: Path,
+    env: Mapping[str, str],
+    root: Path,
+    folders: Iterable[Path],
+    known: GitAnswers,
+) -> tuple[Path, ...]:
     """Files that git's settings include and the folder of hooks, where they lie in reach."""
+    if known.hold():
+        return known.paths
     paths: set[Path] = set()
-    fields = _git(workspace, env, "config", "--list", "--show-origin", "--includes", "-z")
+    entries = _git(workspace, env, "config", "--list", "--show-origin", "--includes", "-z")
     origin = root
-    for field in fields.split("\0"):
-        name, _, value = field.partition("\n")
-        if field.startswith("file:"):
-            origin = (workspace / field.removeprefix("file:")).resolve()
+    for entry in entries.split("\0"):
+        name, _, value = entry.partition("\n")
+        if entry.startswith("file:"):
+            origin = (workspace / entry.removeprefix("file:")).resolve()
             paths.add(origin)
         elif value and name == "core.hookspath":
             paths.add((root / Path(value).expanduser()).absolute())
         elif value and name.startswith("include") and name.endswith(".path"):
             paths.add((origin.parent / Path(value).expanduser()).resolve())
-    return sorted(path for path in paths if path.is_relative_to(root))
+    sources = {*paths, *_settings_files(folders, env)}
+    known.paths = tuple(sorted(path for path in paths if path.is_relative_to(root)))
+    states = {path: _file_state(path) for path in sources}
+    settled = time.time_ns() - _SETTLED_NS
+    usual = not any(name.startswith("GIT_CONFIG") for name in env)
+    kept = usual and all(state is None or max(state[2:]) < settled for state in states.values())
+    known.states = states if kept else {}
+    return known.paths
+
+
+def _settings_files(folders: Iterable[Path], env: Mapping[str, str]) -> Iterator[Path]:
+    """Where settings would be read from, were there any, and what decides which of them count."""
+    home = Path(env.get("HOME", "/"))
+    yield from (Path("/etc/gitconfig"), home / ".gitconfig")
+    yield Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "git/config"
+    for folder in folders:
+        yield from (folder / name for name in ("config", "config.worktree", "HEAD"))
+
+
+def _file_state(path: Path) -> FileState | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _alternates(common: Path) -> Iterator[Path]:

@@ -5,6 +5,7 @@ A wall that cannot be built is an error, never a hole: nothing here falls back t
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import pwd
 from collections.abc import Iterable, Iterator
@@ -165,7 +166,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     mounts += [("ro-bind", path, path) for path in _existing(_KERNEL)]
     mounts += [("tmpfs", "0755", path) for path in homes]
     own_homes = _existing(map(str, (walls.home, _passwd_home())))
-    mounts += [("dir", "", home) for home in own_homes]
+    mounts += [("dir", "", home) for home in dict.fromkeys(own_homes) if home not in homes]
     resolver = _real(Path("/etc/resolv.conf"))
     if resolver.startswith("/run/") and Path(resolver).is_file():
         mounts.append(("ro-bind", resolver, resolver))
@@ -251,8 +252,7 @@ def _masks(
     """What hides single files and folders inside something that is visible."""
     wanted = [*_existing_paths(walls.hidden), *_sockets(walls), *_system_secrets()]
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        wanted += _existing_paths(home / name for name in NEVER if "*" not in name)
-        wanted += [path for name in NEVER if "*" in name for path in home.glob(name)]
+        wanted += _matching(home, NEVER)
     for path in sorted({_real(path) for path in wanted}):
         if any(_is_within(root, path) for root in roots):
             continue  # the person works in it
@@ -266,8 +266,22 @@ def _masks(
 def _system_secrets() -> Iterator[Path]:
     """What of the system only root reads: a command of root still has its name."""
     if not os.geteuid():
-        for name in SYSTEM_SECRETS:
-            yield from Path("/").glob(name)
+        yield from _matching(Path("/"), SYSTEM_SECRETS)
+
+
+def _matching(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """What is there of names below a folder; only their last part may hold a `*`."""
+    for name in names:
+        path = os.path.join(folder, name)  # noqa: PTH118 - much faster
+        above, _, last = path.rpartition("/")
+        if "*" not in last:
+            found = [last] if os.path.exists(path) else []  # noqa: PTH110
+        else:
+            try:
+                found = fnmatch.filter(os.listdir(above), last)  # noqa: PTH208
+            except OSError:
+                continue
+        yield from (Path(above, one) for one in found)
 
 
 def _sockets(walls: Walls) -> Iterator[Path]:
@@ -292,9 +306,10 @@ def _sockets(walls: Walls) -> Iterator[Path]:
 
 def _working_folders() -> Iterator[str]:
     """Those of all processes: what a socket's relative path may begin at."""
-    for process in Path("/proc").glob("[0-9]*/cwd"):
-        with suppress(OSError):
-            yield os.readlink(process)  # noqa: PTH115 - much faster
+    for process in os.listdir("/proc"):  # noqa: PTH208 - much faster
+        if process.isdigit():
+            with suppress(OSError):
+                yield os.readlink(f"/proc/{process}/cwd")  # noqa: PTH115
 
 
 def _real(path: Path) -> str:

@@ -34,7 +34,7 @@ from tui.permissions.sandbox import system_calls as system
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LISTENS = "0A"
 """In /proc/net/tcp."""
-_POLL_S = 0.0005
+_POLL_S = 0.0002
 _MOVED = "something was moved while the walls were built"
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
@@ -239,10 +239,10 @@ def _end_and_exit(*_: object) -> NoReturn:
 
 def _outlived() -> bool:
     """Whether something still runs below us. What only has to end itself gets a moment for it."""
-    for _ in range(100):
+    for attempt in range(110):
         try:
             if not os.waitpid(-1, os.WNOHANG)[0]:
-                select.select([], [], [], 0.001)
+                select.select([], [], [], 0.0001 if attempt < 10 else 0.001)
         except ChildProcessError:
             return False
     return True
@@ -286,11 +286,12 @@ def _run_bubblewrap(
             os._exit(127)
     os.close(theirs)
     _close_streams()
+    here = _mounted("self") if checked else []
     with os.fdopen(info, "rb") as file, suppress(ValueError, KeyError):
         process = json.loads(file.read())["child-pid"]
         if checked and _has_built(process, child):
             try:
-                _check_mounts(process, checked, spec["movable"])
+                _check_mounts(process, here, checked, spec["movable"])
             except OSError:
                 os.kill(process, signal.SIGKILL)  # before the pipe closes: that lets it go on
                 _end_descendants()
@@ -336,13 +337,15 @@ def _unescaped(field: bytes) -> str:
     return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), field))
 
 
-def _check_mounts(process: int, planned: list[list[str]], movable: list[str]) -> None:
-    """Raise OSError unless all that lies below a movable folder is what was planned.
+def _check_mounts(
+    process: int, here: list[_Mounted], planned: list[list[str]], movable: list[str]
+) -> None:
+    """Raise OSError unless all that lies below a movable folder is what was planned; `here` are
+    the mounts outside.
 
     Bubblewrap finds both ends of a mount by their paths: a command that runs already can put a
     link there meanwhile, and open what lies outside.
     """
-    here = _mounted("self")
     missing = {target: source if kind != "tmpfs" else None for kind, source, target in planned}
     wanted = dict(missing)
     for one in _mounted(process):
