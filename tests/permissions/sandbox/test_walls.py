@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.permissions.sandbox.conftest import Scene
+from tui.permissions.sandbox import git_walls
 from tui.permissions.sandbox.bubblewrap import arguments
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.explain import explain_failure
-from tui.permissions.sandbox.git_walls import git_places, quarantine, snapshot
+from tui.permissions.sandbox.git_walls import GitAnswers, git_places, quarantine, snapshot
 from tui.permissions.sandbox.kernel_filters import call_filter, refusal
 from tui.permissions.sandbox.run_later import changed, file_states
 from tui.permissions.sandbox.seatbelt import profile
@@ -79,6 +83,34 @@ def test_the_folder_of_hooks_and_included_files_are_protected(scene: Scene) -> N
     assert {"hooks", "shared.config", ".git/config", ".git/hooks"} <= {
         str(path.relative_to(scene.workspace)) for path in places.protected
     }
+
+
+def test_git_is_asked_again_when_its_settings_change(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(*words: Any, ask: Callable[..., str] = git_walls._git) -> str:
+        asked.append(words[2])
+        return ask(*words)
+
+    monkeypatch.setattr(git_walls, "_git", counted)
+    later = time.time_ns() + 60_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    (scene.workspace / "hooks").mkdir()
+    known = GitAnswers()
+    places = git_places(scene.workspace, scene.environment, known=known)
+    assert git_places(scene.workspace, scene.environment, known=known) == places
+    assert asked == ["config"]
+    git = ["git", "-C", str(scene.workspace), "config", "core.hooksPath", "hooks"]
+    subprocess.run(git, env=scene.environment, check=True)
+    changed_places = git_places(scene.workspace, scene.environment, known=known)
+    assert set(changed_places.protected) - set(places.protected) == {scene.workspace / "hooks"}
+    person = Path(scene.environment["HOME"], ".gitconfig")
+    person.write_text(f"[include]\npath = {scene.workspace}/file.txt\n")
+    named = git_places(scene.workspace, scene.environment, known=known)
+    assert scene.workspace / "file.txt" in named.protected
+    assert asked == ["config"] * 3
 
 
 def test_a_planted_link_to_another_repository_opens_nothing(scene: Scene) -> None:

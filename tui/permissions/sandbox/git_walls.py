@@ -332,8 +332,7 @@ def _read_by_config(
     known.paths = tuple(sorted(path for path in paths if path.is_relative_to(root)))
     states = {path: _file_state(path) for path in sources}
     settled = time.time_ns() - _SETTLED_NS
-    usual = not any(name.startswith("GIT_CONFIG") for name in env)
-    kept = usual and all(state is None or max(state[2:]) < settled for state in states.values())
+    kept = all(state is None or max(state[2:]) < settled for state in states.values())
     known.states = states if kept else {}
     return known.paths
 
@@ -341,8 +340,7 @@ def _read_by_config(
 def _settings_files(folders: Iterable[Path], env: Mapping[str, str]) -> Iterator[Path]:
     """Where settings would be read from, were there any, and what decides which of them count."""
     home = Path(env.get("HOME", "/"))
-    yield from (Path("/etc/gitconfig"), home / ".gitconfig")
-    yield Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "git/config"
+    yield from (Path("/etc/gitconfig"), home / ".gitconfig", home / ".config/git/config")
     for folder in folders:
         yield from (folder / name for name in ("config", "config.worktree", "HEAD"))
 
