@@ -497,7 +497,10 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
 def _mount_in_place(kind: str, source: str, target: str, tree: int) -> None:
     """Mount where another command may rename things meanwhile: what is found there, without a
     link, is what is mounted and mounted on."""
-    place = system.open_place(target)
+    try:
+        place = system.open_place(target)
+    except OSError as error:
+        raise OSError(f"{_MOVED} ({target})") from error
     try:
         if kind in _LIMITS:
             system.attach_mount(
