@@ -101,7 +101,6 @@ async def test_a_command_that_keeps_swapping(sandbox: Sandbox, guarded: Scene) -
     )  # fmt: skip
     os.close(writing)
     assert (await asyncio.to_thread(os.read, reading, 100)).startswith(b"ready")
-    os.close(reading)
     before = picture(guarded.walls.home)
     outcomes: set[str] = set()
     for _ in range(150):
@@ -112,5 +111,6 @@ async def test_a_command_that_keeps_swapping(sandbox: Sandbox, guarded: Scene) -
         outcomes.add(said)
         assert picture(guarded.walls.home) == before, said
     assert flipping.returncode is None
+    os.close(reading)
     assert not any(MARK in said for said in outcomes), outcomes
     assert len(outcomes) > 1

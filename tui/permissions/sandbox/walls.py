@@ -52,7 +52,8 @@ CACHES = (".cache", ".npm", ".gradle")
 # fmt: on
 
 _HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
-_EMPTY = ("/run", "/var/tmp")  # noqa: S108
+_RUN = "/run"
+_EMPTY = (_RUN, "/var/tmp")  # noqa: S108
 _SYSTEM = ("/proc", "/dev", "/sys")
 _HOST_SOCKETS = Path("/proc/net/unix")
 _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
@@ -112,6 +113,8 @@ class Plan:
     writable: tuple[str, ...]
     temporary: str
     """The folder outside that is /tmp inside."""
+    empty: str
+    """A folder with nothing in it, which hides another."""
     movable: tuple[str, ...]
     """Folders in which other commands may rename things while these mounts are made: whatever is
     mounted below them is found without following a link, and checked."""
@@ -124,7 +127,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     homes = check_workspace(walls)
     writes = level is not Level.READ_ONLY
     roots = [_real(path) for path in (walls.workspace, *walls.added)]
-    temporary = str(walls.session / "tmp")
+    temporary, empty = str(walls.session / "tmp"), str(walls.session / "empty")
 
     shown: dict[str, Mount] = {}
     covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
@@ -158,24 +161,29 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         shown[path] = ("ro-bind", path, path)
 
     visible = sorted(shown.values(), key=lambda mount: mount[2].count("/"))
-    masks = list(_masks(walls, covered, [target for _, _, target in visible], roots))
-    mounts: list[Mount] = [("ro-bind", "/", "/")]
-    mounts += [("tmpfs", "0755", path) for path in _EMPTY[:1] if Path(path).is_dir()]
-    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if Path(path).is_dir()]
-    mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
-    mounts += [("ro-bind", path, path) for path in _existing(_KERNEL)]
-    mounts += [("tmpfs", "0755", path) for path in homes]
-    own_homes = _existing(map(str, (walls.home, _passwd_home())))
-    mounts += [("dir", "", home) for home in dict.fromkeys(own_homes) if home not in homes]
+    masks = _masks(walls, covered, [target for _, _, target in visible], roots)
     resolver = _real(Path("/etc/resolv.conf"))
     if resolver.startswith("/run/") and Path(resolver).is_file():
-        mounts.append(("ro-bind", resolver, resolver))
-    mounts += [*visible, *masks]
-    mounts += [("remount-ro", "", path) for path in (*homes, *_EMPTY[:1])]
-    mounts += [("remount-ro", "", path) for kind, _, path in masks if kind == "tmpfs"]
+        visible.insert(0, ("ro-bind", resolver, resolver))
+    own_homes = dict.fromkeys(_existing(map(str, (walls.home, _passwd_home()))))
+    inner = [*own_homes, *(target for _, _, target in visible)]
+    emptied = [path for path in (*homes, _RUN) if Path(path).is_dir()]
+    filled = [path for path in emptied if any(_is_below(place, path) for place in inner)]
+    mounts: list[Mount] = [("ro-bind", "/", "/")]
+    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if Path(path).is_dir()]
+    mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
+    mounts += [("ro-bind", path, path) for path in _existing(_KERNEL) if not os.geteuid()]
+    mounts += [
+        ("tmpfs", "0755", path) if path in filled else ("ro-bind", empty, path) for path in emptied
+    ]
+    mounts += [("dir", "", home) for home in own_homes if home not in homes]
+    mounts += [*visible, *((kind, source or empty, path) for kind, source, path in masks)]
+    mounts += [("remount-ro", "", path) for path in filled]
     writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
     writable_places = ("/tmp", *writes_to)  # noqa: S108
-    return Plan(tuple(mounts), level is Level.NETWORK, writable_places, temporary, (*roots, *own))
+    return Plan(
+        tuple(mounts), level is Level.NETWORK, writable_places, temporary, empty, (*roots, *own)
+    )
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:
@@ -204,7 +212,7 @@ def cache_of(walls: Walls, level: Level) -> Path:
 def prepare(walls: Walls) -> None:
     """Make the private folders that the plan binds, and those above them."""
     caches = (cache_of(walls, level) / name for level in _CACHED for name in CACHES)
-    for folder in (walls.session / "tmp", *caches):
+    for folder in (walls.session / "tmp", walls.session / "empty", *caches):
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
                 place.mkdir(mode=0o700, exist_ok=True)
@@ -249,7 +257,8 @@ def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[Path]:
 def _masks(
     walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str]
 ) -> Iterator[Mount]:
-    """What hides single files and folders inside something that is visible."""
+    """What hides single files and folders inside something that is visible; those without a source
+    are hidden by an empty folder."""
     wanted = [*_existing_paths(walls.hidden), *_sockets(walls), *_system_secrets()]
     for home in dict.fromkeys((walls.home, _passwd_home())):
         wanted += _matching(home, NEVER)
@@ -257,10 +266,7 @@ def _masks(
         if any(_is_within(root, path) for root in roots):
             continue  # the person works in it
         if not _below(path, covered) or any(_is_within(path, place) for place in visible):
-            if Path(path).is_dir():
-                yield "tmpfs", "0755", path
-            else:
-                yield "ro-bind", "/dev/null", path
+            yield "ro-bind", "" if Path(path).is_dir() else "/dev/null", path
 
 
 def _system_secrets() -> Iterator[Path]:

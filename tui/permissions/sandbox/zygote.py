@@ -320,17 +320,12 @@ class _Mounted:
     device: str
     root: str
     place: str
-    kind: str
 
 
 def _mounted(process: int | str) -> list[_Mounted]:
     with open(f"/proc/{process}/mountinfo", "rb") as lines:  # noqa: PTH123
         rows = [line.split(b" ") for line in lines]
-    found: list[_Mounted] = []
-    for row in rows:
-        kind = row[row.index(b"-") + 1]
-        found.append(_Mounted(*(_unescaped(field) for field in (row[2], row[3], row[4], kind))))
-    return found
+    return [_Mounted(*map(_unescaped, row[2:5])) for row in rows]
 
 
 def _unescaped(field: bytes) -> str:
@@ -346,19 +341,16 @@ def _check_mounts(
     Bubblewrap finds both ends of a mount by their paths: a command that runs already can put a
     link there meanwhile, and open what lies outside.
     """
-    missing = {target: source if kind != "tmpfs" else None for kind, source, target in planned}
-    wanted = dict(missing)
+    wanted = {target: source for _, source, target in planned}
+    missing = set(wanted)
     for one in _mounted(process):
         if not _is_below(one.place, movable):
             continue
         if one not in here:
-            if one.place not in wanted:
+            source = wanted.get(one.place)
+            if source is None or not _is_of(one, source, here):
                 raise OSError(f"{_MOVED} ({one.place})")
-            source = wanted[one.place]
-            right = one.kind == "tmpfs" if source is None else _is_of(one, source, here)
-            if not right:
-                raise OSError(f"{_MOVED} ({one.place})")
-        missing.pop(one.place, None)
+        missing.discard(one.place)
     if missing:
         raise OSError(f"{_MOVED} ({min(missing)})")
 
@@ -477,7 +469,7 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
         if target == "/":
             system.enter_root(tree, "/tmp")  # noqa: S108 - any folder that exists everywhere
         elif _is_below(target, movable):
-            _mount_in_place(kind, source, target, tree)
+            _mount_in_place(kind, target, tree)
         elif tree >= 0:
             _make_place(target, folder=stat.S_ISDIR(os.fstat(tree).st_mode))
             system.attach_mount(tree, target)
@@ -494,7 +486,7 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
             system.remount_read_only(target)
 
 
-def _mount_in_place(kind: str, source: str, target: str, tree: int) -> None:
+def _mount_in_place(kind: str, target: str, tree: int) -> None:
     """Mount where another command may rename things meanwhile: what is found there, without a
     link, is what is mounted and mounted on."""
     try:
@@ -502,15 +494,8 @@ def _mount_in_place(kind: str, source: str, target: str, tree: int) -> None:
     except OSError as error:
         raise OSError(f"{_MOVED} ({target})") from error
     try:
-        if kind in _LIMITS:
-            system.attach_mount(
-                tree if tree >= 0 else system.clone_mount(place, _LIMITS[kind]), place
-            )
-        elif kind == "tmpfs":
-            flags = system.NOSUID | system.NODEV
-            system.mount("tmpfs", f"/proc/self/fd/{place}", flags, f"mode={source}")
-        elif kind == "remount-ro":
-            system.remount_read_only(f"/proc/self/fd/{place}")
+        found = tree if tree >= 0 else system.clone_mount(place, _LIMITS[kind])
+        system.attach_mount(found, place)
     finally:
         os.close(place)
 
