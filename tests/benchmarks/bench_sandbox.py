@@ -1,62 +1,63 @@
 """What walls cost a command, above one that is started without: the best of many, in turns.
 
-A walled command passes through several processes, each of which waits for a processor: on a busy
-machine the ratio says more about the machine.
+All that a session does for a command counts: asking git, planning, starting, tidying up. A walled
+command passes through several processes, each of which waits for a processor: on a busy machine
+the ratio says more about the machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
-from tui.permissions.sandbox.engine import Engine, Sandbox, probe
-from tui.permissions.sandbox.walls import Level, Walls
+from tui.core.config import SandboxSettings
+from tui.core.workspace import Workspace
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.sandbox.walls import Level
 
 ROUNDS = 60
-ALLOWED_MS = {Engine.BUBBLEWRAP: 15.0, Engine.LAUNCHER: 25.0}
+ALLOWED_MS: dict[Literal["bubblewrap", "launcher"], float] = {"bubblewrap": 15.0, "launcher": 25.0}
+LEVELS = (Level.READ_ONLY, Level.WORKSPACE)
 
 
 def run() -> list[tuple[str, float, float]]:
     """(name, ratio measured, ratio allowed) of each engine that runs here."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         return asyncio.run(_rows(Path(folder)))
 
 
 async def _rows(folder: Path) -> list[tuple[str, float, float]]:
     workspace = folder / "workspace"
-    workspace.mkdir()
-    walls = Walls(
-        workspace=workspace, session=folder / "session", cache=folder / "cache",
-        home=Path.home(), search_path=os.environ["PATH"],
-    )  # fmt: skip
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)  # noqa: ASYNC221
     rows: list[tuple[str, float, float]] = []
     for engine, allowed in ALLOWED_MS.items():
-        if (await probe(engine, walls)).ok:
-            cost = await _cost_ms(engine, walls)
-            rows.append((f"{engine}: cost of the walls / {allowed:g} ms", cost / allowed, 1.0))
+        confinement = Confinement(
+            SandboxSettings(engine=engine), Workspace.at(workspace), folder / "s", folder / "c"
+        )
+        for level in LEVELS if await confinement.levels() else ():
+            cost = await _cost_ms(confinement, workspace, level)
+            rows.append(
+                (f"{engine}, {level}: cost of the walls / {allowed:g} ms", cost / allowed, 1.0)
+            )
+        await confinement.close()
     return rows
 
 
-async def _cost_ms(engine: Engine, walls: Walls) -> float:
-    sandbox = Sandbox(engine)
-    bare: list[float] = []
-    walled: list[float] = []
-    try:
-        for _ in range(ROUNDS):
-            start = time.perf_counter()
-            process = await asyncio.create_subprocess_exec("/bin/true", start_new_session=True)
-            await process.wait()
-            middle = time.perf_counter()
-            running = await sandbox.start(
-                ["/bin/true"], cwd=walls.workspace, environment=os.environ, walls=walls,
-                level=Level.READ_ONLY, output=1,
-            )  # fmt: skip
-            await running.wait()
-            walled.append(time.perf_counter() - middle)
-            bare.append(middle - start)
-    finally:
-        await asyncio.to_thread(sandbox.close)
+async def _cost_ms(confinement: Confinement, workspace: Path, level: Level) -> float:
+    start, bare, walled = confinement.starter(level), [9.0], [9.0]
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        process = await asyncio.create_subprocess_exec("/bin/true", start_new_session=True)
+        await process.wait()
+        middle = time.perf_counter()
+        running = await start(["/bin/true"], workspace, os.environ, 1)
+        await running.wait()
+        await confinement.tidy()
+        walled.append(time.perf_counter() - middle)
+        bare.append(middle - begin)
     return (min(walled) - min(bare)) * 1000

@@ -329,6 +329,8 @@ def _mounted(process: int | str) -> list[_Mounted]:
 
 
 def _unescaped(field: bytes) -> str:
+    if b"\\" not in field:
+        return os.fsdecode(field)
     return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), field))
 
 
