@@ -33,6 +33,11 @@ from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX, byte_length, line_count
 from tui.tools.registry import builtin_tools
 
 
+def named(receipt: dict[str, Any]) -> str:
+    """The line that names the full copy."""
+    return f"\n[Full output saved to: {receipt['path']}]"
+
+
 async def test_O9_O10_O11_forty_texts_share_the_clamp_and_keep_their_places(
     tmp_path: Path,
 ) -> None:
@@ -43,13 +48,14 @@ async def test_O9_O10_O11_forty_texts_share_the_clamp_and_keep_their_places(
     shown: list[Block] = record.data["content"]
     assert [b["type"] for b in shown] == [b["type"] for b in content]
     texts = [b["text"] for b in shown if b["type"] == "text"]
+    assert sum(map(byte_length, texts)) == 51_200  # one more character would not fit
+    texts[-1] = texts[-1].removesuffix(named(record.data["receipt"]))
     whole = [b["text"] for b in content if b["type"] == "text"]
     cut = next(n for n, text in enumerate(texts) if text != whole[n])
     assert texts[:cut] == whole[:cut]
     assert texts[cut].endswith(SUFFIX)
     assert whole[cut].startswith(texts[cut].removesuffix(SUFFIX))
     assert texts[cut + 1 :] == [PLACEHOLDER] * (39 - cut)
-    assert sum(map(byte_length, texts)) == 51_200  # one more character would not fit
     assert [b for b in shown if b["type"] == "image"] == [IMAGE] * 40
     assert record.data["receipt"]["stages"] == ["clamp"]
     assert [b["type"] for b in sent(provider.requests[-1])] == [b["type"] for b in content]
@@ -63,7 +69,8 @@ async def test_O10_so_many_texts_that_placeholders_do_not_fit_become_one_line(
     (record,) = results(agent)
     texts = [b["text"] for b in record.data["content"] if b["type"] == "text"]
     assert texts[:-1] == [b["text"] for b in content[: len(texts) - 1]]
-    assert texts[-1] == f"[tool output truncated: {3000 - len(texts) + 1} more blocks]"
+    more = f"[tool output truncated: {3000 - len(texts) + 1} more blocks]"
+    assert texts[-1] == more + named(record.data["receipt"])
     assert record.data["content"][-1] == IMAGE
 
 
@@ -115,8 +122,9 @@ async def test_O16_above_the_clamp_there_is_a_ceiling_of_characters(tmp_path: Pa
     await events_of(agent, "go")
     (record,) = results(agent)
     kept = [len(block["text"]) for block in record.data["content"]]
-    assert kept[:2] == [n * 400_000 // sum(lengths) for n in lengths[:2]]
-    assert kept[2:] == [1000, 500]  # under the floor of 2,000
+    line = len(named(record.data["receipt"]))
+    assert kept[:2] == [n * (400_000 - line) // sum(lengths) for n in lengths[:2]]
+    assert kept[2:] == [1000, 500 + line]  # under the floor of 2,000
     assert record.data["receipt"]["stages"] == ["clamp"]
     assert record.data["content"][0]["text"].endswith(SUFFIX)
 

@@ -52,3 +52,26 @@ def test_L26_without_a_session_full_outputs_go_with_the_program(
     assert work.resolve() not in Path(cut["path"]).parents
     assert not Path(cut["path"]).parents[2].exists()
     assert not (work / ".holdfast").exists()
+
+
+def test_41_where_the_workspace_takes_nothing_the_data_folder_has_the_full_outputs(
+    holdfast: Program, work: Path, script: Callable[[str], str], tmp_path: Path
+) -> None:
+    (work / ".holdfast").symlink_to(tmp_path)  # nothing is written through it
+    cut = of_type(run(holdfast, script(LONG)), "tool_finished")[0]["receipt"]
+    kept = Path(cut["path"])
+    assert work.resolve() not in kept.parents
+    assert kept.read_bytes() == SEQ
+    assert json.loads((kept.parent / "index.jsonl").read_text())["name"] == kept.name
+    again = f"""
+[[turn]]
+tools = [{{name = "read_file", input = {{path = "{kept}", offset = 19000}}}},
+    {{name = "write_file", input = {{path = "{kept}", content = ""}}}}]
+[[turn]]
+text = "done"
+"""
+    read, written = of_type(run(holdfast, script(again), "-c"), "tool_finished")
+    assert "19001" in read["text"]
+    assert written["is_error"]
+    assert "program's own folders" in written["text"]
+    assert kept.read_bytes() == SEQ

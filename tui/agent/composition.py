@@ -26,7 +26,7 @@ from tui.core.files import installation_key
 from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
 from tui.core.redaction import child_environment
-from tui.core.workspace import Workspace, branch_of
+from tui.core.workspace import PRIVATE_DIR, Workspace, branch_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
@@ -287,9 +287,7 @@ def make_agent(
             key=installation_key(launch.folders.data) if session.path else b"",
             find_files=lambda: _project_files(launch).sources,
             cache=launch.folders.cache if session.path else None,
-            memory_file=launch.workspace.tool_results.parent / "MEMORY.md"
-            if session.path
-            else None,
+            memory_file=launch.workspace.root / PRIVATE_DIR / "MEMORY.md" if session.path else None,
             outputs=_outputs(launch, session),
             injected=prompt.injected,
             servers=servers or make_servers(launch),

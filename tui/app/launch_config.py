@@ -14,7 +14,7 @@ from tui.app.options.arguments import Options
 from tui.core import log
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, UsageError
-from tui.core.paths import Folders, folders, shorten
+from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace
 from tui.provider.prices import price_of
 from tui.session import catalog
@@ -58,7 +58,13 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     extra = tuple(_folder(folder, "--add-dir") for folder in options.add_dirs)
     ceiling = loaded.config.permissions.ceiling
     launch = Launch(
-        workspace=Workspace.at(root, extra=extra, ceiling=ceiling, scratch=scratch),
+        workspace=Workspace.at(
+            root,
+            extra=extra,
+            ceiling=ceiling,
+            scratch=scratch,
+            spare=home.data / "outputs" / workspace_slug(root),
+        ),
         config=loaded.config,
         folders=home,
         practice=options.practice,

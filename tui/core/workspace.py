@@ -33,8 +33,9 @@ class Workspace:
 
     With `widened` (what /elevated does) the file tools may leave the workspace, but never the
     folder `ceiling`; `/` is no limit. `scratch` is a real folder that takes the full tool results
-    if nothing may stay in the workspace (`--no-session`). `temporary` is the real folder that
-    confined commands see as `/tmp`: the file tools call it so, too.
+    if nothing may stay in the workspace (`--no-session`), `spare` one that takes them if nothing
+    can be written there. `temporary` is the real folder that confined commands see as `/tmp`: the
+    file tools call it so, too.
     """
 
     root: Path
@@ -42,6 +43,7 @@ class Workspace:
     ceiling: Path = Path("/")
     widened: bool = False
     scratch: Path | None = None
+    spare: Path | None = None
     temporary: Path | None = None
 
     @classmethod
@@ -52,11 +54,16 @@ class Workspace:
         extra: tuple[Path | str, ...] = (),
         ceiling: Path | str = "~",
         scratch: Path | str | None = None,
+        spare: Path | str | None = None,
     ) -> Workspace:
-        """A workspace of real paths. A root outside the ceiling becomes part of what is allowed."""
+        """A workspace of real paths. A root outside the ceiling becomes part of what is allowed.
+
+        `spare` counts only where the workspace cannot be written now.
+        """
         real = tuple(Path(os.path.realpath(Path(p).expanduser())) for p in (root, *extra, ceiling))
         own = Path(os.path.realpath(scratch)) if scratch else None
-        return cls(root=real[0], extra=real[1:-1], ceiling=real[-1], scratch=own)
+        other = Path(os.path.realpath(spare)) if spare and not _can_keep(real[0]) else None
+        return cls(root=real[0], extra=real[1:-1], ceiling=real[-1], scratch=own, spare=other)
 
     def widen(self, widened: bool) -> Workspace:
         return self if widened == self.widened else replace(self, widened=widened)
@@ -94,8 +101,8 @@ class Workspace:
     def contains(self, real: Path) -> bool:
         """Whether a real path lies in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
-        own = (folder for folder in (self.scratch, self.temporary) if folder is not None)
-        return any(_within(real, folder) for folder in (*allowed, *own))
+        own = (self.scratch, self.spare, self.temporary)
+        return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)
 
     def is_temporary(self, real: Path) -> bool:
         """Whether a real path lies in the `/tmp` of confined commands."""
@@ -110,7 +117,22 @@ class Workspace:
     @property
     def tool_results(self) -> Path:
         """Where full tool results go. Not created by asking."""
+        if self.spare is not None and self.scratch is None:
+            return self.spare / "tool-results"
         return (self.scratch or self.root) / PRIVATE_DIR / "tool-results"
+
+
+def _can_keep(root: Path) -> bool:
+    """Whether private files can be made in a workspace, as far as can be told without trying."""
+    place = root
+    for name in (PRIVATE_DIR, "tool-results"):
+        inner = place / name
+        if not os.path.lexists(inner):
+            break
+        if inner.is_symlink() or not inner.is_dir():
+            return False
+        place = inner
+    return os.access(place, os.W_OK | os.X_OK)
 
 
 def _within(path: Path, folder: Path) -> bool:

@@ -376,6 +376,8 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
     for path in facts.real:
         if workspace.is_temporary(path):
             continue
+        if not writes and workspace.tool_results in path.parents:
+            continue  # it was told to the model, in the place of the whole
         if any(path == folder or folder in path.parents for folder in policy.private):
             return (
                 f"{path} is in the program's own folders, which hold its key, the person's rules "

@@ -71,7 +71,7 @@ def cut(receipt: dict[str, Any] | None) -> str:
         return ""
     text = f"output cut from {size(total)} to {size(kept)}"
     path = receipt.get("path")
-    return f"{text}, full copy in {path}" if path else text
+    return f"{text}, full copy in {path}" if path else f"{text}, no full copy was kept"
 
 
 def diff(text: str) -> list[str]:

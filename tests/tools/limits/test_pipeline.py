@@ -10,7 +10,8 @@ import pytest
 
 from tui.core.config import Guard
 from tui.core.messages import Block, ToolOutput, text_of
-from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX
+from tui.tokens import tokenizer
+from tui.tools.limits.clamp import PLACEHOLDER, SUFFIX, byte_length
 from tui.tools.limits.pipeline import GuardedOutput, GuardLimits, guard
 from tui.tools.limits.receipt import Keep
 
@@ -85,8 +86,10 @@ async def test_K23_the_name_of_the_tool_changes_nothing(spill: Path) -> None:
     limits = GuardLimits.of(Guard(), window=20_000)
     one = await run("word " * 9000, spill, "one", limits=limits)
     two = await run("word " * 9000, spill.with_name("b.txt"), "⚠️ {two}", limits=limits)
-    assert text_of(one.content) == text_of(two.content)
     assert one.receipt is not None
+    assert two.receipt is not None
+    same = text_of(two.content).replace(str(two.receipt.path), str(one.receipt.path))
+    assert text_of(one.content) == same
     assert one.receipt.stages == ("share",)
 
 
@@ -188,8 +191,46 @@ async def test_O11_other_blocks_stay_where_they_are(spill: Path) -> None:
     cut, later = guarded.content[1], guarded.content[3]
     assert cut["text"].endswith(SUFFIX)
     assert cut["cache_control"] == {"type": "ephemeral"}
-    assert later == {"type": "text", "text": PLACEHOLDER, "citations": [1]}
+    named = f"{PLACEHOLDER}\n[Full output saved to: {spill}]"
+    assert later == {"type": "text", "text": named, "citations": [1]}
     assert output.details == {"exit_code": 1}
+
+
+@pytest.mark.parametrize("keep", ["head", "ends"])
+@pytest.mark.parametrize("text", ["x" * 3000 + "\n", "word " * 9000])
+async def test_41_every_cut_says_where_all_of_it_is(spill: Path, text: str, keep: Keep) -> None:
+    limits = GuardLimits.of(Guard(default_bytes=10**7), window=20_000)
+    text = text * (30 if text.startswith("x") else 1)
+    guarded = await run(text, spill, keep=keep, limits=limits)
+    said = text_of(guarded.content)
+    assert said.endswith(f"\n[Full output saved to: {spill}]")
+    assert spill.read_text() == text
+    assert guarded.receipt is not None
+    assert "spill" not in guarded.receipt.stages
+    assert byte_length(said) <= 51_200
+    assert tokenizer.count(said) <= limits.share_tokens
+
+
+async def test_41_every_cut_says_where_nothing_was_kept(spill: Path) -> None:
+    spill.parent.parent.write_text("a file")
+    limits = GuardLimits.of(Guard(default_bytes=10**7), window=200_000)
+    guarded = await run("line\n" * 3000, spill, limits=limits)
+    assert "]\n[Failed to save full output: " in text_of(guarded.content)
+    assert guarded.receipt is not None
+    assert guarded.receipt.path is None
+
+
+async def test_47_of_what_was_spilled_the_share_keeps_the_command_s_last_bytes(
+    spill: Path,
+) -> None:
+    text = "".join(f"{number} {'é漢' * 20}\n" for number in range(2000)) + "the last line"
+    limits = GuardLimits.of(Guard(preview_bytes=20_000), window=8_000)
+    guarded = await run(text, spill, "run_command", keep="ends", limits=limits)
+    assert guarded.receipt is not None
+    assert guarded.receipt.stages == ("spill", "share")
+    said = text_of(guarded.content)
+    assert f"Full output saved to: {spill}" in said
+    assert "the last line\n\nPreview (first" in said
 
 
 async def test_K_share_binds_in_a_small_window(spill: Path) -> None:

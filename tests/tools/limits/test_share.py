@@ -21,10 +21,12 @@ def one(text: str, limit: int = LIMIT, keep: Keep = "head") -> str:
     return cut
 
 
-def warning(total: int, limit: int) -> str:
+def warning(total: int, limit: int, *, ends: bool = False) -> str:
+    room = int(limit * 0.8)
+    shown = f"{room} tokens of both ends" if ends else f"first {room} tokens"
     return (
-        f"\n\n⚠️ [Output truncated: {total} tokens exceeds limit of {limit}. Showing first "
-        f"{int(limit * 0.8)} tokens. Use pagination or filters to get specific data.]"
+        f"\n\n⚠️ [Output truncated: {total} tokens exceeds limit of {limit}. Showing {shown}. "
+        "Use pagination or filters to get specific data.]"
     )
 
 
@@ -203,7 +205,7 @@ long_texts = st.lists(runs, min_size=4, max_size=16).map("".join)
 def test_K17_for_ends_not_one_character_more_would_have_fitted(text: str, limit: int) -> None:
     assume(tokens.count(text) > limit)
     cut = one(text, limit, "ends")
-    head, tail = cut.split(f"{warning(tokens.count(text), limit)}\n\n")
+    head, tail = cut.split(f"{warning(tokens.count(text), limit, ends=True)}\n\n")
     assert text.startswith(head)
     assert text.endswith(tail)
     room = int(limit * 0.8)
@@ -219,7 +221,7 @@ def test_K8_for_ends_without_tiktoken_bytes_are_counted_at_both_ends(text: str, 
         patch.setattr(tokens, "default", Tokenizer(_no_rank_file))
         total = tokens.count(text)
         assume(total > limit)
-        head, tail = one(text, limit, "ends").split(f"{warning(total, limit)}\n\n")
+        head, tail = one(text, limit, "ends").split(f"{warning(total, limit, ends=True)}\n\n")
     assert text.startswith(head)
     assert text.endswith(tail)
     room = int(limit * 0.8)

@@ -198,7 +198,7 @@ def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
         state="ok",
         seconds=12.34,
         summary="23 passed",
-        receipt={"bytes_total": 482_312, "bytes_shown": 3_055},
+        receipt={"bytes_total": 482_312, "bytes_shown": 3_055, "path": "a.txt"},
     )
     (wide,) = item_renderer.draw(item, 100, STYLES)
     assert wide.text == (
@@ -290,7 +290,7 @@ def test_a_long_paste_is_folded_without_looking_at_all_of_it() -> None:
 def test_a_label_is_cut_only_where_there_is_no_room() -> None:
     item = ToolItem("1", "run_command", "pytest -q", state="error", seconds=12.3)
     item.summary = "exit code 1"
-    item.receipt = {"bytes_total": 482_300, "bytes_shown": 3100}
+    item.receipt = {"bytes_total": 482_300, "bytes_shown": 3100, "path": "a.txt"}
     for width in range(54, 120):
         (row,) = item_renderer.draw(item, width, STYLES)
         assert "pytest -q" in row.text, width

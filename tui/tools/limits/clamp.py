@@ -196,8 +196,10 @@ def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str
     if sum(map(byte_length, texts)) <= limit:
         return texts
     try:
+        both = len(texts) == 1 and keep == "ends"
+        shown = "{room} tokens of both ends" if both else "first {room} tokens"
         remark = (
-            "{total} tokens exceeds limit of {limit}. Showing first {room} tokens. "
+            f"{{total}} tokens exceeds limit of {{limit}}. Showing {shown}. "
             "Use pagination or filters to get specific data."
         )
         return _within(texts, limit, keep, _Tokens(), remark)

@@ -144,19 +144,39 @@ class _Result:
             copy = copy or self._write()
             *before, last = texts
             shown = [*before, f"{last}\n{spilling.overwritten_notice(copy, raw.overwritten)}"]
-        room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
-        clamped = cap_chars(clamp(shown, room, self.keep))
-        if clamped is not shown:
-            stages.append("clamp")
-        shared = share(clamped, limits.share_tokens, self.keep)
-        if shared is not clamped:
-            stages.append("share")
+        shown, more = self._within(shown, "head" if stages else self.keep)
+        if more and not stages and not raw.overwritten:
+            copy = copy or self._write()
+            shown = self._naming(copy, more)
+        stages += more
         if not stages and not raw.overwritten:
             if output.full is not None:
                 output.full.unlink(missing_ok=True)
             return GuardedOutput(output.content, None)
-        receipt = self.receipt(shared, raw, tuple(stages), copy)
-        return GuardedOutput(_replaced(output.content, shared), receipt)
+        receipt = self.receipt(shown, raw, tuple(stages), copy)
+        return GuardedOutput(_replaced(output.content, shown), receipt)
+
+    def _within(
+        self, texts: Sequence[str], keep: Keep, *, reserved: int = 0
+    ) -> tuple[Sequence[str], list[Stage]]:
+        """The texts within the clamp, less so many bytes and a line, and the token share; and
+        which of them cut. Of what was spilled, what matters comes first."""
+        config = self.limits.config
+        room = Room(config.clamp_bytes - reserved, config.clamp_lines - bool(reserved))
+        clamped = cap_chars(clamp(texts, room, keep), CAP_CHARS - reserved)
+        shared = share(clamped, self.limits.share_tokens, keep)
+        cut: dict[Stage, bool] = {"clamp": clamped is not texts, "share": shared is not clamped}
+        return shared, [stage for stage, was in cut.items() if was]
+
+    def _naming(self, copy: FullCopy, stages: Sequence[Stage]) -> Sequence[str]:
+        """The cut texts with a line on where all of it is; without it, where there is no room."""
+        line = f"\n[{spilling.where(copy)}]"
+        reserved = byte_length(line) if "clamp" in stages else 0
+        *before, last = self._within(self.texts, self.keep, reserved=reserved)[0]
+        named = [*before, f"{last}{line}"]
+        most = self.limits.share_tokens
+        fits = sum(map(byte_length, named)) <= most or sum(map(tokenizer.count, named)) <= most
+        return named if fits else self._within(self.texts, self.keep)[0]
 
     def receipt(
         self,

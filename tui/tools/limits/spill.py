@@ -108,11 +108,14 @@ def notice(
 
 def overwritten_notice(copy: FullCopy, size: int) -> str:
     """A line saying that `size` bytes of overwritten output are left out, and where they are."""
+    return f"[{human_size(size)} that were overwritten with \\r are not shown. {where(copy)}]"
+
+
+def where(copy: FullCopy) -> str:
+    """Where the whole output is, or why it is nowhere."""
     if copy.error:
-        kept = f"Failed to save full output: {copy.error}"
-    else:
-        kept = f"Full output saved to: {copy.path}"
-    return f"[{human_size(size)} that were overwritten with \\r are not shown. {kept}]"
+        return f"Failed to save full output: {copy.error}"
+    return f"Full output saved to: {copy.path}"
 
 
 def human_size(size: int) -> str:

@@ -102,14 +102,12 @@ class OutputSide(CachedVertical):
         if whole and self._path:
             self._reading = self.run_worker(self._open_copy(self._path))
 
-    def badge(self, receipt: dict[str, Any] | None, kept: str = "full copy kept") -> None:
+    def badge(self, receipt: dict[str, Any] | None, state: str = "") -> None:
         """Say what was cut of the output that is shown, and what is left of the rest."""
-        from tui.ui.widgets.conversation.tool_card import shrunk  # noqa: PLC0415 - not for the first frame
+        from tui.ui.widgets.conversation.tool_card import kept, shrunk  # noqa: PLC0415 - not for the first frame
 
         self._receipt = receipt
-        text = shrunk(receipt) if receipt else ""
-        if self._path:
-            text += f" · {kept}"
+        text = f"{shrunk(receipt)} · {state or kept(receipt)}" if receipt else ""
         self._badge.update(Content(text))
         self.set_class(bool(text), "-cut")
 

@@ -59,10 +59,21 @@ def size(count: int) -> tuple[str, str]:
 def badge(receipt: dict[str, Any]) -> str:
     """The short form of a receipt: ✂ 471→3 KB."""
     (total, unit), (shown, shown_unit) = _sizes(receipt)
+    lost = "" if receipt.get("path") else " not kept"
     if _grown(receipt):
-        return f"✂ {total} {unit}"
+        return f"✂ {total} {unit}{lost}"
     before = total if unit == shown_unit else f"{total} {unit}"
-    return f"✂ {before}→{shown} {shown_unit}"
+    return f"✂ {before}→{shown} {shown_unit}{lost}"
+
+
+def kept(receipt: dict[str, Any]) -> str:
+    """How much of the whole is on the disk."""
+    if not receipt.get("path"):
+        return "no full copy was kept"
+    some = receipt.get("bytes_kept") or 0
+    if 0 < some < (receipt.get("bytes_total") or 0):
+        return f"only the first {formatting.size(some)} were kept"
+    return "full copy kept"
 
 
 def _sizes(receipt: dict[str, Any]) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -209,10 +220,12 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
 
 
 def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
-    text = shrunk(receipt)
+    text, state = shrunk(receipt), kept(receipt)
     path = clean(str(receipt.get("path") or "")).replace("\n", " ")
-    if path:
-        text += " · full copy: "
+    if not path:
+        text += f" · {state}"
+    else:
+        text += " · full copy: " if state == "full copy kept" else f" · {state}: "
         room = width - cell_len(text)
         text += f"…{_tail(path, room)}" if len(path) > room else path
     return line([(clip(text, width), styles["c-badge"])])
