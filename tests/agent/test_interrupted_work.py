@@ -8,11 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.interrupted_work import interrupted_work, new_findings
+from tui.agent.prompts import parse
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
 from tui.session.records import Finding, Record
@@ -92,6 +95,30 @@ async def test_R2_calls_that_are_left_get_their_result_in_the_record(tmp_path: P
     (result,) = of(session.records, "tool_result")
     assert result["content"] == [{"type": "text", "text": INTERRUPTED}]
     assert not agent.view().findings
+    await agent.close()
+
+
+@pytest.mark.parametrize("prompt", ["and now?", None])
+async def test_O18_calls_that_a_kill_left_get_their_result_before_the_next_message(
+    tmp_path: Path, prompt: str | None
+) -> None:
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("user", content=[{"type": "text", "text": "go"}], text="go")
+    calls = [call("list_dir", id_, path=".") for id_ in ("1", "2")]
+    session.append("assistant", content=calls, model="m")
+    session.append("tool_result", call_id="1", content=[{"type": "text", "text": "a"}])
+    provider = ScriptedProvider(say("ok"))
+    agent = make_agent(tmp_path, provider, session=session)
+    assert [event async for event in (agent.send(parse(prompt)) if prompt else agent.go_on())]
+    assert record_types(agent)[3:] == ["tool_result", *(["user"] if prompt else []), "assistant"]
+    assert of(session.records, "tool_result")[1] == {
+        **of(session.records, "tool_result")[1],
+        "call_id": "2",
+        "content": [{"type": "text", "text": INTERRUPTED}],
+        "is_error": True,
+    }
+    assert not agent.view().findings
+    assert len(provider.requests[0].messages) == 3
     await agent.close()
 
 

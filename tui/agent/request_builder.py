@@ -35,14 +35,15 @@ from tui.context.compaction_cut import Cut, find_cut
 from tui.context.effort import field_of
 from tui.context.frame import Frame
 from tui.context.history import Rendering
+from tui.context.interrupted_calls import open_calls
 from tui.context.level_view import LevelViewer
 from tui.context.notices import NoticeLifter
-from tui.context.overrides import Stand, content_of, pending
+from tui.context.overrides import Stand, pending
 from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import Comparison, place_of
 from tui.context.view import View
-from tui.core.messages import string_of, text_block, tool_calls
+from tui.core.messages import string_of, text_block
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
@@ -287,14 +288,14 @@ class RequestBuilder:
         last = next((record for record in reversed(records) if record.type in carried), None)
         if last is None or last.type != REQUEST or last.data.get("server") != self._ctx.server:
             return None
-        if not self.frame.replays or _open_calls(records):
+        if not self.frame.replays or open_calls(records):
             return None
         return _with_prompt(self.request(prompt_follows=True), _SHORT_PROMPT)
 
     def _goes_on(self, model: ModelInfo) -> bool:
         """Whether a question of the program's own would extend the last request to the model."""
         sent = self.sent.last(model) is not None
-        return sent and self.frame.replays and not _open_calls(self._ctx.records)
+        return sent and self.frame.replays and not open_calls(self._ctx.records)
 
     def ask(self, view: View) -> tuple[Request, View]:
         """The request to send of a view, and the view that it is made of; both are recorded.
@@ -609,15 +610,3 @@ def _with_prompt(request: Request, text: str) -> Request:
 def _pruned(view: View) -> dict[str, Stand]:
     """How the pruned records of a view stand, by id."""
     return {id_: stand for id_, stand in view.stands.items() if stand.state == "pruned"}
-
-
-def _open_calls(records: Sequence[Record]) -> bool:
-    """Whether the last answer has a call without a result."""
-    answered: set[str] = set()
-    for record in reversed(records):
-        if record.type == "tool_result":
-            answered.add(str(record.data.get("call_id")))
-        elif record.type == "assistant":
-            calls = {str(call.get("id")) for call in tool_calls(content_of(record))}
-            return not calls <= answered
-    return False

@@ -23,6 +23,7 @@ from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.tool_dispatch import ToolDispatcher
+from tui.context.interrupted_calls import open_calls
 from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
@@ -188,6 +189,7 @@ class TurnRunner:
         """Whether there is anything to ask the model."""
         await self.requests.frame.read_files()
         if prompt is not None:
+            await self._close_open_calls()
             return await self._take(await with_mentioned(prompt, self.ctx))
         if not any(record.type == "user" for record in self.ctx.records):
             self.ctx.publish(events.Notice("There is nothing to go on with yet."))
@@ -195,7 +197,13 @@ class TurnRunner:
         await self.deferred.resume()
         if again:
             await self.dispatcher.run_all(again)
+        await self._close_open_calls()
         return True
+
+    async def _close_open_calls(self) -> None:
+        """Give what an earlier run left open its result, before anything else is recorded."""
+        if left := open_calls(self.ctx.records):
+            await self.dispatcher.close(left)
 
     async def _take(self, prompt: ParsedPrompt) -> bool:
         """Switch what the prompt's directives say, record the rest, then show both.

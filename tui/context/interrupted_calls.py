@@ -79,6 +79,18 @@ def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
     return found + _ended(waiting, knows=knows, settled=False, went_on=False)
 
 
+def open_calls(records: Sequence[Record]) -> list[Block]:
+    """The calls of the last answer that have no result."""
+    answered: set[str] = set()
+    for record in reversed(records):
+        if record.type == "tool_result":
+            answered.add(str(record.data.get("call_id")))
+        elif record.type == "assistant":
+            calls = tool_calls(blocks_of(record.data.get("content")))
+            return [call for call in calls if str(call.get("id")) not in answered]
+    return []
+
+
 def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:
     """The call with the state of its file now. `current_sha256` is None if there is no file.
 

@@ -326,6 +326,8 @@ def _is_temporary(facts: CallFacts, workspace: Workspace) -> bool:
 
 
 def _reason(facts: CallFacts) -> str:
+    if facts.call.effect in {"none", "read"}:
+        return "It only reads."
     if facts.guarded:
         return f"It writes into {facts.guarded}: {GUARDED[facts.guarded]}."
     if facts.verdict is None:
