@@ -122,6 +122,36 @@ async def test_O18_calls_that_a_kill_left_get_their_result_before_the_next_messa
     await agent.close()
 
 
+@pytest.mark.parametrize("lines", [10, 3000, 20_000])
+async def test_13_the_next_prompt_tells_what_an_interrupted_command_had_printed(
+    tmp_path: Path, lines: int
+) -> None:
+    command = f"seq -f 'row %g' {lines}; sleep 600"
+    provider = ScriptedProvider([call("run_command", "1", command=command)], *[say("ok")] * 2)
+    agent = make_agent(tmp_path, provider, approver=Yes())
+    async for event in agent.send(parse("go")):
+        if isinstance(event, events.ToolOutputChunk) and f"row {lines}\n" in event.text:
+            agent.cancel()
+    assert [event async for event in agent.send(parse("why so slow?"))]
+    assert [event async for event in agent.send(parse("and now?"))]
+    (result,) = of(agent.session.records, "tool_result")
+    assert result["content"] == [{"type": "text", "text": INTERRUPTED}]
+    sent = [message["content"][-1]["text"] for message in provider.requests[-1].messages[2::2]]
+    assert sent[1] == "and now?"
+    typed, told = sent[0].split("\n\n", 1)
+    assert typed == "why so slow?"
+    head, heard = told.split("\n", 1)
+    assert heard.startswith('<untrusted_content source="run_command: interrupted">\n')
+    assert heard.endswith(f"row {lines}\n</untrusted_content>")
+    if lines == 10:
+        assert head == "I interrupted `run_command`. Its output until then (all it printed):"
+        return
+    path = head.partition("full output saved to: ")[2].removesuffix("):")
+    assert Path(path).read_text() == "".join(f"row {n}\n" for n in range(1, lines + 1))
+    assert "(the last 2,000 characters it printed; " in head
+    await agent.close()
+
+
 async def test_R9_a_repair_is_told_once_and_noted_with_the_next_prompt(tmp_path: Path) -> None:
     session = Session.in_memory(tmp_path, clock=SystemClock())
     session.findings = (Finding("B52", "line 4", "skipped: not valid JSON"),)

@@ -23,7 +23,7 @@ from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.tool_dispatch import ToolDispatcher
-from tui.context.interrupted_calls import open_calls
+from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
@@ -216,7 +216,9 @@ class TurnRunner:
             shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
             shown.append(events.Notice(acknowledgement(prompt.changes)))
         own = images.with_words(prompt.text, prompt.images)
-        text = "\n\n".join(part for part in (own, prompt.attached) if part.strip())
+        parts = [part for part in (own, prompt.attached) if part.strip()]
+        printed = printed_before(self.ctx.records) if parts else ""
+        text = "\n\n".join([*parts, *([printed] if printed else [])])
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
             named = {"images": list(prompt.images)} if prompt.images else {}

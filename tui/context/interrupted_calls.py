@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
+from tui.context.untrusted import wrap
 from tui.core.messages import Block, blocks_of, object_of, string_of, tool_calls
 from tui.session.records import Record
 
@@ -89,6 +90,33 @@ def open_calls(records: Sequence[Record]) -> list[Block]:
             calls = tool_calls(blocks_of(record.data.get("content")))
             return [call for call in calls if str(call.get("id")) not in answered]
     return []
+
+
+def printed_before(records: Sequence[Record]) -> str:
+    """What the calls that were interrupted since the last prompt had printed: its end, and where
+    all of it is. "" for nothing. The model gets it with the next prompt, for their results say
+    nothing of it."""
+    found: list[str] = []
+    for record in reversed(records):
+        if record.type == "user" and "text" in record.data:
+            break
+        details = object_of(record.data.get("details"))
+        partial = string_of(details.get("partial"))
+        if record.type == "tool_result" and details.get("interrupted") and partial.strip():
+            found.append(_printed(record, partial))
+    return "\n\n".join(reversed(found))
+
+
+def _printed(record: Record, partial: str) -> str:
+    receipt = object_of(record.data.get("receipt"))
+    path, total = string_of(receipt.get("path")), receipt.get("bytes_total")
+    which = "all it printed"
+    if isinstance(total, int) and total > len(partial.encode("utf-8", "surrogatepass")):
+        kept = f"full output saved to: {path}" if path else "the rest was not kept"
+        which = f"the last {len(partial):,} characters it printed; {kept}"
+    name = string_of(record.data.get("name")) or "tool"
+    heard = wrap(partial.rstrip(), f"{name}: interrupted")
+    return f"I interrupted `{name}`. Its output until then ({which}):\n{heard}"
 
 
 def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:

@@ -14,11 +14,11 @@ from tui.core.images import without_words
 from tui.core.messages import Block, Message, blocks_of, text_of
 
 _NOT_TYPED = ("[Previous conversation summary]", "[Digest of the conversation so far", "<")
-_OWN_COMMAND = re.compile(
-    r"I ran `[^\n]*` myself\. Its output:\n<untrusted_content\b[^>]*>.*?</untrusted_content>",
+_ATTACHED = re.compile(
+    r"I (?:ran|interrupted) `[^\n]*:\n<untrusted_content\b[^>]*>.*?</untrusted_content>",
     re.DOTALL,
 )
-"""A command of the person's own, which goes along behind what was typed."""
+"""What a command printed, which goes along behind what was typed."""
 _CONTINUE = re.compile(
     r"(?:please )?(?:continue|go on|proceed|try again|retry)[.! ]*", re.IGNORECASE
 )
@@ -93,7 +93,7 @@ def _typed(block: Block) -> str:
     """What somebody typed in a block; "" for summaries, documents and outputs."""
     if block.get("type") != "text":
         return ""
-    text = without_words(_OWN_COMMAND.sub("", str(block.get("text", ""))).strip())
+    text = without_words(_ATTACHED.sub("", str(block.get("text", ""))).strip())
     return "" if text.startswith(_NOT_TYPED) else text
 
 
