@@ -152,6 +152,28 @@ async def test_O23_O32_oversized_results_are_cut_by_overlays_and_the_record_stay
     assert step.tokens_after < step.tokens_before
 
 
+async def test_46_O23_before_and_after_are_in_one_measure(tmp_path: Path) -> None:
+    """The server counts more than is estimated here."""
+    counted = Overflow(input_tokens=400_000, limit=SMALL.window)
+    provider = script(too_long(counted), say("now it fits"))
+    session = with_results(tmp_path)
+    agent = with_compactor(
+        make_agent(tmp_path, provider, session=session, model=SMALL), Compactions()
+    )
+    agent.view()
+    before = agent.ledger.tokens
+    seen = await events_of(agent, "and now?")
+    (step,) = [event for event in seen if isinstance(event, events.RecoveryStep)]
+    after = next(
+        event.tokens
+        for event in seen[seen.index(step) :]
+        if isinstance(event, events.ContextMeasured)
+    )
+    assert after < before
+    assert step.tokens_before == 400_000
+    assert abs(step.tokens_after / step.tokens_before - after / before) < 0.02
+
+
 async def test_O24_R38_the_last_step_is_a_digest_made_without_a_model(tmp_path: Path) -> None:
     provider = script(too_long(), too_long(), say("I know what was done"), say("and on"))
     session = Session.in_memory(tmp_path, clock=SystemClock())

@@ -89,7 +89,9 @@ class OverflowRecovery:
         if self._outdated(request):
             return True
         sizes = error.overflow
-        before = (sizes and sizes.input_tokens) or self.ctx.ledger.tokens
+        held = self.ctx.ledger.tokens
+        before = (sizes and sizes.input_tokens) or held
+        scale = before / max(1, held)  # the server's measure, for what comes after the step, too
         if sizes and sizes.limit and sizes.max_tokens is None:
             self.requests.know_window(sizes.limit)
         bytes_count = error.error_class == "payload_too_large"
@@ -98,7 +100,9 @@ class OverflowRecovery:
             order = ("images", "results", "compaction", "digest")
         for step in order:
             if text := await self._take(step, error, request):
-                await self._show(step, text, before, error, streamed)
+                self.requests.view()
+                after = round(self.ctx.ledger.tokens * scale)
+                await self._show(RecoveryStep(step, text, before, after), error, streamed)
                 return True
         return False
 
@@ -126,22 +130,17 @@ class OverflowRecovery:
         self._done.add(step)
         return done
 
-    async def _show(
-        self, step: Step, text: str, before: int, error: ProviderError, streamed: str
-    ) -> None:
-        self.requests.view()
-        after = self.ctx.ledger.tokens
+    async def _show(self, done: RecoveryStep, error: ProviderError, streamed: str) -> None:
         self.ctx.recorder.append(
             "recovery",
-            step=step,
-            action=text,
+            step=done.step,
+            action=done.text,
             error_class=error.error_class,
-            tokens_before=before,
-            tokens_after=after,
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
             request_id=error.request_id,
             text=streamed,
         )
-        done = RecoveryStep(step, text, before, after)
         await self.ctx.recorder.show(done, *self.requests.measured())
 
     def _less_output(self, error: ProviderError, request: Request) -> str:
