@@ -94,6 +94,8 @@ class McpTools:
             text = f"The MCP server {server.name} failed: {server.detail}. /mcp restarts it."
         elif server.state == "starting" and not server.tools:
             text = f"The MCP server {server.name} is still starting. Its tools join when it is up."
+        elif server.state == "ready" and server.left_out:
+            text = f"MCP server {server.name}: {server.left_out}."
         else:
             text = ""
         if text and self._complained.get(server.name) != text:

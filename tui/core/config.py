@@ -162,11 +162,13 @@ class Price(_Section, frozen=True, kw_only=True):
 
 class McpServer(_Section, frozen=True, kw_only=True):
     """An MCP server: either a `command` to start, or the `url` of a running one. `sandbox` is what
-    a command may do: "outside" confines nothing, the others are levels of the sandbox."""
+    a command may do: "outside" confines nothing, the others are levels of the sandbox. `tools` are
+    globs for the names of those that the model gets; all, where there are none."""
 
     command: tuple[str, ...] = ()
     url: Url = ""
     sandbox: Literal["outside", "read-only", "workspace", "network"] = "outside"
+    tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):

@@ -77,7 +77,7 @@ class _Results:
     _folders: set[str] = field(default_factory=set[str])
 
     def take(self, record: bytes) -> bool:
-        path = self.root.found(record)
+        path = self.root.relative_path(record)
         for parent in reversed(self._new_parents(path)):
             if self.matches(parent) and not self._add(f"{parent}/"):
                 return False

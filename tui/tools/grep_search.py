@@ -159,7 +159,7 @@ class _Matches:
             if self.context and last not in {None, (path, number - 1)}:
                 yield "--"
             last = (path, number)
-            shown = self.root.show(self.root.found(path))
+            shown = self.root.show(self.root.relative_path(path))
             yield f"{shown}{mark}{number}{mark}{text}"
 
     def notes(self, params: GrepSearchParams) -> list[str]:

@@ -43,7 +43,7 @@ class SearchRoot:
     shown: str
     inside_excluded: bool
 
-    def found(self, printed: bytes) -> str:
+    def relative_path(self, printed: bytes) -> str:
         """The path, relative to `folder`, of what ripgrep names."""
         return self.name or os.fsdecode(printed.removeprefix(b"./"))
 

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
 
 from tui.core.config import McpServer
 from tui.core.errors import ToolError
 from tui.core.files import private_dir
+from tui.core.formatting import size
 from tui.core.messages import ToolOutput
 from tui.core.redaction import child_environment
-from tui.tools.mcp.tool import McpTool, tool_output
+from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, McpTool, tool_output
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -44,12 +47,15 @@ PATIENCE_S: Final = 10.0
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
 PAGES_MAX: Final = 50
+TOOLS_MAX: Final = 128
+"""Of one server. Each takes room in every request, and among thousands no model chooses well."""
 
 
 @dataclass(eq=False)
 class Server:
     """One configured server. `detail` is its name and version when ready, the reason when failed.
 
+    `left_out` says which of its tools the model cannot get, and why.
     `environment` is what its process gets, the usual one if it is None; `confine` turns its command
     into one that starts it in the sandbox, where the settings want that. `tools` is what it offers,
     also while it is started again after it died; the model does not get those in `switched_off`.
@@ -64,6 +70,7 @@ class Server:
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
+    left_out: str = ""
     switched_off: set[str] = field(default_factory=set[str])
     _client: Client | None = None
     _task: asyncio.Task[None] | None = None
@@ -178,10 +185,12 @@ class Server:
             self._client = None
 
     async def _enter(self, stack: AsyncExitStack) -> Client:
-        from mcp import Client, StdioServerParameters, stdio_client  # noqa: PLC0415 - 0.6 s
+        from mcp import Client  # noqa: PLC0415 - 0.6 s
+
+        from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - as above
 
         if self.config.url:
-            client = Client(self.config.url, message_handler=self._hear)
+            client = Client(open_address(self.config.url), message_handler=self._hear)
             return await stack.enter_async_context(client)
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
         given = child_environment() if self.environment is None else dict(self.environment)
@@ -190,11 +199,7 @@ class Server:
             if self.confine is None:
                 raise ToolError("It is to run in the sandbox, and there is none.")
             command = await self.confine(command, given, self.config.sandbox)
-        program, *arguments = command
-        parameters = StdioServerParameters(
-            command=program, args=list(arguments), env=given, cwd=self.cwd
-        )
-        transport = stdio_client(parameters, errlog=words)
+        transport = open_process(command, env=given, cwd=self.cwd, errors=words)
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
 
     async def _list(self, client: Client) -> tuple[McpTool, ...]:
@@ -203,7 +208,7 @@ class Server:
         Tools that only run as tasks of the protocol are left out: it would refuse our calls.
         """
         found: list[McpTool] = []
-        cursor: str | None = None
+        cursor, odd = None, 0
         for _ in range(PAGES_MAX):
             page = await client.list_tools(cursor=cursor)
             found += [
@@ -211,10 +216,31 @@ class Server:
                 for tool in page.tools
                 if tool.execution is None or tool.execution.task_support != "required"
             ]
+            odd += int((page.meta or {}).get(DROPPED, 0))
             cursor = page.next_cursor
             if not cursor:
                 break
-        return tuple(sorted(found, key=lambda tool: tool.name))
+        return await asyncio.to_thread(self._choose, found, odd)
+
+    def _choose(self, found: list[McpTool], odd: int) -> tuple[McpTool, ...]:
+        """Those that the settings name and that a request can carry."""
+        globs = self.config.tools
+        wanted = [
+            tool for tool in found if not globs or any(fnmatch(tool.own_name, g) for g in globs)
+        ]
+        small = [tool for tool in wanted if len(json.dumps(tool.schema())) <= SCHEMA_MAX]
+        taken = sorted(small, key=lambda tool: tool.name)[:TOOLS_MAX]
+        parts = [f"{odd} left out that the protocol does not know as tools"] if odd else []
+        if large := {tool.own_name for tool in wanted} - {tool.own_name for tool in small}:
+            names = ", ".join(sorted(large)[:3]) + ("…" if len(large) > 3 else "")
+            parts.append(f"left out, with a schema above {size(SCHEMA_MAX)}: {names:.200}")
+        if more := len(small) - len(taken):
+            parts.append(
+                f"only {TOOLS_MAX} of {len(small):,} tools are used ({more:,} left out); name the "
+                f'ones you need with tools = ["…"] under [mcp.{self.name}]'
+            )
+        self.left_out = "; ".join(parts)
+        return tuple(taken)
 
     async def _hear(self, message: object) -> None:
         if type(message).__name__ == "ToolListChangedNotification":

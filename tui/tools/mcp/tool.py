@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 NAME_MAX: Final = 64
 DESCRIPTION_MAX: Final = 2000
 LABEL_MAX: Final = 200
+DROPPED: Final = "holdfast/dropped"
+"""In the `_meta` of a list of tools: how many were taken out that the SDK would not read."""
+SCHEMA_MAX: Final = 64 * 1024
+"""Bytes of a tool's schema: a larger one would take the room of a conversation."""
 _WRAPPER: Final = "arguments"
 _CHOICES: Final = frozenset({"oneOf", "anyOf", "allOf", "not"})
 
@@ -88,7 +92,7 @@ class McpTool(Tool[McpParams]):
         given = cast("dict[str, Any]", arguments)
         if self._wrapped and isinstance(inner := given.get(_WRAPPER), dict) and len(given) == 1:
             given = cast("dict[str, Any]", inner)
-        return McpParams(arguments=cast("dict[str, Any]", _sound(given)))
+        return McpParams(arguments=cast("dict[str, Any]", sound(given)))
 
 
 def api_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -107,16 +111,16 @@ def api_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     return schema | definitions, True
 
 
-def _sound(value: object) -> object:
+def sound(value: object) -> object:
     """A value without lone halves of characters, which no message of the protocol can hold."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [_sound(one) for one in cast("list[object]", value)]
+            return [sound(one) for one in cast("list[object]", value)]
         case dict():
             items = cast("dict[str, object]", value).items()
-            return {str(_sound(name)): _sound(one) for name, one in items}
+            return {str(sound(name)): sound(one) for name, one in items}
         case _:
             return value
 

@@ -203,7 +203,9 @@ class McpScreen(TableDialog[None]):
                 anew = _ANEW if price.anew else ()
             else:
                 where = server.config.url or " ".join(server.config.command)
-                text = f"{where}\n{server.detail or server.state}\nlog: {shorten(server.log_file)}"
+                more = f"\n{server.left_out}" if server.left_out else ""
+                state = server.detail or server.state
+                text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"
         self.put("about", Content(clean(text)))
         if not self.has_class("-log"):
             keys = () if row is None else _OF_SERVER if row[1] is None else (*_OF_TOOL, *anew)

@@ -104,10 +104,10 @@ class OutputSide(CachedVertical):
 
     def badge(self, receipt: dict[str, Any] | None, state: str = "") -> None:
         """Say what was cut of the output that is shown, and what is left of the rest."""
-        from tui.ui.widgets.conversation.tool_card import kept, shrunk  # noqa: PLC0415 - not for the first frame
+        from tui.ui.widgets.conversation.tool_card import copy_state, shrunk  # noqa: PLC0415 - not for the first frame
 
         self._receipt = receipt
-        text = f"{shrunk(receipt)} · {state or kept(receipt)}" if receipt else ""
+        text = f"{shrunk(receipt)} · {state or copy_state(receipt)}" if receipt else ""
         self._badge.update(Content(text))
         self.set_class(bool(text), "-cut")
 

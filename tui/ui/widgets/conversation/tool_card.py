@@ -66,7 +66,7 @@ def badge(receipt: dict[str, Any]) -> str:
     return f"✂ {before}→{shown} {shown_unit}{lost}"
 
 
-def kept(receipt: dict[str, Any]) -> str:
+def copy_state(receipt: dict[str, Any]) -> str:
     """How much of the whole is on the disk."""
     if not receipt.get("path"):
         return "no full copy was kept"
@@ -220,7 +220,7 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
 
 
 def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
-    text, state = shrunk(receipt), kept(receipt)
+    text, state = shrunk(receipt), copy_state(receipt)
     path = clean(str(receipt.get("path") or "")).replace("\n", " ")
     if not path:
         text += f" · {state}"

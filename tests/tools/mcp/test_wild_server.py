@@ -1,0 +1,99 @@
+"""A server that breaks the rules: every call ends, in words, and the next one works."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tools.mcp.test_servers import call, started
+from tui.core.config import McpServer
+from tui.core.errors import ToolError
+from tui.core.messages import text_of
+from tui.tools.mcp.servers import TOOLS_MAX
+from tui.tools.mcp.tool import NAME_MAX
+
+
+def wild(*arguments: str, tools: tuple[str, ...] = ()) -> McpServer:
+    command = (sys.executable, "-m", "tests.tools.mcp.wild_server", *arguments)
+    return McpServer(command=command, tools=tools)
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("surrogate", "half \ufffd a character"),
+        ("bytes", "a \ufffd\ufffd b"),
+        ("nul", "a\0b"),
+        ("chatter", "after the chatter"),
+    ],
+)
+async def test_45_what_can_be_read_is_the_answer(tmp_path: Path, tool: str, said: str) -> None:
+    async with started(tmp_path, wild=wild()) as servers:
+        (server,) = servers.all
+        assert text_of((await call(server, tool)).content) == said
+        fine = servers.tools()["mcp__wild__fine"].parse({"text": "\ud800"})
+        assert text_of((await call(server, "fine", **fine.arguments)).content) == "fine"
+        with pytest.raises(ToolError, match="no valid message"):
+            await call(server, "fine", text="\ud800")
+        assert text_of((await call(server, "fine")).content) == "fine"
+
+
+@pytest.mark.parametrize(
+    ("tool", "why"),
+    [
+        ("long", "its answer is longer than 32.0 MB"),
+        ("broken", "its answer is no valid message"),
+        ("deep", "its answer is no valid message"),
+        ("unknown", "hologram|content"),
+        ("dies", "failed: "),
+    ],
+)
+async def test_45_what_cannot_be_read_is_an_error_at_once(
+    tmp_path: Path, tool: str, why: str
+) -> None:
+    async with started(tmp_path, wild=wild()) as servers:
+        (server,) = servers.all
+        with pytest.raises(ToolError) as failed:
+            await call(server, tool)
+        assert re.search(why, failed.value.message)
+        assert len(failed.value.message) < 500
+        assert text_of((await call(server, "fine")).content) == "fine"
+
+
+async def test_22_of_thousands_of_tools_a_request_gets_what_it_can_carry(tmp_path: Path) -> None:
+    chosen = wild("3000", tools=("t29*", "fine"))
+    async with started(tmp_path, many=wild("3000"), some=chosen) as servers:
+        many, some = servers.all
+        assert len(many.tools) == TOOLS_MAX
+        assert many.left_out == (
+            "only 128 of 3,010 tools are used (2,882 left out); name the ones you need with "
+            'tools = ["…"] under [mcp.many]'
+        )
+        assert {tool.own_name for tool in some.tools} == {
+            *("fine", "t29"), *(f"t29{n}" for n in range(10)), *(f"t29{n:02}" for n in range(100)),
+        }  # fmt: skip
+        assert some.left_out == ""
+
+
+async def test_22_odd_tools_are_wrapped_renamed_or_left_out(tmp_path: Path) -> None:
+    async with started(tmp_path, odd=wild("-1")) as servers:
+        (server,) = servers.all
+        schemas = [tool.schema() for tool in server.tools]
+        assert server.left_out == (
+            "2 left out that the protocol does not know as tools; "
+            "left out, with a schema above 64.0 KB: big"
+        )
+        assert {tool.own_name[:9] for tool in server.tools} == {
+            *("one of", "a list", "n" * 9, "a.b", "a_b", "long"),
+        }  # fmt: skip
+        names = [schema["name"] for schema in schemas]
+        assert len({*names}) == len(names) == 7
+        assert all(re.fullmatch(rf"[A-Za-z0-9_-]{{1,{NAME_MAX}}}", name) for name in names)
+        for schema in schemas:
+            assert schema["input_schema"]["type"] == "object"
+            assert not {"oneOf", "anyOf", "allOf"} & schema["input_schema"].keys()
+            assert len(json.dumps(schema)) < 70_000

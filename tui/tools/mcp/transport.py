@@ -1,0 +1,217 @@
+"""The messages of a server, from a process or an address, and what of them cannot be used.
+
+`open_process` takes the place of the SDK's transport, which reads a line of any length in time with
+the square of it, and leaves a call waiting whose answer it cannot read. Here a line has a limit,
+halves of characters are replaced, and an answer that cannot be read is an error of the calls that
+wait. Both drop tools that the SDK would refuse together with all others of the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, TextIO, cast
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    RequestId,
+    Tool,
+    jsonrpc_message_adapter,
+)
+
+from tui.core.formatting import size
+from tui.core.messages import object_of
+from tui.tools.mcp.tool import DROPPED, sound
+
+log = logging.getLogger(__name__)
+
+LINE_MAX: Final = 32 * 1024**2
+_AT_ONCE: Final = 64 * 1024
+"""A longer line is read in a thread."""
+_GRACE_S: Final = 2.0
+"""Seconds to end in after its input was closed, and again after it was asked to."""
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+@asynccontextmanager
+async def open_address(url: str) -> AsyncGenerator[Streams]:
+    """Reach a server at an address."""
+    incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with streamable_http_client(url) as (given, writing), anyio.create_task_group() as tasks:
+
+        async def hand_on() -> None:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                async with incoming:
+                    async for one in given:
+                        if isinstance(one, SessionMessage):
+                            _drop_odd_tools(one.message)
+                        await incoming.send(one)
+
+        tasks.start_soon(hand_on)
+        try:
+            yield reading, cast("MemoryObjectSendStream[SessionMessage]", writing)
+        finally:
+            reading.close()
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_process(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: TextIO
+) -> AsyncGenerator[Streams]:
+    """Start a server; it ends with the block, and all that it started with it. Raises OSError."""
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=cwd, env=env, stdin=PIPE, stdout=PIPE, stderr=errors, limit=LINE_MAX,
+        start_new_session=True,
+    )  # fmt: skip
+    incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writing, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    waiting: dict[RequestId, None] = {}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read, process, incoming, waiting)
+        tasks.start_soon(_write, process, outgoing, incoming, waiting)
+        try:
+            yield reading, writing
+        finally:
+            with anyio.CancelScope(shield=True):
+                reading.close()
+                writing.close()
+                await _end(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _read(process: Process, incoming: Incoming, waiting: dict[RequestId, None]) -> None:
+    """Hand each message on; what it prints besides is not for us."""
+    assert process.stdout is not None
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async with incoming:
+            while True:
+                try:
+                    line = await process.stdout.readline()
+                except ValueError:  # it is thrown away to its end, or to that of the next limit
+                    await _refuse(incoming, waiting, f"its answer is longer than {size(LINE_MAX)}")
+                    continue
+                if not line.endswith(b"\n"):
+                    return  # it has ended, perhaps in the middle of a message
+                if len(line) > _AT_ONCE:
+                    message = await asyncio.to_thread(_message, line)
+                else:
+                    message = _message(line)
+                if message is not None:
+                    _drop_odd_tools(message)
+                    waiting.pop(getattr(message, "id", ""), None)
+                    await incoming.send(SessionMessage(message))
+                elif line.lstrip().startswith(b"{"):
+                    await _refuse(incoming, waiting, "its answer is no valid message")
+
+
+async def _write(
+    process: Process,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming: Incoming,
+    waiting: dict[RequestId, None],
+) -> None:
+    assert process.stdin is not None
+    try:
+        async with outgoing:
+            async for one in outgoing:
+                message = one.message
+                if isinstance(message, JSONRPCRequest):
+                    waiting[message.id] = None
+                try:
+                    data = message.model_dump_json(by_alias=True, exclude_unset=True)
+                except ValueError as error:
+                    await _refuse(incoming, waiting, f"the call is no valid message: {error}")
+                    continue
+                process.stdin.write(data.encode() + b"\n")
+                await process.stdin.drain()
+    except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        await _refuse(incoming, waiting, "it reads nothing any more", CONNECTION_CLOSED)
+
+
+async def _refuse(
+    incoming: Incoming, waiting: dict[RequestId, None], why: str, code: int = PARSE_ERROR
+) -> None:
+    """Answer the calls that wait with an error: whose answer it was cannot be told."""
+    log.warning("an MCP server: %s", why)
+    for id_ in list(waiting):
+        del waiting[id_]
+        error = JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=code, message=why))
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            await incoming.send(SessionMessage(error))
+
+
+def _message(line: bytes) -> JSONRPCMessage | None:
+    """The message in a line; None if there is none."""
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        given: object = json.loads(line.decode("utf-8", "replace"))
+        if isinstance(given, dict):
+            return jsonrpc_message_adapter.validate_python(
+                sound(cast("dict[str, object]", given)), by_name=False
+            )
+    except (ValueError, RecursionError) as error:
+        log.info("an MCP server printed what is no message: %.300s", error)
+    return None
+
+
+def _drop_odd_tools(message: JSONRPCMessage) -> None:
+    """Take out of a list of tools what is none, and note how many these were."""
+    result = object_of(getattr(message, "result", None))
+    if isinstance(tools := result.get("tools"), list):
+        listed = cast("list[object]", tools)
+        sound_ones = [tool for tool in listed if _is_tool(tool)]
+        if len(sound_ones) < len(listed):
+            result["tools"] = sound_ones
+            dropped = len(listed) - len(sound_ones)
+            result["_meta"] = {**object_of(result.get("_meta")), DROPPED: dropped}
+
+
+def _is_tool(given: object) -> bool:
+    schema = object_of(object_of(given).get("inputSchema"))
+    if schema and schema.get("type", "object") != "object":
+        schema["type"] = "object"  # arguments of the protocol are an object in any case
+    try:
+        Tool.model_validate(given, by_name=False)
+    except ValueError:
+        return False
+    return True
+
+
+async def _end(process: Process) -> None:
+    """Close its input, and end its group where that is not enough."""
+    assert process.stdin is not None
+    process.stdin.close()
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                await process.wait()
+                break
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)  # what it has left behind
