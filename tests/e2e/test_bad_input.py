@@ -153,13 +153,20 @@ def test_a_workspace_whose_name_is_not_utf8(holdfast: Program, work: Path) -> No
     (odd / "README.md").write_text(f"# Demo\n\n{ANSWER}\n")
     for argv in (READ, ("-c", *READ)):
         assert ANSWER in holdfast(*argv, "-C", str(odd)).stdout
+    cut = holdfast.lines("--practice", "-y", "-c", "-p", "run `seq 1 20000`", "-C", str(odd))
+    (finished,) = of_type(cut, "tool_finished")
+    assert "Full output saved to: .holdfast/tool-results/" in finished["text"]
+    assert "damaged" not in holdfast("-c", *READ, "-C", str(odd)).stderr
 
 
-def test_a_file_in_the_place_of_the_projects_own_folder(holdfast: Program, work: Path) -> None:
+def test_a_file_in_the_place_of_the_projects_own_folder(
+    holdfast: Program, work: Path, home: Path
+) -> None:
     (work / ".holdfast").write_text("mine")
     lines = holdfast.lines("--practice", "-y", "-p", "run `seq 1 20000`")
     (finished,) = of_type(lines, "tool_finished")
-    assert "Failed to save full output" in finished["text"]
+    assert f"Full output saved to: {home.resolve()}/data/outputs/" in finished["text"]
+    assert Path(finished["receipt"]["path"]).read_text().endswith("20000\n")
     assert "20000" in finished["text"]
     assert lines[-1]["outcome"] == "done"
     assert (work / ".holdfast").read_text() == "mine"

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from tui.context.untrusted import wrap
 from tui.core.messages import Block, blocks_of, object_of, string_of, tool_calls
+from tui.core.workspace import text_of_path
 from tui.session.records import Record
 
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
@@ -112,7 +114,9 @@ def _printed(record: Record, partial: str) -> str:
     path, total = string_of(receipt.get("path")), receipt.get("bytes_total")
     which = "all it printed"
     if isinstance(total, int) and total > len(partial.encode("utf-8", "surrogatepass")):
-        kept = f"full output saved to: {path}" if path else "the rest was not kept"
+        kept = (
+            f"full output saved to: {text_of_path(Path(path))}" if path else "the rest was not kept"
+        )
         which = f"the last {len(partial):,} characters it printed; {kept}"
     name = string_of(record.data.get("name")) or "tool"
     heard = wrap(partial.rstrip(), f"{name}: interrupted")

@@ -122,6 +122,17 @@ class Workspace:
         return (self.scratch or self.root) / PRIVATE_DIR / "tool-results"
 
 
+def text_of_path(path: Path) -> str:
+    """A path as a text that a request can hold, and by which the file tools find it again.
+
+    A folder above whose name is no text is left out where the rest is enough.
+    """
+    text = str(path)
+    if text.isprintable() or PRIVATE_DIR not in path.parts:
+        return text.encode("utf-8", "replace").decode()
+    return str(Path(*path.parts[path.parts.index(PRIVATE_DIR) :]))
+
+
 def _can_keep(root: Path) -> bool:
     """Whether private files can be made in a workspace, as far as can be told without trying."""
     place = root

@@ -20,6 +20,7 @@ from tui.core.errors import StorageError
 from tui.core.files import free_bytes, private_file
 from tui.core.formatting import size
 from tui.core.messages import RawOutput
+from tui.core.workspace import text_of_path
 
 FEW_CHARS = 1024
 """Up to so many characters of overwritten states are shown, as lines: a notice that they are left
@@ -272,12 +273,13 @@ class Capture:
         if not self.truncated:
             return "".join(self._head) + tail
         tail = tail[-self._tail_room :]
-        kept = f"the whole output is in {self.full}" if self.full else "the whole output is kept"
+        place = text_of_path(self.full) if self.full else ""
+        kept = f"the whole output is in {place}" if place else "the whole output is kept"
         if self._spill.stopped:
             kept = (
-                f"its first {size(self._spill.written)} are in {self.full}, "
+                f"its first {size(self._spill.written)} are in {place}, "
                 f"no more was kept: {self._spill.stopped}"
-                if self.full
+                if place
                 else f"it could not be kept: {self._spill.stopped}"
             )
         marker = f"[… the middle of {self.bytes} bytes is not shown here; {kept} …]"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tui.core.config import Guard
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
+from tui.core.workspace import text_of_path
 from tui.tokens import cl100k, tokenizer
 from tui.tools.limits import spill as spilling
 from tui.tools.limits.clamp import (
@@ -212,7 +213,8 @@ class _Result:
         if self.output.full is not None:
             copy = spilling.measure_copy(self.output.full)
             if lost and copy.path:
-                kept = f"only the first {spilling.human_size(copy.bytes)} are in {copy.path}"
+                some = f"only the first {spilling.human_size(copy.bytes)}"
+                kept = f"{some} are in {text_of_path(copy.path)}"
                 return replace(copy, error=f"{kept}: {lost}")
             return copy
         at_hand = (

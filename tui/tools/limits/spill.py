@@ -14,6 +14,7 @@ from pathlib import Path
 from tui.core.config import Guard
 from tui.core.errors import StorageError
 from tui.core.files import free_bytes, private_copy
+from tui.core.workspace import text_of_path
 from tui.tools.limits.clamp import head_bytes, tail_bytes
 
 TAIL_BYTES = 1024
@@ -55,7 +56,8 @@ def write_copy(data: bytes, path: Path, limits: Guard) -> FullCopy:
         return FullCopy(error=(isinstance(failed, OSError) and failed.strerror) or str(failed))
     if whole > len(data):
         most = human_size(limits.spill_max_bytes)
-        error = f"only the first {human_size(len(data))} are in {path}: the limit is {most}"
+        some = f"only the first {human_size(len(data))} are in {text_of_path(path)}"
+        error = f"{some}: the limit is {most}"
     return FullCopy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
 
 
@@ -88,15 +90,9 @@ def notice(
 
     With `ends`, it has the exit code and the last bytes, too.
     """
+    text = f"Output too large ({human_size(total)}). {where(copy)}\n\n"
     if not copy.error:
-        text = (
-            f"Output too large ({human_size(total)}). Full output saved to: {copy.path}\n\n"
-            "Use read_file to view specific sections with offset and limit parameters.\n\n"
-        )
-    else:
-        text = (
-            f"Output too large ({human_size(total)}). Failed to save full output: {copy.error}\n\n"
-        )
+        text += "Use read_file to view specific sections with offset and limit parameters.\n\n"
     if ends:
         end = tail_bytes(tail, TAIL_BYTES).rstrip("\n")
         indented = "\n".join(" " + line for line in end.split("\n"))
@@ -113,9 +109,9 @@ def overwritten_notice(copy: FullCopy, size: int) -> str:
 
 def where(copy: FullCopy) -> str:
     """Where the whole output is, or why it is nowhere."""
-    if copy.error:
+    if copy.error or copy.path is None:
         return f"Failed to save full output: {copy.error}"
-    return f"Full output saved to: {copy.path}"
+    return f"Full output saved to: {text_of_path(copy.path)}"
 
 
 def human_size(size: int) -> str:
