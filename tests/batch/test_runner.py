@@ -172,6 +172,7 @@ async def test_A32_the_tasks_of_a_group_share_a_session_with_marks(tmp_path: Pat
     state = await w.run()
     ids = [task.session_id for task in state.tasks]
     assert ids[0] == ids[1] != ids[2]
+    assert [task.session_tokens for task in state.tasks] == [110, 220, 110]
     marks = [
         (record.data["index"], record.data["text"])
         for record in w.agents[0].session.records

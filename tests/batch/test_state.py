@@ -51,6 +51,7 @@ def test_A2_the_state_holds_what_interface_names(tmp_path: Path):
         "seconds": 0.0,
         "usage": {},
         "cost_usd": None,
+        "session_tokens": 0,
     }
     assert statuses(started()) == ["completed", "pending", "pending"]
 
@@ -124,7 +125,7 @@ def test_A3_the_state_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.Monk
     folder.save(started())
     before = folder.state_file.read_bytes()
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.replace", fail)

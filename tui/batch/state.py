@@ -36,7 +36,9 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     """One task as the state file shows it. `index` and `section` count from 0; times are ISO 8601.
 
     `section` is the group, counted: two of the same name are two.
-    `message` says why it failed; `seconds` is how long it took, all attempts and waits.
+    `session_tokens` are those of its session until it was completed: the sum over the last request
+    of each task. `message` says why it failed; `seconds` is how long it took, all attempts and
+    waits.
     """
 
     index: int
@@ -55,6 +57,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     usage: dict[str, int] = {}
     cost_usd: float | None = None
+    session_tokens: int = 0
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):

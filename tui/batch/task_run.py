@@ -211,7 +211,9 @@ class TaskRun:
             return
         self._run.failures = 0
         self._run.models = self._run.models.restored()
-        await self._rest("", status="completed", change=change or None)
+        self._group.cumulative += made.context
+        total = self._group.cumulative
+        await self._rest("", status="completed", change=change or None, session_tokens=total)
         await self._compact(made.context)
 
     async def _failed(self, message: str) -> None:
@@ -267,7 +269,6 @@ class TaskRun:
     async def _compact(self, context: int) -> None:
         """Over the threshold, the group continues in a fresh session with a summary."""
         group = self._group
-        group.cumulative += context
         cumulative = self._setup.batch.compaction_basis == "cumulative"
         used = group.cumulative if cumulative else context
         window = group.agent.window if group.agent else 0
