@@ -118,7 +118,6 @@ async def _read(process: Process, incoming: Incoming, waiting: dict[RequestId, N
                 else:
                     message = _message(line)
                 if message is not None:
-                    _drop_odd_tools(message)
                     waiting.pop(getattr(message, "id", ""), None)
                     await incoming.send(SessionMessage(message))
                 elif line.lstrip().startswith(b"{"):
@@ -164,18 +163,16 @@ async def _refuse(
 def _message(line: bytes) -> JSONRPCMessage | None:
     """The message in a line; None if there is none."""
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        pass
-    try:
-        given: object = json.loads(line.decode("utf-8", "replace"))
-        if isinstance(given, dict):
-            return jsonrpc_message_adapter.validate_python(
-                sound(cast("dict[str, object]", given)), by_name=False
-            )
-    except (ValueError, RecursionError) as error:
-        log.info("an MCP server printed what is no message: %.300s", error)
-    return None
+        try:
+            given = sound(json.loads(line.decode("utf-8", "replace")))
+            message = jsonrpc_message_adapter.validate_python(given, by_name=False)
+        except (ValueError, RecursionError) as error:
+            log.info("an MCP server printed what is no message: %.300s", error)
+            return None
+    _drop_odd_tools(message)
+    return message
 
 
 def _drop_odd_tools(message: JSONRPCMessage) -> None:
