@@ -82,6 +82,7 @@ def by_kind(summary: list[Block] | ProviderError, said: str = "fine") -> list[An
 
 def agent_on(root: Path, provider: ScriptedProvider, **more: Any) -> Agent:
     more = {"session": told(root), "model": SMALL, "config": QUIET} | more
+    provider.window = more["model"].window
     return make_agent(root, provider, **more)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, say
 from tui.agent import events
-from tui.agent.token_meter import wide_enough
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
 from tui.core.messages import Usage, text_block
@@ -59,26 +58,6 @@ async def test_the_measure_of_another_model_does_not_count(tmp_path: Path) -> No
     assert now.measured == 0
     assert 500 < now.tokens < 20_000
     await agent.close()
-
-
-async def test_a_window_that_was_too_small_is_raised_and_said_so(tmp_path: Path) -> None:
-    session = recorded(tmp_path, prompt=450_000)
-    agent = make_agent(tmp_path, ScriptedProvider(), session=session, model=INFO)
-    told = await agent.start()
-    now = measures(told)[-1]
-    assert (now.window, now.window_source) == (800_000, "assumed")
-    assert any("450,020" in e.text for e in told if isinstance(e, events.Notice))
-    assert now.tokens <= now.window
-    await agent.close()
-
-
-def test_O30_a_window_that_was_configured_or_named_by_the_server_stays() -> None:
-    configured = replace(INFO, source="config")
-    assert wide_enough(configured, 450_000) is configured
-    named = replace(INFO, source="server")
-    assert wide_enough(named, 450_000) is named
-    assert wide_enough(INFO, 200_000) is INFO
-    assert wide_enough(INFO, 200_001).window == 400_000
 
 
 async def test_what_is_said_at_the_end_is_counted(tmp_path: Path) -> None:

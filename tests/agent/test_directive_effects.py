@@ -12,6 +12,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events, tool_results
 from tui.agent.events import Event
 from tui.agent.prompts import Directives, parse
+from tui.context import notices
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
@@ -91,11 +92,19 @@ async def test_K36_K37_only_the_end_of_the_messages_differs(tmp_path: Path) -> N
     assert "step-by-step" in added["text"]
 
 
-@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize(
+    ("adaptive", "efforts"),
+    [(True, ("low", "high", "xhigh")), (True, ()), (False, ())],
+)
 async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_only(
-    tmp_path: Path, adaptive: bool
+    tmp_path: Path, adaptive: bool, efforts: tuple[str, ...]
 ) -> None:
-    model = replace(MODEL, thinking_types=("adaptive",) if adaptive else ())
+    model = replace(
+        MODEL,
+        thinking_types=("adaptive",) if adaptive else (),
+        efforts=efforts,
+        effort="high" if efforts else "",
+    )
     provider = ScriptedProvider(say("one"), say("two"), say("three"))
 
     async def known(_: str) -> ModelInfo:
@@ -104,11 +113,15 @@ async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_onl
     provider.model_info = known  # type: ignore[method-assign]
     agent = make_agent(tmp_path, provider, model=model)
     await events_of(agent, "first")
-    await events_of(agent, "/think second")
+    told = await events_of(agent, "/think second")
     await events_of(agent, "/think off third")
     asked = [request.thinking is not None for request in provider.requests]
     assert asked == [False, adaptive, False]
-    assert [request.effort is not None for request in provider.requests] == asked
+    raised = "xhigh" if efforts else None
+    assert [request.effort for request in provider.requests] == [None, raised, None]
+    notices = [event.text for event in told if isinstance(event, events.Notice)]
+    only = "test-model has no adaptive thinking: /think adds its text alone."
+    assert (only in notices) == (not adaptive)
 
 
 async def test_K39_K40_K41_a_block_follows_each_tool_and_is_the_text_that_the_model_got(
@@ -191,6 +204,26 @@ async def test_K38_K48_what_does_not_apply_is_told_and_logged_and_costs_nothing(
     assert isinstance(told[-1], events.TurnFinished)
     assert told[-1].outcome == "done"
     assert any("debug block" in record.message for record in caplog.records)
+
+
+async def test_K38_where_the_text_of_think_fails_the_original_messages_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*, on: bool) -> dict[str, object]:
+        raise ValueError(f"no words for {on}")
+
+    monkeypatch.setattr(notices, "think", broken)
+    provider = ScriptedProvider(say("done"))
+    told = await events_of(make_agent(tmp_path, provider), "/think look")
+    (request,) = provider.requests
+    assert said_of_thinking(request) == 0
+    assert text_of(request.messages[-1]["content"]) == "look"
+    warned = [e.text for e in told if isinstance(e, events.Notice)]
+    assert "The text of /think was not added: ValueError: no words for True" in warned
+    assert isinstance(told[-1], events.TurnFinished)
+    assert told[-1].outcome == "done"
+    errors = [r.message for r in caplog.records if r.levelname == "ERROR"]
+    assert errors == ["the text of /think could not be added"]
 
 
 async def test_K48_damaged_directives_are_logged_and_never_raised(

@@ -9,13 +9,16 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.support.agents import events_of, make_agent
+from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent import tool_results as made
 from tui.agent.agent import Agent
-from tui.core.config import Compaction, Config, Guard
+from tui.core.config import Compaction, Config, Guard, Retry
+from tui.core.errors import ProviderError
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.provider.base import ModelInfo, Request
+from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.records import Record
 from tui.tools.base import Effect, Params, Tool, ToolContext
 from tui.tools.limits.clamp import byte_length
@@ -136,6 +139,33 @@ async def test_K21_switching_the_model_changes_the_share_of_later_results(tmp_pa
     assert before.data["receipt"] is None
     assert after.data["receipt"]["stages"] == ["share"]
     assert "exceeds limit of 3000. Showing first 2400 tokens." in text_of(after.data["content"])
+
+
+@pytest.mark.parametrize(("other", "stages"), [("small", ["share"]), ("huge", None)])
+async def test_K21_a_result_fits_the_model_that_answers_after_a_failover(
+    tmp_path: Path, other: str, stages: list[str] | None
+) -> None:
+    words = ToolOutput.text("word " * 9000)
+    overloaded = ProviderError("overloaded", "Overloaded.", status=529, retryable=True)
+    asked = call("elsewhere", "1"), call("elsewhere", "2")
+    provider = ByName(overloaded, [asked[0]], say("ok"), [asked[1]], say("ok"))
+    clock, control = FakeClock(), RetryControl()
+    retrying = RetryProvider(provider, retry=Retry(max_attempts=0), clock=clock, control=control)
+    agent = make_agent(
+        tmp_path,
+        retrying,
+        tools={"elsewhere": Gives(words, words)},
+        config=Config(compaction=Compaction(keep_tokens=9_000)),
+        clock=clock,
+        control=control,
+        fallbacks=(other,),
+    )
+    await events_of(agent, "go")
+    clock.elapsed += 600
+    await events_of(agent, "and with the first again")
+    assert [r.model for r in provider.requests] == ["test-model", other, other, *2 * ["test-model"]]
+    receipts = [record.data["receipt"] for record in results(agent)]
+    assert [receipt and receipt["stages"] for receipt in receipts] == [stages, None]
 
 
 async def test_L13_L14_what_the_model_says_passes_untouched(tmp_path: Path) -> None:

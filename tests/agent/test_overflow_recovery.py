@@ -303,6 +303,61 @@ async def test_O30_it_is_compacted_once_before_the_next_request(tmp_path: Path) 
     assert compactor.reasons == ["overflow"]
 
 
+class Answering(ScriptedProvider):
+    """A server that says how large the window of its model is."""
+
+    def __init__(self, info: ModelInfo, *script: Any) -> None:
+        super().__init__(*script)
+        self._info = info
+
+    async def model_info(self, model: str) -> ModelInfo:
+        await asyncio.sleep(0)
+        return self._info
+
+
+def resumed(tmp_path: Path, *, held: int) -> Session:
+    """A session whose last request held so many tokens."""
+    session = Session.in_memory(tmp_path, clock=SystemClock())
+    session.append("user", content=[text_block("hi")], text="hi")
+    usage = {"input_tokens": held, "output_tokens": 5}
+    session.append("assistant", content=say("Hi."), model="test-model", usage=usage)
+    return session
+
+
+@pytest.mark.parametrize("source", ["assumed", "catalogue", "server"])
+async def test_O30_a_window_holds_whoever_named_it(tmp_path: Path, source: Any) -> None:
+    info = ModelInfo("test-model", 200_000, 4096, source)
+    compactor = Compactions([True])
+    session = resumed(tmp_path, held=250_000)
+    provider = Answering(info, say("a"))
+    agent = with_compactor(make_agent(tmp_path, provider, session=session, model=info), compactor)
+    seen = await agent.start() + await events_of(agent, "go")
+    assert compactor.reasons == ["overflow"]
+    windows = {event.window for event in seen if isinstance(event, events.ContextMeasured)}
+    assert windows == {200_000}
+    (text,) = [event.text for event in seen if isinstance(event, events.Notice)]
+    assert text.startswith(
+        "The last request held 250,000 tokens; the window of test-model is 200,000"
+    )
+    assert ("set context_window" in text) == (source == "assumed")
+
+
+@pytest.mark.parametrize(("window", "reasons"), [(1_000_000, []), (200_000, ["overflow"])])
+async def test_O30_the_servers_word_on_the_window_is_waited_for(
+    tmp_path: Path, window: int, reasons: list[str]
+) -> None:
+    compactor = Compactions([True])
+    named = ModelInfo("test-model", window, 4096, "server")
+    assumed = ModelInfo("test-model", 200_000, 4096, "assumed")
+    session = resumed(tmp_path, held=250_000)
+    provider = Answering(named, say("a"))
+    agent = with_compactor(
+        make_agent(tmp_path, provider, session=session, model=assumed), compactor
+    )
+    await events_of(agent, "go")
+    assert compactor.reasons == reasons
+
+
 async def test_O31_B35_images_of_earlier_turns_go_first_where_the_body_is_too_large(
     tmp_path: Path,
 ) -> None:

@@ -96,6 +96,8 @@ class AgentContext:
     verbose: bool = field(default=False, init=False)
     turn_spent: Spent = field(default_factory=Spent, init=False)
     """What was spent since the last turn ended, on questions beside the conversation too."""
+    fallback_window: int | None = field(default=None, init=False)
+    """Tokens that the model takes which answers in the place of `model`; None where none does."""
     spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
     events: EventStream = field(default_factory=EventStream, init=False)
     queue: list[ParsedPrompt] = field(default_factory=list[ParsedPrompt], init=False)
@@ -131,8 +133,9 @@ class AgentContext:
 
     @property
     def guard_limits(self) -> GuardLimits:
-        """How much of a result the model that is asked now gets."""
-        return GuardLimits.of(self.config.guard, window=self.model.window)
+        """How much of a result fits: the model that is asked, and one that answers for it."""
+        windows = [self.model.window, self.fallback_window or self.model.window]
+        return GuardLimits.of(self.config.guard, window=min(windows))
 
     def publish(self, *events: Event) -> None:
         for event in events:

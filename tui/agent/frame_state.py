@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,8 @@ from tui.provider.base import ModelInfo
 from tui.session.records import Record
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
+
+log = logging.getLogger(__name__)
 
 _MODES: Mapping[Mode, str] = {
     "ask": "ask: writes and commands are asked for",
@@ -156,7 +159,7 @@ class FrameState:
             if changed := notices.state(told.facts, facts):
                 self._note(changed)
         if told.think != self.think:
-            self._note(notices.think(on=self.think))
+            self._note_think()
         wanted = self.level(self._ctx.model)
         if form.turn_effort and wanted and wanted != (self.last_effort() or started):
             self._note(notices.effort(wanted))
@@ -264,6 +267,15 @@ class FrameState:
         self._ctx.recorder.append(NOTICE, **sealed(data, self._ctx.key))
         if data["kind"] != "continue":
             self._ctx.debug(f"[DEBUG] Said at the end: {data['text']}")
+
+    def _note_think(self) -> None:
+        """Say that /think changed. Where that fails the conversation stays as it was (K38)."""
+        try:
+            self._note(notices.think(on=self.think))
+        except Exception as error:
+            log.exception("the text of /think could not be added")
+            problem = f"The text of /think was not added: {type(error).__name__}: {error}"
+            self._ctx.publish(Notice(problem))
 
     async def _facts(self) -> dict[str, str]:
         ctx = self._ctx

@@ -19,7 +19,7 @@ from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
-from tui.agent.events import OverflowCompactionStarted, RecoveryStep, Step
+from tui.agent.events import Notice, OverflowCompactionStarted, RecoveryStep, Step
 from tui.agent.recovery import RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.context.history import same_model
@@ -164,15 +164,32 @@ class OverflowRecovery:
         return False
 
     async def _compact_in_time(self) -> bool:
-        """Whether it was tried."""
-        found = silent_overflow(self.ctx.records, self.ctx.model.id, self.ctx.model.window)
-        if found and found.id != self._silent:
+        """Whether it was tried. The server's word on the window is waited for before that."""
+        if not self._overflown() and not self.compactor.due():
+            return False
+        await self.requests.learned()
+        if found := self._overflown():
             self._silent = found.id
+            await self._say_overflown(found)
             await self.compact()
             return True
         if due := self.compactor.due():
             await self.compactor.compact("automatic")
         return due
+
+    def _overflown(self) -> Record | None:
+        """The last answer, where its request was too large and nothing was done about it yet."""
+        found = silent_overflow(self.ctx.records, self.ctx.model.id, self.ctx.model.window)
+        return found if found and found.id != self._silent else None
+
+    async def _say_overflown(self, answer: Record) -> None:
+        model, sent = self.ctx.model, Usage.from_json(answer.data.get("usage")).prompt_tokens
+        text = (
+            f"The last request held {sent:,} tokens; the window of {model.id} is {model.window:,}"
+        )
+        if model.source == "assumed":
+            text += ", as far as is known. If it is larger, set context_window to its size"
+        await self.ctx.recorder.show(Notice(f"{text}."))
 
     def _without_images(self) -> str:
         states = self.requests.view().states
@@ -242,12 +259,7 @@ def silent_overflow(records: Sequence[Record], model: str, window: int) -> Recor
             return None
         if record.type == "assistant":
             usage = Usage.from_json(record.data.get("usage"))
-            asked = (
-                usage.input_tokens
-                + usage.cache_read_input_tokens
-                + usage.cache_creation_input_tokens
-            )
             by = record.data.get("model")
             same = isinstance(by, str) and same_model(by, model)
-            return record if same and asked > window else None
+            return record if same and usage.prompt_tokens > window else None
     return None

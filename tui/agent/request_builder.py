@@ -375,6 +375,11 @@ class RequestBuilder:
         if self._learning is None:
             self._learning = asyncio.create_task(self._learn(), name="model info")
 
+    async def learned(self) -> None:
+        """Wait for the answer of the server, which the provider bounds (5 s)."""
+        if self._learning is not None:
+            await asyncio.wait({self._learning})
+
     def close(self) -> None:
         """Ask the server no more."""
         if self._learning is not None:

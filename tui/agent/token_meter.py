@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ContextMeasured, Event, Notice
+from tui.agent.events import ContextMeasured, Event
 from tui.context import request_assembly
 from tui.context.history import same_model
 from tui.context.view import View
@@ -56,20 +55,8 @@ class TokenMeter:
         self._updated = True
 
     def events(self) -> list[Event]:
-        """How full the context is, and before that a word where the window was wrong.
-
-        The model of the agent has the right window then.
-        """
-        model, held = self._ctx.model, self._ctx.ledger.measure().measured
-        self._ctx.model = wide_enough(model, held)
-        now = self._measured()
-        if self._ctx.model.window == model.window:
-            return [now]
-        text = (
-            f"The context holds {held:,} tokens, more than the window of {model.window:,} that was "
-            f"known. {self._ctx.model.window:,} is assumed from here."
-        )
-        return [Notice(text), now]
+        """How full the context is."""
+        return [self._measured()]
 
     async def save_ratio(self) -> None:
         """Keep the ratio for the next session with this model."""
@@ -104,18 +91,3 @@ class TokenMeter:
             cache_share=spent.last.cache_share,
             cost_usd=spent.session.usd,
         )
-
-
-def wide_enough(model: ModelInfo, held: int) -> ModelInfo:
-    """The model with a window that holds what it has held already.
-
-    Where more was measured than the window that was known, that was wrong: it is doubled until
-    it fits, and assumed. A window that the person or the server named stays: more than that is an
-    overflow that nobody told of.
-    """
-    if held <= model.window or model.source in {"config", "server"}:
-        return model
-    window = max(1, model.window)
-    while window < held:
-        window *= 2
-    return replace(model, window=window, source="assumed")

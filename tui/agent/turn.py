@@ -74,6 +74,12 @@ class ModelStream:
     def thinking(self) -> str:
         return "".join(self._thinking)
 
+    async def _measure_fallback(self) -> None:
+        """Keep the window of a model that answers in the place of another (K21)."""
+        ctx, other = self.ctx, self.model != self.ctx.model.id
+        info = await ctx.provider.model_info(self.model) if other else None
+        ctx.fallback_window = info.window if info else None
+
     async def ask(self, request: Request) -> Completed:
         """Send a request and publish what comes back, until the answer is complete.
 
@@ -89,6 +95,7 @@ class ModelStream:
                     case AttemptStarted(attempt, model):
                         self.forget()
                         self.model = model
+                        await self._measure_fallback()
                         size = len(request.messages), self.ctx.ledger.tokens
                         self.ctx.publish(events.RequestSent(*size, model, attempt))
                         continue
@@ -215,6 +222,9 @@ class TurnRunner:
             self.directives.apply(prompt.changes, wait=prompt.waits)
             shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
             shown.append(events.Notice(acknowledgement(prompt.changes)))
+            if prompt.changes.get("think") and not self.ctx.model.adaptive_thinking:
+                only = f"{self.ctx.model.id} has no adaptive thinking: /think adds its text alone."
+                shown.append(events.Notice(only))
         own = images.with_words(prompt.text, prompt.images)
         parts = [part for part in (own, prompt.attached) if part.strip()]
         printed = printed_before(self.ctx.records) if parts else ""

@@ -17,9 +17,9 @@ from tui.session.records import Record
 
 def level(model: ModelInfo, chosen: str, *, think: bool) -> str:
     """The level that holds for a model: the one that was `chosen` where the model offers it, else
-    its own; with `think` the next above. "" where it has none and none is known."""
+    its own; with `think` the next above, where the model has levels. "" where it has none."""
     base = chosen if chosen in model.efforts else model.effort
-    if not think or not model.adaptive_thinking:
+    if not think or not model.adaptive_thinking or not model.efforts:
         return base
     if base not in model.efforts:
         return "xhigh"

@@ -26,7 +26,7 @@ from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_item import receipt_line, texts_of
-from tui.ui.widgets.conversation.tool_card import badge
+from tui.ui.widgets.conversation.tool_card import badge, copy_state
 
 MODEL = "claude-sonnet-5-5"
 RECEIPT: dict[str, Any] = {
@@ -110,6 +110,12 @@ def test_every_badge_is_drawn_from_the_one_receipt() -> None:
     assert badge(kept) == "✂ 471→3.0 KB"
     line = receipt_line(texts_of(record, None))
     assert line.startswith("✂ 471 KB → 3.0 KB by spill · 9,000 → 40 lines · full copy: /kept/a.txt")
+
+
+def test_a_badge_says_where_no_full_copy_was_kept() -> None:
+    assert badge(RECEIPT | {"path": None}) == "✂ 471→3.0 KB not kept"
+    assert copy_state(RECEIPT | {"path": None}) == "no full copy was kept"
+    assert copy_state(RECEIPT | {"bytes_kept": 2048}) == "only the first 2.0 KB were kept"
 
 
 @pytest.mark.parametrize(("total", "shown", "text"), [(5, 90, "✂ 5 B"), (900, 900, "✂ 900 B")])
