@@ -269,7 +269,7 @@ class FrameState:
             self._ctx.debug(f"[DEBUG] Said at the end: {data['text']}")
 
     def _note_think(self) -> None:
-        """Say that /think changed. Where that fails the conversation stays as it was (K38)."""
+        """Say that /think changed. Where that fails the conversation stays as it was."""
         try:
             self._note(notices.think(on=self.think))
         except Exception as error:

@@ -75,7 +75,7 @@ class ModelStream:
         return "".join(self._thinking)
 
     async def _measure_fallback(self) -> None:
-        """Keep the window of a model that answers in the place of another (K21)."""
+        """Keep the window of a model that answers in the place of another."""
         ctx, other = self.ctx, self.model != self.ctx.model.id
         info = await ctx.provider.model_info(self.model) if other else None
         ctx.fallback_window = info.window if info else None
