@@ -138,7 +138,7 @@ async def test_cancel_while_the_model_speaks_keeps_what_it_said(tmp_path: Path) 
     assert seen[-1].outcome == "interrupted"
     assert agent.session.records[-1].type == "interrupt"
     assert agent.session.records[-1].data["text"] == "Half an ans"
-    await events_of(agent, "go on")
+    await events_of(agent, "continue")
     assert check(provider.requests[-1].messages) == []
 
 
@@ -164,7 +164,7 @@ async def test_R2_cancel_while_a_command_runs_leaves_a_valid_record(tmp_path: Pa
     finished = [e for e in seen if isinstance(e, events.ToolFinished)]
     assert [(e.id, e.is_error) for e in finished] == [("1", True)]
     assert "begun" in finished[0].text
-    await events_of(agent, "go on")
+    await events_of(agent, "continue")
     assert check(provider.requests[-1].messages) == []
     results = [
         block
@@ -325,7 +325,7 @@ async def test_verbose_shows_what_the_model_received(tmp_path: Path) -> None:
     assert first.startswith("[DEBUG] Answer: test-model, input_tokens 100, output_tokens 10,")
     assert "request req_test" in first
     assert decision == (
-        "[DEBUG] Decision: read_file: allow (by reads): It only reads, inside the workspace."
+        "[DEBUG] Decision: read_file: allow (by reads): Read-only, inside the workspace."
     )
     assert result == "\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: 1\n[DEBUG] Result:\nalpha\n"
     assert last.startswith("[DEBUG] Answer: ")

@@ -159,12 +159,12 @@ async def test_A33_automatic_is_strictly_over_the_threshold(tmp_path: Path) -> N
 async def test_automatic_compaction_comes_before_the_request(tmp_path: Path) -> None:
     provider = ScriptedProvider(*by_kind(say("A summary.")))
     agent = agent_on(tmp_path, provider, session=told(tmp_path, 40))
-    seen = await events_of(agent, "go on")
+    seen = await events_of(agent, "continue")
     kinds = [e.type for e in seen]
     assert kinds.index("compaction_finished") < kinds.index("request_sent")
     assert [e.reason for e in of(seen, events.CompactionStarted)] == ["automatic"]
     assert of(seen, events.TurnFinished)[0].outcome == "done"
-    assert "go on" in sent_text(provider.requests[-1])
+    assert "continue" in sent_text(provider.requests[-1])
     assert provider.requests[0].tools == []
 
 
@@ -176,7 +176,7 @@ async def test_R11_O25_a_failing_summary_leaves_the_session_and_the_turn_goes_on
     for failure in (down, say("   "), say(LONG * 60), full):
         provider = ScriptedProvider(*by_kind(failure))
         agent = agent_on(tmp_path, provider, session=told(tmp_path, 40))
-        seen = await events_of(agent, "go on")
+        seen = await events_of(agent, "continue")
         finished = of(seen, events.CompactionFinished)
         assert len(finished) == 1
         assert finished[0].problem
@@ -393,7 +393,7 @@ async def test_a_compaction_costs_and_its_cost_is_counted(tmp_path: Path) -> Non
     config = Config(compaction=Compaction(memory_flush=False), prices=prices)
     provider = ScriptedProvider(*by_kind(say("A summary.")))
     agent = agent_on(tmp_path, provider, session=told(tmp_path, 40), config=config)
-    seen = await events_of(agent, "go on")
+    seen = await events_of(agent, "continue")
     asked = len(provider.requests)
     assert asked > 2
     assert of(seen, events.TurnFinished)[0].usage.input_tokens == 100 * asked

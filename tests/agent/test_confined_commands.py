@@ -315,7 +315,7 @@ async def test_what_tools_run_later_is_named_at_the_end_of_a_turn(
     await agent_with(root, confine(engine), *commands, mode="accept_edits", seen=seen)
     told = [event.text for event in seen if isinstance(event, Notice)]
     what = ".husky/pre-push, Makefile"
-    assert told == [f"Commands changed what your tools run by themselves later: {what}."]
+    assert told == [f"Commands changed files that your tools run later: {what}."]
 
 
 def repository(root: Path, *settings: str, branches: Sequence[str] = ()) -> Path:
@@ -404,7 +404,9 @@ async def test_a_commit_that_git_signs_asks_to_run_outside(
     agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
     (asked,) = says.asked
     assert asked.level is Level.OUTSIDE
-    assert asked.reason == ("It needs your signing key, which the walls hide. Git has not done it.")
+    assert asked.reason == (
+        "It needs your signing key, which the sandbox hides. Git hasn't done it."
+    )
     assert "[what it needs was not allowed. unsigned, please]" in outputs(agent)[0]
 
 

@@ -72,7 +72,7 @@ async def test_the_meter_tells_the_share_of_the_last_request_and_the_cost_of_the
     found = agent.spending()
     assert found.last.cache_share == 0.97
     assert status_figures(agent) == [
-        "cache    97 % of the last request came from it",
+        "cache    97 % of the last request",
         "cost     $0.0069",
     ]
     await agent.close()

@@ -120,7 +120,7 @@ async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_onl
     raised = "xhigh" if efforts else None
     assert [request.effort for request in provider.requests] == [None, raised, None]
     notices = [event.text for event in told if isinstance(event, events.Notice)]
-    only = "test-model has no adaptive thinking: /think adds its text alone."
+    only = "test-model has no adaptive thinking: /think only adds its text."
     assert (only in notices) == (not adaptive)
 
 
@@ -200,7 +200,7 @@ async def test_K38_K48_what_does_not_apply_is_told_and_logged_and_costs_nothing(
     provider = ScriptedProvider([call("list_files", path=".")], say("done"))
     told = await events_of(make_agent(tmp_path, provider), "/verbose look")
     notices = [e.text for e in told if isinstance(e, events.Notice)]
-    assert any(text.startswith("Verbose did not apply to list_files: OSError") for text in notices)
+    assert any(text.startswith("Verbose had no effect on list_files: OSError") for text in notices)
     assert isinstance(told[-1], events.TurnFinished)
     assert told[-1].outcome == "done"
     assert any("debug block" in record.message for record in caplog.records)
@@ -219,11 +219,11 @@ async def test_K38_where_the_text_of_think_fails_the_original_messages_are_sent(
     assert said_of_thinking(request) == 0
     assert text_of(request.messages[-1]["content"]) == "look"
     warned = [e.text for e in told if isinstance(e, events.Notice)]
-    assert "The text of /think was not added: ValueError: no words for True" in warned
+    assert "Couldn't add the /think text: ValueError: no words for True" in warned
     assert isinstance(told[-1], events.TurnFinished)
     assert told[-1].outcome == "done"
     errors = [r.message for r in caplog.records if r.levelname == "ERROR"]
-    assert errors == ["the text of /think could not be added"]
+    assert errors == ["couldn't add the /think text"]
 
 
 async def test_K48_damaged_directives_are_logged_and_never_raised(

@@ -27,7 +27,7 @@ def _far_east(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
 def test_when_a_parked_turn_goes_on_is_told_in_local_time_with_the_zone() -> None:
     parked = events.Parked(UNTIL, "Too many requests.")
     (line,) = event_lines(parked)
-    assert line == "rate_limit: Too many requests. The turn goes on at Sun 22 Nov 08:30 JST."
+    assert line == "rate_limit: Too many requests. The turn continues at Sun 22 Nov 08:30 JST."
     assert list(lines_of(FromAgent(0, parked))) == [
         "  waiting until Sun 22 Nov 08:30 JST: Too many requests."
     ]

@@ -142,7 +142,7 @@ async def test_O18_pending_calls_are_closed_before_anything_else_is_recorded(
     async for event in agent.send(parse("go")):
         if isinstance(event, events.ToolOutputChunk):
             agent.cancel()
-    await events_of(agent, "go on")  # fails: it leaves nothing pending
+    await events_of(agent, "continue")  # fails: it leaves nothing pending
     await events_of(agent, "and on")
     others = {"intent", "permission", "job"}
     types = [type_ for type_ in record_types(agent) if type_ not in others]

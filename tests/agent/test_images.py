@@ -270,7 +270,7 @@ async def test_the_image_is_an_item_with_its_tokens_and_can_be_masked(root: Path
     assert agent.ledger.measure().parts["messages"] < before - 1400
     states = [i.state for i in agent.ledger.items(images=True) if i.kind in {"user", "image"}]
     assert states == ["full", "full", "masked"]
-    await events_of(agent, "go on")
+    await events_of(agent, "continue")
     first = provider.requests[-1].messages[0]["content"]
     assert [block["type"] for block in first] == ["image", "text", "text"]
     assert first[1]["text"].startswith("[Masked by the person: image 2: b.png 1500×750 ")

@@ -131,7 +131,7 @@ async def test_R2_an_interrupt_at_any_moment_leaves_a_sound_record(
         assert [*took[1:], *agent.queue] == (["and this"] if typed else [])  # nothing is lost
         agent.unqueue()
         provider.answers[:] = [say("Gone on.")]
-        went_on = [event async for event in agent.send(parse("go on"))]
+        went_on = [event async for event in agent.send(parse("continue"))]
         assert went_on[-1].type == "turn_finished"
         assert isinstance(went_on[0], events.UserMessage)
         assert check(provider.requests[-1].messages) == [], steps

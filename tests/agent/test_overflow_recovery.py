@@ -337,7 +337,7 @@ async def test_O30_a_window_holds_whoever_named_it(tmp_path: Path, source: Any) 
     assert windows == {200_000}
     (text,) = [event.text for event in seen if isinstance(event, events.Notice)]
     assert text.startswith(
-        "The last request held 250,000 tokens; the window of test-model is 200,000"
+        "The last request had 250,000 tokens; the window of test-model is 200,000"
     )
     assert ("set context_window" in text) == (source == "assumed")
 

@@ -141,7 +141,7 @@ async def test_a_turn_too_large_is_cut_in_its_midst(own_folders: Path, tmp_path:
             await done(agent, "read all of them")
             record, *_ = types(agent, "compaction")
             assert record["follows"] is False
-            await done(agent, "go on")
+            await done(agent, "continue")
         after = next(p.body for p in server.posts if first(p.body)["type"] == "compaction")
         assert "read all of them" in str(after["messages"][1]["content"])
     assert refused(server) == 0
@@ -269,7 +269,7 @@ async def test_three_hundred_calls_in_one_turn_with_compactions(
         await done(agent, "read them again and again")
         assert len(types(agent, "compaction")) == 2
         assert {broken["reason"] for broken in types(agent, "break")} == {"compaction"}
-        await done(agent, "go on")
+        await done(agent, "continue")
     assert refused(server) == 0
 
 

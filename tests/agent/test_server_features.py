@@ -301,17 +301,17 @@ async def test_a_refusal_says_why(tmp_path: Path) -> None:
 async def test_what_became_of_the_requests_so_far(tmp_path: Path) -> None:
     async with talking(tmp_path) as (agent, _):
         records = agent.session.records
-        assert answer_reports.past(records) == ["Nothing was sent yet."]
+        assert answer_reports.past(records) == ["Nothing sent yet."]
         await turn(agent, "one")
         await turn(agent, "two")
         last, unbroken = answer_reports.past(agent.session.records)
         assert re.fullmatch(
-            r"The last request, number 2, had [\d.]+k tokens, \d\d % of it from the cache\.", last
+            r"The last request, number 2, had [\d.]+k tokens, \d\d % from the cache\.", last
         )
-        assert unbroken == "Every request so far extends the one before it."
+        assert unbroken == "Every request so far extends the one before."
         first = next(record for record in agent.session.records if record.type == "user")
         await agent.overlay([Overlay(first.id, "masked", "person")])
         await turn(agent, "three")
         last, broken = answer_reports.past(agent.session.records)
         assert "number 3" in last
-        assert broken == "The last break came with request 3: mask."
+        assert broken == "The last break was at request 3: mask."

@@ -95,7 +95,7 @@ async def test_the_thinking_of_the_first_model_is_not_sent_to_another(tmp_path: 
     provider = Windows([thought, text_block("Hi.")], overloaded(), say("ok"))
     agent = agent_of(tmp_path, provider)
     await events_of(agent, "hi")
-    await events_of(agent, "go on")
+    await events_of(agent, "continue")
     _, first, second = (str(request.messages) for request in provider.requests)
     assert "Hm." in first
     assert "Hm." not in second
@@ -179,5 +179,5 @@ async def test_a_failed_attempt_is_told_with_its_request_and_what_was_received(
     assert (record.data["request_id"], record.data["received"]) == ("req_9", 10)
     assert [e for e in seen if isinstance(e, events.Alive)]
     assert event_lines(retry) == (
-        "It broke. Retry 1 of 3 in 2 s (request req_9, 10 characters received are void).",
+        "It broke. Retry 1 of 3 in 2 s (request req_9, 10 characters received were discarded).",
     )

@@ -104,7 +104,7 @@ async def test_a_mistake_in_the_adapter_is_no_error_of_the_server(
     error = seen[-2]
     assert isinstance(error, events.ErrorRaised)
     assert error.error_class == "unknown"
-    assert error.message.startswith("Something went wrong inside the program (TypeError: ")
+    assert error.message.startswith("Something went wrong inside Holdfast (TypeError: ")
     assert "Traceback" in caplog.text
 
 

@@ -123,9 +123,9 @@ async def test_a_read_only_session_refuses_and_says_why(tmp_path: Path) -> None:
     world.old[old_path()] = OldSession(records=[record("user", text="hi")], read_only=True)
     conversation = await opened(world, SessionChoice(old_path(), read_only=True))
     frontend = conversation.frontend
-    assert conversation.submit("go on") == "refused"
+    assert conversation.submit("continue") == "refused"
     assert isinstance(frontend, Recorder)
-    assert frontend.said[-1] == "This session is open read-only."
+    assert frontend.said[-1] == "This session is read-only."
     await conversation.close()
 
 
@@ -183,10 +183,10 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
     assert isinstance(frontend, Recorder)
     for typed, answer in (
         ("/plan", "Plan mode: the agent only reads."),
-        ("/compact", "There is nothing to compact yet."),
-        ("/rename", "What is the title?"),
-        ("/retry", "There is nothing to send again: the last turn is complete."),
-        ("/model small", "From the next request on: small."),
+        ("/compact", "Nothing to compact yet."),
+        ("/rename", "Give a title:"),
+        ("/retry", "Nothing to retry: the last turn is complete."),
+        ("/model small", "Switched to small."),
         ("/nothing", "There is no /nothing."),
     ):
         await route(conversation, typed)
@@ -239,7 +239,7 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
     monkeypatch.setattr(world.agent, "ports", ports)
     monkeypatch.setattr(world.agent, "forward", forward)
     await route(conversation, "/forward")
-    assert frontend.said[-1] == "No command listens on a port inside the sandbox."
+    assert frontend.said[-1] == "No command is listening on a port inside the sandbox."
     for _ in range(2):
         world.scripts.append([events.UserMessage("go")])
         assert conversation.submit("go") == "sent"
@@ -247,11 +247,11 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
         listening |= {8000: 0, 9000: 0}
         await until(lambda: "ports" not in {task.get_name() for task in asyncio.all_tasks()})
     said = [line for line in frontend.said if line.startswith("Inside the sandbox")]
-    assert said == ["Inside the sandbox, commands listen on port 8000 and 9000."]
+    assert said == ["Commands inside the sandbox are listening on port 8000 and 9000."]
     for wanted, answer in (
-        ("", "Commands listen on 8000, 9000."),
-        ("80", "Nothing listens on port 80 inside the sandbox."),
-        ("x", "Nothing listens on port x inside the sandbox."),
+        ("", "Commands are listening on 8000, 9000."),
+        ("80", "Nothing is listening on port 80 inside the sandbox."),
+        ("x", "Nothing is listening on port x inside the sandbox."),
         ("9000", "Open: http://127.0.0.1:9000 leads to port 9000."),
     ):
         await route(conversation, f"/forward {wanted}")

@@ -69,7 +69,7 @@ def test_a_fresh_place_lacks_only_the_key(tmp_path: Path) -> None:
     found = looked(tmp_path)
     assert {name for name, check in found.items() if check.status == "fail"} == {"key"}
     assert "ANTHROPIC_API_KEY" in found["key"].fix
-    assert found["server"].detail == "not asked: there is no key"
+    assert found["server"].detail == "not checked: no key"
     assert found["sessions"].detail == "none yet"
 
 
@@ -85,7 +85,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "outcome", "said"),
     [
-        (200, "ok", "the key is accepted"),
+        (200, "ok", "the key works"),
         (401, "fail", "refuses the key (401)"),
         (403, "fail", "refuses the key (403)"),
         (404, "ok", "with 404"),
@@ -209,7 +209,7 @@ def test_the_report_says_what_to_do_and_counts() -> None:
     assert text.splitlines()[0].startswith("✓ a")
     assert "→ do this" in text
     assert text.endswith("1 problem and 1 thing to know.")
-    assert doctor.summary(checks[:1]) == "All is well."
+    assert doctor.summary(checks[:1]) == "No problems found."
 
 
 def test_the_program_prints_it_and_leaves_with_1_where_something_fails(

@@ -64,7 +64,7 @@ async def test_what_no_utf8_is_stands_for_itself_to_the_end(tmp_path: Path) -> N
 async def test_the_exit_code_is_told(tmp_path: Path) -> None:
     last = _finished(await _run("echo no; exit 3", tmp_path))
     assert (last.is_error, last.text) == (True, "no\n")
-    assert last.summary == "exit code 3 · not shown to the model"
+    assert last.summary == "exit code 3 · hidden from the model"
 
 
 async def test_what_outlives_the_shell_is_not_waited_for(tmp_path: Path) -> None:

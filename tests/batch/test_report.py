@@ -58,7 +58,7 @@ def test_A9_A23_A27_A36_the_lines_are_as_required():
     ) == [
         "holdfast run TASKS.md: 3 tasks, 1 done",
         "boot: .holdfast/boot.md",
-        "isolation: git, one commit a task",
+        "isolation: git, one commit per task",
         "[2/3] g: fix it",
         "  waiting 4s before retry...",
         "  failover: switching from a to b",
@@ -95,7 +95,7 @@ def test_how_a_task_ended_is_said():
         "  completed: 1 min 01 s, 1 attempt, 1.0k tokens, commit 0123456789",
         "  failed (timeout): 5 s, 2 attempts, 0 tokens",
         "  its attempt is kept: git show refs/x",
-        "  interrupted: 0 s, 1 attempt, 0 tokens; it is run again next time",
+        "  interrupted: 0 s, 1 attempt, 0 tokens; runs again next time",
     ]
 
 

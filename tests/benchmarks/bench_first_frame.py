@@ -29,7 +29,7 @@ Bare().run()
 
 
 # The line over the real prompt, the key in it, and the line below: the early frame has neither.
-_REAL = re.compile("asks before changes.*❯ x.*sessions")
+_REAL = re.compile("ask first.*❯ x.*sessions")
 
 
 def _seconds(

@@ -74,7 +74,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
     argv = [*HOLDFAST, "--practice"]
     command = f"!{sys.executable} {home / 'print.py'}\r"
     with Terminal(argv, cwd=home / "work", env=_env(home), columns=120, rows=40) as screen:
-        screen.wait_for("asks before changes", "What shall be done", "estimated")
+        screen.wait_for("ask first", "What shall be done", "estimated")
         _rest(screen, 1.0)
         memory: list[float] = []
         times: list[float] = []

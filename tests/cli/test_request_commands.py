@@ -95,7 +95,7 @@ def test_diff_of_requests_that_extend(run: Run, talked: tuple[Path, list[bytes]]
     code, out, _ = run("view", talked[0], "--diff", 1, 2)
     assert code == 0
     assert out.startswith(
-        "Request 2 extends request 1: it begins with all of it.\n"
+        "Request 2 extends request 1: it starts with all of it.\n"
         "Added: 3 blocks.\n"
         "  message 2, assistant: thinking, 2 characters\n"
         "  message 2, assistant: call of read_file, 18 characters\n"
@@ -127,11 +127,10 @@ def test_diff_over_a_break_says_what_changed(run: Run, talked: tuple[Path, list[
 
 def test_diff_of_two_branches(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     _, out, _ = run("view", talked[0], "--diff", 6, 7)
-    assert out.startswith("They are on two branches, which part behind request 4.\n")
+    assert out.startswith("They are on two branches, which split behind request 4.\n")
     _, out, _ = run("view", talked[0], "--diff", 7, 7)
     assert out == (
-        "Request 7 extends request 7: it begins with all of it.\n"
-        "\nNo difference but the cache marks.\n"
+        "Request 7 extends request 7: it starts with all of it.\n\nOnly the cache marks differ.\n"
     )
 
 
@@ -141,7 +140,7 @@ def test_verify(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     lock = SessionLock(path, clock=FakeClock())
     lock.take()
     assert run("verify", path) == (
-        0, "", f"{len(sent)} requests: every one is made again as it was sent.\n"
+        0, "", f"{len(sent)} requests: all rebuilt exactly as sent.\n"
     )  # fmt: skip
     lock.release()
     code, out, _ = run("verify", path, "--json")

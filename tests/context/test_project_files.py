@@ -84,7 +84,7 @@ def test_30_a_boot_file_that_is_not_trusted_as_it_is_stays_out(house: Path):
     result = find(at, folders, allows=allows)
     assert result.sources == ()
     assert result.problems == (
-        ".holdfast/boot.md was left out: you have not trusted it as it is. See /trust.",
+        ".holdfast/boot.md was left out: you haven't trusted its current version. See /trust.",
     )
 
 

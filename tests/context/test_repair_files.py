@@ -149,13 +149,13 @@ async def test_R8_a_file_of_37_messages_with_an_orphan_in_the_middle_opens_and_g
     assert (result["tool_use_id"], result["is_error"]) == ("toolu_orphan", True)
     assert result["content"] == [text(INTERRUPTED)]
     session.append("assistant", content=[text("done")], model=MODEL)
-    session.append("user", content=[text("go on")], text="go on")
+    session.append("user", content=[text("continue")], text="continue")
     await session.close()
     assert path.read_bytes()[: len(before)] == before
     again = build(read(path).branch, model=MODEL)
     assert check(again.messages) == []
     assert again.messages[:37] == view.messages
-    assert again.messages[-1]["content"] == [text("go on")]
+    assert again.messages[-1]["content"] == [text("continue")]
 
 
 @pytest.mark.skipif(not GIVEN, reason="the sample sessions are not beside the checkout")

@@ -166,7 +166,7 @@ def test_O24_a_prompt_too_long_for_the_budget_keeps_its_beginning() -> None:
 
 def test_O24_a_summary_before_is_carried_on() -> None:
     said: list[Any] = [
-        user(f"{SUMMARY}\nWe chose PostgreSQL.", "go on"),
+        user(f"{SUMMARY}\nWe chose PostgreSQL.", "continue"),
         assistant("yes"),
         user("next"),
     ]

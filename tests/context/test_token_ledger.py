@@ -108,8 +108,8 @@ def test_after_three_answers_the_estimate_is_close(
     assert near(sum(item.tokens for item in played.ledger.items()), total, 0.001)
     first = Ledger("m", played.ledger.ratio)
     first.fixed([("identity", SYSTEM)], TOOLS)
-    first.add(user("go on"))
-    expected = Server(measure(ratio)).request(SYSTEM, TOOLS, [[text_block("go on")]])
+    first.add(user("continue"))
+    expected = Server(measure(ratio)).request(SYSTEM, TOOLS, [[text_block("continue")]])
     assert near(first.tokens, expected, off)  # the next session begins with the ratio
 
 

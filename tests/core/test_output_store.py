@@ -204,7 +204,7 @@ async def test_L26_an_expired_copy_says_so_and_read_file_too(tmp_path: Path) -> 
     assert why_missing(path) == said
     error = await folder.error(ReadFile(), path=str(path))
     assert error.startswith(said)
-    assert "Run what gave the output again." in error
+    assert "Run what produced the output again." in error
     never = path.with_name("never.txt")
     assert why_missing(never) == "The full copy is gone."
 

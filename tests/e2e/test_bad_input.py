@@ -85,7 +85,7 @@ def test_what_stops_the_screen_is_told_after_it_is_left(
     config("modle = 'x'\n")
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         assert screen.exit_code() == 2
-        screen.wait_for("config.toml: modle: is not a known key. Did you mean model?")
+        screen.wait_for("config.toml: modle: isn't a known key. Did you mean model?")
         assert "Traceback" not in screen.text
 
 
@@ -101,7 +101,7 @@ def test_what_is_no_key_is_never_sent(holdfast: Program, serve: Serve, key: str)
 
 @pytest.mark.parametrize(
     ("key", "words"),
-    [("", "There is no API key yet."), ("two words", "ANTHROPIC_API_KEY is not an API key")],
+    [("", "No API key found."), ("two words", "ANTHROPIC_API_KEY is not an API key")],
     ids=["none", "odd"],
 )
 def test_without_a_usable_key_the_screen_offers_ways_on(
@@ -233,7 +233,7 @@ def test_what_is_no_session_is_not_opened_and_not_touched(holdfast: Program, wor
         assert f"{name} is not a session" in done.stderr
         assert (work / name).read_bytes() == data
     done = holdfast(*LIST, "-r", "./claude.jsonl", code=4)
-    assert "Copy it: holdfast sessions import claude.jsonl." in done.stderr
+    assert "Import it with: holdfast sessions import claude.jsonl." in done.stderr
     os.mkfifo(work / "pipe.jsonl")
     for name in ("pipe.jsonl", "."):
         assert "not a regular file" in holdfast(*LIST, "-r", f"./{name}", code=4).stderr
@@ -384,7 +384,7 @@ def test_a_full_disk_behind_stdout_is_told_and_one_behind_stderr_stops_nothing(
 ) -> None:
     out, err = shell(holdfast, 'HOLDFAST --practice -p "read README.md" > /dev/full; echo $?')
     assert out == "1\n" or not out
-    assert "Standard output cannot be written: No space left" in err
+    assert "Can't write to standard output: No space left" in err
     denied = 'HOLDFAST --practice -p "create notes.txt with hello" 2> /dev/full; echo $?'
     out, _ = shell(holdfast, denied)
     assert out.endswith("\n0\n")

@@ -228,7 +228,7 @@ def test_3_and_11_what_a_kill_9_left_is_said_and_is_no_damage(
     _elevated, first, call, running, *_ = done.stderr.splitlines()
     assert first == "The last run of this session was interrupted."
     assert call.startswith("run_command echo $$")
-    assert call.endswith("started; whether it finished is not known.")
+    assert call.endswith("started; may or may not have finished.")
     assert running.startswith("Still running since ")
     assert running.endswith(f"exec sleep 300. Stop it: kill -- -{pid}")
     assert "damaged" not in done.stderr

@@ -222,7 +222,7 @@ def test_an_interrupt_lets_go_of_the_server_and_the_session_goes_on(
         assert process.wait(PATIENCE_S) == 130
     assert server.posts[0].gone.is_set()
     server.script.next()  # the turn that nobody waited for
-    assert holdfast("-c", "-p", "go on").stdout == "On we go.\n"
+    assert holdfast("-c", "-p", "continue").stdout == "On we go.\n"
     assert "This is a" in json.dumps(server.posts[-1].body["messages"])
 
 
@@ -432,7 +432,7 @@ def test_interrupted_calls_say_so(serve: Serve, asking: Ask, work: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert until(process, "turn_finished")["outcome"] == "interrupted"
         assert process.wait(PATIENCE_S) == 130
-    assert holdfast("-c", "-p", "go on").stdout == "Fine.\n"
+    assert holdfast("-c", "-p", "continue").stdout == "Fine.\n"
     assert [text for _, _, text in results(server.posts[1].body["messages"][-1])] == [INTERRUPTED]
 
 

@@ -68,14 +68,14 @@ def test_ask_and_leave_without_a_single_escape_sequence(plain: Open) -> None:
         pause(screen)
         screen.type("\x04")
         assert screen.exit_code() == 0
-        assert "To go on: holdfast --plain -r " in screen.text
+        assert "Resume with: holdfast --plain -r " in screen.text
         assert termios.tcgetattr(screen.slave) == screen.before
         assert b"\x1b" not in screen.raw
 
 
 def test_a_dumb_terminal_gets_plain_lines_by_itself_and_is_told(plain: Open) -> None:
     with plain(term="dumb") as screen:
-        screen.wait_for("This terminal moves no cursor, so holdfast speaks in plain lines.")
+        screen.wait_for("This terminal can't move the cursor, so Holdfast uses plain lines.")
         ready(screen)
         screen.type("\x04")
         assert screen.exit_code() == 0
@@ -85,7 +85,7 @@ def test_a_dumb_terminal_gets_plain_lines_by_itself_and_is_told(plain: Open) -> 
 def test_the_settings_ask_for_plain_lines(plain: Open, config: Callable[[str], Path]) -> None:
     config("plain = true\n")
     with plain() as screen:
-        screen.wait_for("Plain lines, as your settings say.")
+        screen.wait_for("Plain lines, as set in your settings.")
         ready(screen)
         assert b"\x1b" not in screen.raw
 
@@ -142,7 +142,7 @@ def test_what_is_typed_before_a_question_never_answers_it(
         screen.type("write it\r")
         screen.wait_until((work / "began").exists)
         screen.type("1\r")
-        screen.wait_for("Queued: it is sent when the agent can take it.")
+        screen.wait_for("Queued: sent as soon as the agent can take it.")
         screen.type("3")
         (work / "go").touch()
         screen.wait_for("Kept for your next prompt: 3", ASKED)
@@ -157,7 +157,7 @@ def test_ctrl_c_stops_the_turn_clears_the_line_and_then_leaves(plain: Open, work
         screen.type("run `touch began; sleep 300`\r")
         screen.wait_until((work / "began").exists)
         press_ctrl_c(screen)
-        screen.wait_for("interrupted after", "Stopped. Say how to go on. > ")
+        screen.wait_for("interrupted after", "Stopped. What should it do instead? > ")
         screen.forget()
         screen.type("half a line")
         screen.wait_for("half a line")
@@ -271,11 +271,11 @@ def test_the_context_is_masked_and_pinned_by_number(plain: Open, home: Path) -> 
         screen.wait_for("or read N. > ")
         number = re.findall(r"(\d+): result,", screen.text)[-1]
         for typed, heard in (
-            (f"/context mask {number}", "One item is masked, from the next request on."),
+            (f"/context mask {number}", "One item is masked, starting with the next request."),
             (f"/context pin {number}", "Pinned."),
             (f"/context unmask {number}", "One item is sent in full again"),
             (f"/context read {number}", "The demo project."),
-            ("/pin", "Not pinned any more."),
+            ("/pin", "Unpinned."),
             ("/context mask 1", "it can be neither masked nor pinned"),
             ("/context mask 999", "There is no item 999."),
             ("/context paint 3", "/context paint 3 is not known."),
@@ -312,7 +312,7 @@ def test_without_a_terminal_it_refuses(holdfast: Program) -> None:
 def test_without_a_key_and_an_answer_the_exit_code_says_so(work: Path, env: dict[str, str]) -> None:
     without = {name: value for name, value in env.items() if not name.startswith("ANTHROPIC_")}
     with Terminal([*HOLDFAST, "--plain"], cwd=work, env=without) as screen:
-        screen.wait_for("How shall it reach a model?", "or only Enter for none: ")
+        screen.wait_for("Connect a model", "or only Enter for none: ")
         screen.type("\r")
         assert screen.exit_code() == 3
         assert "There is no API key" in screen.text

@@ -191,6 +191,6 @@ def test_a_screen_that_was_stopped_is_drawn_again(holdfast: Open) -> None:
             assert os.WIFSTOPPED(status)
             screen.forget()
             os.kill(screen.process.pid, signal.SIGCONT)
-            screen.wait_for(READY, "saved", "asks before changes")
+            screen.wait_for(READY, "saved", "ask first")
         screen.type("/quit\r")
         assert screen.exit_code() == 0

@@ -139,7 +139,7 @@ def test_a_refusal_that_nothing_foretold(serve: Serve, asking: Program, home: Pa
     assert done.stderr.splitlines() == [
         (
             "The server refused the reasoning of earlier answers. The request is sent again "
-            "without it, and it stays left out."
+            "without it, and leaves it out from now on."
         )
     ]
     assert holdfast("-c", "-p", "and?").stdout == "two\n"

@@ -117,7 +117,7 @@ async def test_status_speaks_of_cache_and_cost(world: World) -> None:
     async with talking(world) as (_, face):
         face.prompts += ["go", "/status"]
         await until(lambda: any(line.startswith("Context") for line in face.said))
-        said = "97 percent of the last request came from the cache. The session has cost $0.42."
+        said = "97 percent of the last request from the cache. Session cost: $0.42."
         assert said in face.said
 
 
@@ -145,7 +145,7 @@ async def test_resume_lists_by_number_and_takes_an_id(world: World) -> None:
         face.prompts.append(f"/resume {world.rows[0].id[:4]}")
         await until(lambda: len(world.agents) == 3)
         face.prompts.append("/resume zzz")
-        await until(lambda: "No session of this folder begins with zzz." in face.text)
+        await until(lambda: "No session in this folder starts with zzz." in face.text)
 
 
 async def test_models_are_chosen_by_number(world: World) -> None:

@@ -100,8 +100,8 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
         face.typed("/rewind")
         await until(lambda: "Doing: a turn or a command runs." in face.said)
         assert world.agent.queue == ("and this",)
-        assert "Queued: it is sent when the agent can take it." in face.said
-        assert "The agent is at work. Ctrl+C stops it." in face.said
+        assert "Queued: sent as soon as the agent can take it." in face.said
+        assert "The agent is working. Ctrl+C stops it." in face.said
         hold.release()
         await until(lambda: "You: and this" in face.said)
 
@@ -114,7 +114,7 @@ async def test_what_is_typed_while_a_turn_is_stopped_becomes_one_of_its_own(worl
         face.interrupt()
         face.typed("next")
         await until(lambda: world.agent.sent == ["go", "next"])
-        assert "Stopped. Say how to go on." in face.said
+        assert "Stopped. What should it do instead?" in face.said
 
 
 async def test_a_long_silence_is_spoken_of(world: World) -> None:
@@ -133,7 +133,7 @@ async def test_a_long_silence_is_spoken_of(world: World) -> None:
         await until(lambda: face.said == ["Tool run_command make: started."])
         clock.advance(30)
         await until(lambda: "still at work" in face.text)
-        assert face.said[-1] == "Tool run_command make: still at work after 30 s; Ctrl+C stops."
+        assert face.said[-1] == "Tool run_command make: still working after 30 s; Ctrl+C stops."
         hold.release()
         await until(lambda: not talk.busy)
 
@@ -199,7 +199,7 @@ async def test_an_approval(world: World, typed: list[str | None], answer: str, r
             "run_command, the command: rm -rf build",
             "Risk: high-risk.",
             "Why it is asked: It deletes files.",
-            "2 and 3 cover rm -rf build. A command that runs can reach beyond this folder.",
+            "2 and 3 cover rm -rf build. Can reach beyond this folder.",
         ]
         assert face.asked[0] == "1 once, 2 this session, 3 always, 4 no: "
         assert not face.answers
@@ -213,7 +213,7 @@ async def test_what_only_counts_once_takes_no_lasting_yes(world: World) -> None:
         await until(lambda: world.agent.answers)
         assert world.agent.answers[0].answer == "once"
         assert face.asked == ["1 once, 4 no: "] * 2
-        assert "You are asked each time." in face.text
+        assert "You're asked each time." in face.text
         assert "Answer 1 or 4." in face.said
 
 
@@ -267,7 +267,7 @@ async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
         face.prompts.append("go")
         await until(lambda: "Holdfast: Well." in face.said)
         assert world.agent.repaired == ["strict", "text_only"]
-        assert "1: Drop thinking: what is valid, without what was thought" in face.said
+        assert "1: Drop thinking: …and all thinking blocks" in face.said
         assert "Tried already: repair and retry." in face.said
 
 
@@ -293,7 +293,7 @@ async def test_a_mistake_inside_a_turn_gives_the_prompt_back(world: World) -> No
 
 
 async def test_without_a_key_it_asks_how_to_reach_a_model(world: World) -> None:
-    world.refusals.append(CredentialsError("There is no API key yet."))
+    world.refusals.append(CredentialsError("No API key found."))
     async with talking(world, answers=["1", "sk-ant-1"]) as (talk, face):
         assert world.set_up_with == [KeySetup("sk-ant-1")]
         assert talk.agent is not None
@@ -301,14 +301,14 @@ async def test_without_a_key_it_asks_how_to_reach_a_model(world: World) -> None:
 
 
 async def test_without_a_key_and_an_answer_it_ends(world: World) -> None:
-    world.refusals.append(CredentialsError("There is no API key yet."))
+    world.refusals.append(CredentialsError("No API key found."))
     with pytest.raises(CredentialsError):
         async with talking(world, answers=[None]):
             pass
 
 
 async def test_the_practice_model_is_one_answer_away(world: World) -> None:
-    world.refusals.append(CredentialsError("There is no API key yet."))
+    world.refusals.append(CredentialsError("No API key found."))
     async with talking(world, answers=["3"]):
         assert world.set_up_with == [PracticeSetup()]
 
@@ -390,7 +390,7 @@ async def test_notes_are_saved_before_a_session_is_left(world: World) -> None:
         world.agent.remember()
         face.prompts.append("/new")
         await until(lambda: len(world.agents) == 2)
-        assert "1 line saved to memory, in " in face.text
+        assert "1 line to memory: " in face.text
         await until(lambda: world.agents[0].closed)
 
 
@@ -422,7 +422,7 @@ async def test_a_command_of_the_person_waits_for_the_turn_and_for_a_crash(world:
         face.prompts.append("go")
         await until(lambda: talk.busy)
         face.typed("!echo heard")
-        await until(lambda: "Queued: it is run when what runs is over." in face.said)
+        await until(lambda: "Queued: runs after the current work." in face.said)
         talk.drafts.leave()
         assert world.agent.watched.drafted_commands == ("!echo heard",)
         assert "heard" not in face.said
@@ -472,7 +472,7 @@ async def test_what_is_typed_while_the_context_is_compacted_is_sent_after_it(wor
         assert talk.start_side_work("compacting", compaction())
         await held.wait()
         face.typed("and then this")
-        await until(lambda: "Queued: it is sent when what runs is over." in face.said)
+        await until(lambda: "Queued: sent after the current work." in face.said)
         release.set()
         await until(lambda: world.agent.sent == ["and then this"])
         assert world.agent.queue == ()
@@ -495,7 +495,7 @@ async def test_commands_that_an_earlier_run_left_are_told_and_not_run(world: Wor
         await until(lambda: face.began_with == ["typed"])
         told = [line for line in face.said if "!make" in line]
         assert told == ["!make"]
-        assert "The program ended before this could run:" in face.said
+        assert "Holdfast closed before this could run:" in face.said
 
 
 async def test_read_only_takes_no_prompt(world: World) -> None:

@@ -48,22 +48,22 @@ SPOKEN: list[tuple[Event, list[str]]] = [
     (events.PermissionAnswered("1", "run_command", "no", "person", "not now"),
      ["Tool run_command pytest -q: not allowed: not now."]),
     (events.PermissionAnswered("1", "run_command", "allow", "elevated"),
-     ["Tool run_command pytest -q: elevated, not asked."]),
+     ["Tool run_command pytest -q: elevated, no prompt."]),
     (events.PermissionAnswered("1", "run_command", "once", "person"), []),
     (
         events.RetryScheduled(2, 3, 4.0, "The server is overloaded.", 529, "overloaded", None, 20),
-        [("The server is overloaded. What was said of this answer does not count. Waiting 4 s,"
+        [("The server is overloaded. Discard what was read of this answer. Waiting 4 s,"
          " try 2 of 3; Ctrl+C stops.")],
     ),
     (
         events.ModelSwitched("a", "b", "a does not answer", None, "timeout"),
-        ["a does not answer. The model b goes on. Back to a later by itself, or with /model a."],
+        ["a does not answer. The model b goes on. Back to a by itself, or with /model a."],
     ),
     (events.CompactionStarted("manual", 50_000, 12),
      ["Compacting 12 messages, 50,000 tokens. Ctrl+C stops it."]),
     (
         events.CompactionFinished(50_000, 8000, 12, "s", "manual"),
-        [("Compacted from 50,000 to 8,000 tokens: a summary stands for 12 messages. /uncompact"
+        [("Compacted from 50,000 to 8,000 tokens: a summary replaces 12 messages. /uncompact"
          " brings everything back.")],
     ),
     (events.CompactionFinished(1, 1, 0, "", "manual", "stopped"), ["Not compacted: stopped."]),
@@ -81,17 +81,17 @@ SPOKEN: list[tuple[Event, list[str]]] = [
             ({"code": "B41", "where": "line 3", "action": "left out"},
              {"code": "B01", "where": "x", "action": "y"})
         ),
-        ["This session was repaired in one place; its file is as it was.", "  line 3: left out"],
+        ["Repaired this session in one place; its file is unchanged.", "  line 3: left out"],
     ),
     (events.RepairApplied(({"code": "B01", "where": "x", "action": "y"},)), []),
     (events.TurnFinished("done"), []),
-    (events.TurnFinished("interrupted"), ["Stopped. Say how to go on."]),
-    (events.ToolsAwaited(("time",), 10), ["Waiting for the MCP servers: time."]),
+    (events.TurnFinished("interrupted"), ["Stopped. What should it do instead?"]),
+    (events.ToolsAwaited(("time",), 10), ["Waiting for MCP servers: time."]),
     (events.ContextChanged(({"target": "1", "pinned": True},)), ["Pinned."]),
     (events.ContextChanged(({"target": "1", "view": "masked"},)),
-     ["One item is masked, from the next request on."]),
+     ["One item is masked, starting with the next request."]),
     (events.LoopStopped("grep_search", {}, 3),
-     [("grep_search was called 3 times in a row with the same result: stopped. Say what it should"
+     [("grep_search was called 3 times in a row with the same result. Say what it should"
       " do instead.")]),
     (events.Alive(), []),
     (events.RequestSent(1, 1, "m", 1), []),

@@ -19,7 +19,7 @@ from tui.provider.base import Completed, Request
 from tui.provider.practice.provider import PracticeModel
 
 PRUNED = "[Previous tool result truncated — 9,999 chars. Use read_file to re-read if needed.]"
-NO = "The person said no to this call; it was not run."
+NO = "Declined by the user; it didn't run."
 
 
 @pytest.fixture

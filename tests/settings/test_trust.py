@@ -137,12 +137,12 @@ def test_what_is_gone_and_comes_back_is_asked_about_again(home: Folders, project
         (
             "config.toml",
             '[permissions]\nallow = ["edit"]\n',
-            "Allows without a question: edit",
+            "Allows without asking: edit",
         ),
         (
             "config.toml",
             '[permissions]\nauto_grant = ["out/**"]\n',
-            "Lets files be written without a question: out/**",
+            "Lets files be written without asking: out/**",
         ),
         ("config.toml", "[retry]\nmax_attempts = 99\n", "Sets retry.max_attempts = 99"),
         (

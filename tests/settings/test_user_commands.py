@@ -67,4 +67,4 @@ def test_what_is_no_command_is_named(tmp_path: Path):
     commands, problems = load([tmp_path], reserved=["help"])
     assert commands == {}
     assert len(problems) == 5
-    assert "help.md: /help is a command of the program." in problems
+    assert "help.md: /help is a built-in command." in problems

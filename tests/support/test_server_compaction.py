@@ -149,7 +149,7 @@ def test_a_block_may_open_the_first_message_and_carry_a_mark() -> None:
     one = begun()
     block = compacted(one)
     block["cache_control"] = {"type": "ephemeral"}
-    one.messages = [{"role": "user", "content": [block, {"type": "text", "text": "go on"}]}]
+    one.messages = [{"role": "user", "content": [block, {"type": "text", "text": "continue"}]}]
     one.send()
     one.say()
     one.send()

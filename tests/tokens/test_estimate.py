@@ -71,7 +71,7 @@ def test_blocks_messages_and_requests_add_up() -> None:
     assert block_weight(pdf) < 10_000
     assert content_weight([]) == 0
 
-    message = Message(role="user", content=[listed, text_block("go on")])
+    message = Message(role="user", content=[listed, text_block("continue")])
     tool = {"name": "read_file", "description": "Reads a file.", "input_schema": {"type": "object"}}
     system = [text_block("You are helpful.")]
     parts = content_weight(system) + json_weight(tool) + content_weight(message["content"])
@@ -81,7 +81,7 @@ def test_blocks_messages_and_requests_add_up() -> None:
     texts = (
         tokenizer.count("You are helpful.")
         + tokenizer.count("line\n" * 50)
-        + tokenizer.count("go on")
+        + tokenizer.count("continue")
     )
     assert counted == texts + estimate.CALL_TOKENS + estimate.MESSAGE_TOKENS
 

@@ -78,9 +78,7 @@ async def test_a_sparse_file_of_5_gb_costs_little(folder: Folder) -> None:
 async def test_a_file_of_nothing_but_nul_is_not_dumped(folder: Folder) -> None:
     os.truncate(folder.write("zeros"), 100 << 20)
     text = await folder.text(read_file, path="zeros")
-    assert (
-        text == "zeros is a binary file: binary data of an unknown kind, 100.0 MB. It is not shown."
-    )
+    assert text == "zeros is a binary file: binary data of an unknown kind, 100.0 MB. Not shown."
 
 
 async def test_L20_saved_output_is_text_even_with_nul_bytes(folder: Folder) -> None:
@@ -212,7 +210,7 @@ async def test_an_unreadable_file_is_a_clear_error(
         patched.setattr("tui.tools.file_access.os.open", denied)
         error = await folder.error(read_file, path="locked")
     assert error == (
-        "Could not read locked: Permission denied. The permissions do not allow it; ask the person."
+        "Could not read locked: Permission denied. The permissions don't allow it; ask the user."
     )
 
 

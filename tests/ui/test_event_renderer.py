@@ -190,7 +190,7 @@ def test_a_switch_and_a_wait_of_a_request_are_told() -> None:
     assert source(switched) == "overloaded · b goes on"
     assert source(back) == "back to a: the wait is over"
     assert source(parked).startswith("rate limited until ")
-    assert source(parked).endswith(":00: parked, goes on by itself\nSlow.")
+    assert source(parked).endswith(":00: parked, continues by itself\nSlow.")
 
 
 def test_a_damaged_record_of_an_attempt_is_told_as_far_as_it_goes() -> None:

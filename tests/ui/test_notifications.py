@@ -31,7 +31,7 @@ def calls(*steps: events.Event | float, away: bool = True) -> list[str]:
 
 
 def test_an_answer_that_is_needed_calls_at_once() -> None:
-    assert calls(ASKED) == ["An answer is needed."]
+    assert calls(ASKED) == ["Needs your answer."]
 
 
 def test_nobody_is_called_who_looks() -> None:
@@ -42,8 +42,8 @@ def test_nobody_is_called_who_looks() -> None:
     ("seconds", "outcome", "called"),
     [
         (20.0, "done", []),
-        (20.5, "done", ["The turn is done."]),
-        (20.5, "failed", ["The turn stopped."]),
+        (20.5, "done", ["Done."]),
+        (20.5, "failed", ["Stopped."]),
         (20.5, "interrupted", []),
     ],
 )

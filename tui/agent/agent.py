@@ -335,19 +335,19 @@ class Agent:
     def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
         """What it comes to to offer a tool to the model, or to keep it from it."""
         if not self._requests.frame.record:
-            return SwitchPrice("this holds from the first request on")
+            return SwitchPrice("applies from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
-        anew = f"{tokens(size)} tokens a request; {self.reload_cost().price}"
+        anew = f"{tokens(size)} tokens per request; {self.reload_cost().price}"
         if tool.name in self._ctx.tools:
             if not framed:
-                return SwitchPrice("calls of it are refused and nothing more is sent")
-            return SwitchPrice("calls of it are refused, at no cost", f"−{anew}")
+                return SwitchPrice("calls to it are refused, nothing more is sent")
+            return SwitchPrice("calls to it are refused, at no cost", f"−{anew}")
         if framed:
-            return SwitchPrice("it is there again, at no cost")
+            return SwitchPrice("back again, at no cost")
         if self._requests.takes_tools:
-            return SwitchPrice(f"it is said at the end: +{size:,} tokens, nothing is written again")
-        return SwitchPrice("it waits for the next break", f"+{anew}")
+            return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
+        return SwitchPrice("waits for the next break", f"+{anew}")
 
     @property
     def keeping(self) -> ShellOutput:

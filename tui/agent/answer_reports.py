@@ -20,7 +20,7 @@ _CATEGORIES: Final = {
     "cyber": "it may help to attack computers",
     "bio": "it may help to do biological harm",
     "frontier_llm": "it is about building large language models",
-    "reasoning_extraction": "it asks for the internal reasoning in the answer",
+    "reasoning_extraction": "it asks for internal reasoning in the answer",
     "general_harms": "it may do harm",
 }
 
@@ -73,18 +73,18 @@ def past(records: Sequence[Record]) -> list[str]:
     """
     answer = next((r for r in reversed(records) if r.type == "assistant"), None)
     if answer is None:
-        return ["Nothing was sent yet."]
+        return ["Nothing sent yet."]
     sent = [record for record in records if record.type == REQUEST]
     if not sent:
         return []
     usage = Usage.from_json(answer.data.get("usage"))
     whole, cached = usage.prompt_tokens, usage.cache_read_input_tokens
-    share = f", {round(100 * cached / whole)} % of it from the cache" if whole else ""
+    share = f", {round(100 * cached / whole)} % from the cache" if whole else ""
     last = f"The last request, number {_number(sent[-1].data)}, had {tokens(whole)} tokens{share}."
     broken = next((r for r in reversed(sent) if r.data.get("break")), None)
     if broken is None:
-        return [last, "Every request so far extends the one before it."]
-    said = f"The last break came with request {_number(broken.data)}: {broken.data.get('break')}."
+        return [last, "Every request so far extends the one before."]
+    said = f"The last break was at request {_number(broken.data)}: {broken.data.get('break')}."
     return [last, said]
 
 

@@ -63,7 +63,7 @@ class ChangePrice:
     def text(self) -> str:
         """In words, as part of a line."""
         sign = "−" if self.saved >= 0 else "+"
-        said = f"{sign}{tokens_text(abs(self.saved))} tokens a request"
+        said = f"{sign}{tokens_text(abs(self.saved))} tokens per request"
         if not self.tokens:
             return said
         usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""

@@ -110,8 +110,8 @@ class Compactor:
         if stuck := compaction_triggers.stuck(self.ctx.records):
             self.ctx.publish(events.HandOff(stuck.asked, stuck.done, stuck.left))
             raise LimitReachedError(
-                "The context was compacted twice without progress, so the work was stopped.",
-                hint="Say what to do differently, or split the task.",
+                "Stopped: the context was compacted twice without progress.",
+                hint="Suggest another approach, or split the task.",
             )
         return True
 
@@ -188,7 +188,7 @@ class Compactor:
         freed, added = self._freed(planned, view), tokenizer.count(summary)
         if added >= freed:
             problem = (
-                f"The summary ({added:,} tokens) is not smaller than what it covers ({freed:,})."
+                f"The summary ({added:,} tokens) isn't smaller than what it replaces ({freed:,})."
             )
             return self._give_up(before, reason, problem)
         after = self._record(
@@ -300,7 +300,7 @@ class Compactor:
     async def compact_now(self, focus: str) -> None:
         """Compact for the person, who may interrupt it; say so where there is nothing to do."""
         if self.plan() is None:
-            self.ctx.publish(events.Notice("There is nothing to compact yet."))
+            self.ctx.publish(events.Notice("Nothing to compact yet."))
             return
         with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
             await self.compact("manual", focus=focus)
@@ -310,7 +310,7 @@ class Compactor:
         """Make the compactions void: the full view again. Shown, also that none is in force."""
         view = self.requests.view()
         if view.summary is None:
-            self.ctx.publish(events.Notice("No compaction is in force."))
+            self.ctx.publish(events.Notice("Nothing to undo: the context isn't compacted."))
             return
         self.ctx.recorder.append("uncompaction", target=view.summary.record.id)
         self.requests.view()
@@ -385,8 +385,9 @@ class Compactor:
             cost = f" Now: {planned.price.text}." if planned and planned.price else ""
             self.ctx.publish(
                 events.Notice(
-                    f"The context will be compacted in about {turns}. /compact does it now, /pin "
-                    f"keeps what must stay word for word.{cost}"
+                    f"Holdfast will compact the context in about {turns}. /compact does it "
+                    f"now; /pin "
+                    f"keeps results verbatim.{cost}"
                 )
             )
 

@@ -50,18 +50,18 @@ def _of_a_request(event: Event) -> Sequence[str]:
             return (f"{event.reason} {which}{_about(event)}.",)
         case events.Parked():
             return (
-                f"{event.error_class}: {event.reason} The turn goes on at {when(event.until)}.",
+                f"{event.error_class}: {event.reason} The turn continues at {when(event.until)}.",
             )
         case events.ModelSwitched():
             again = when(event.back_at) if event.back_at else ""
-            back = f" {event.old} may be asked again at {again}." if again else ""
+            back = f" Returns to {event.old} at {again}." if again else ""
             return (f"Model switched: {event.old} → {event.new} ({event.reason}).{back}",)
         case events.RecoveryStep():
             size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
             return (f"The request was too large: {event.text} ({size}).",)
         case events.CompactionFinished(problem=""):
             size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
-            return (f"Compacted: {size}, a summary for {event.messages_removed:,} messages.",)
+            return (f"Compacted: {size}, a summary replaces {event.messages_removed:,} messages.",)
         case events.CompactionFinished():
             return (f"Not compacted: {event.problem}",)
         case _:
@@ -86,5 +86,5 @@ def when(time: str) -> str:
 def _about(event: events.RetryScheduled) -> str:
     """What else is known of an attempt that failed."""
     known = [f"request {event.request_id}"] if event.request_id else []
-    known += [f"{event.received:,} characters received are void"] if event.received else []
+    known += [f"{event.received:,} characters received were discarded"] if event.received else []
     return f" ({', '.join(known)})" if known else ""

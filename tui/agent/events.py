@@ -31,18 +31,18 @@ Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
 
 
 CACHE_MISSES: Final = {
-    "model_changed": "another model was asked",
+    "model_changed": "another model was used",
     "system_changed": "the system prompt changed",
     "tools_changed": "the tools changed",
     "messages_changed": "earlier messages changed",
-    "previous_message_not_found": "the server does not know the last answer any more",
-    "unavailable": "the server cannot say what changed",
+    "previous_message_not_found": "the server no longer knows the last answer",
+    "unavailable": "the server can't say what changed",
 }
 """The server's reasons why the cache was missed, in words."""
 
 _MISFITS: Final = {
-    "prefix_binding_mismatch": "what stands before has changed",
-    "model_binding_mismatch": "this model cannot read what another one thought",
+    "prefix_binding_mismatch": "earlier messages have changed",
+    "model_binding_mismatch": "this model can't read another model's thinking",
     "organization_binding_mismatch": "they belong to another organization's key",
     "end_user_binding_mismatch": "they belong to another user",
 }

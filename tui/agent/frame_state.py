@@ -32,9 +32,9 @@ from tui.tools.limits.clamp import Room
 log = logging.getLogger(__name__)
 
 _MODES: Mapping[Mode, str] = {
-    "ask": "ask: writes and commands are asked for",
-    "accept_edits": "accept edits: files of the workspace are written without a question",
-    "plan": "plan: read only, nothing is written or run",
+    "ask": "ask: writes and commands ask for permission",
+    "accept_edits": "accept edits: files in the workspace are written without asking",
+    "plan": "plan: read-only, nothing is written or run",
 }
 RELOAD = "reload"
 """The type of the record: the next compaction brings a new frame."""
@@ -115,14 +115,14 @@ class FrameState:
             same = told.get(source.name) == hash_of(source)
             if same or (own and source.origin == "memory"):
                 continue
-            lead = f"{source.name} has changed. It says now:"
+            lead = f"{source.name} has changed. It now says:"
             text = f"{lead}\n\n{newer_version(source, caps)}"
             files = {source.name: hash_of(source)}
             found.append({"kind": "file", "text": text, "files": files})
         here = {source.name for source in sources}
         for name in told.keys() - here:
             if told[name]:
-                text = f"{name} is not there any more. What it said holds no longer."
+                text = f"{name} is gone. What it said no longer applies."
                 found.append({"kind": "file", "text": text, "files": {name: ""}})
         self._files = found
 
@@ -273,8 +273,8 @@ class FrameState:
         try:
             self._note(notices.think(on=self.think))
         except Exception as error:
-            log.exception("the text of /think could not be added")
-            problem = f"The text of /think was not added: {type(error).__name__}: {error}"
+            log.exception("couldn't add the /think text")
+            problem = f"Couldn't add the /think text: {type(error).__name__}: {error}"
             self._ctx.publish(Notice(problem))
 
     async def _facts(self) -> dict[str, str]:

@@ -66,11 +66,11 @@ def keep_to_limits(ctx: AgentContext, view: View, model: ModelInfo) -> bool:
         ctx.recorder.append("overlay", **change.to_json())
     if crowd := gone.pop(CROWD):
         text = f"{plural(len(crowd), 'image')}, the oldest, left out"
-        ctx.publish(Notice(f"{text}: {model.id} takes at most {most} in a request."))
+        ctx.publish(Notice(f"{text}: {model.id} accepts at most {most} per request."))
     if count := sum(map(len, gone.values())):
         whys = " and ".join(_WHY[why] for why, images in gone.items() if images)
         text = f"{plural(count, 'image')} left out: the request has too many images {whys}."
-        ctx.publish(Notice(f"{text} Attach a smaller copy to have it seen."))
+        ctx.publish(Notice(f"{text} Attach a smaller copy to include it."))
     return bool(crowd or count)
 
 
@@ -161,7 +161,7 @@ def _save_original(image: Image, spill: Path, outputs: OutputStore | None) -> st
             file.write(image.source)
             path = Path(str(file.name))
     except (OSError, StorageError):
-        log.warning("the original of an image could not be kept", exc_info=True)
+        log.warning("couldn't keep the original of an image", exc_info=True)
         return ""
     if outputs:
         outputs.note(path)

@@ -154,9 +154,7 @@ async def publish_opening(
     if directives.now != Directives():
         ctx.publish(events.DirectivesChanged(**directives.now.to_json()))
     if directives.was_elevated and not directives.now.elevated:
-        ctx.publish(
-            events.Notice("This session was elevated. Send /elevated to switch it on again.")
-        )
+        ctx.publish(events.Notice("This session was elevated. Send /elevated to turn it on again."))
     going = catalogue.retirement(ctx.model, ctx.clock.now())
     ctx.publish(*map(events.Notice, filter(None, (*ctx.notices, going))), *requests.measured())
     if parked := parked_in(session.records):

@@ -59,25 +59,25 @@ class Limits:
         """
         if self.max_turns is not None and spent.requests >= self.max_turns:
             raise LimitReachedError(
-                f"The limit of {plural(self.max_turns, 'request')} is reached.",
+                f"Reached the limit of {plural(self.max_turns, 'request')}.",
                 hint="Raise --max-turns.",
             )
         tokens = spent.usage.total
         if self.max_tokens is not None and tokens >= self.max_tokens:
             raise LimitReachedError(
-                f"The limit of {self.max_tokens:,} tokens is reached ({tokens:,} used).",
+                f"Reached the limit of {self.max_tokens:,} tokens ({tokens:,} used).",
                 hint="Raise --max-tokens.",
             )
         if self.max_cost is None:
             return
         if spent.usd is None or not priced:
             raise LimitReachedError(
-                f"The limit of ${self.max_cost:.2f} cannot be kept: this model has no known price.",
-                hint="Put its price into [prices] of the configuration, or drop --max-cost.",
+                f"Can't keep to the limit of ${self.max_cost:.2f}: this model has no known price.",
+                hint="Add its price to [prices] in the configuration, or drop --max-cost.",
             )
         if spent.usd >= self.max_cost:
             raise LimitReachedError(
-                f"The limit of ${self.max_cost:.2f} is reached (${spent.usd:.2f} spent).",
+                f"Reached the limit of ${self.max_cost:.2f} (${spent.usd:.2f} spent).",
                 hint="Raise --max-cost.",
             )
 

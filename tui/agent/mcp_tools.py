@@ -91,9 +91,9 @@ class McpTools:
     def _complain(self, server: Server) -> None:
         """Say once that a server does not work, and that it is late."""
         if server.state == "failed":
-            text = f"The MCP server {server.name} failed: {server.detail}. /mcp restarts it."
+            text = f"MCP server {server.name} failed: {server.detail}. Restart it with /mcp."
         elif server.state == "starting" and not server.tools:
-            text = f"The MCP server {server.name} is still starting. Its tools join when it is up."
+            text = f"MCP server {server.name} is still starting. Its tools join when it is up."
         elif server.state == "ready" and server.left_out:
             text = f"MCP server {server.name}: {server.left_out}."
         else:

@@ -74,7 +74,7 @@ class OverflowRecovery:
         except LimitReachedError:
             raise
         except Exception:
-            log.exception("the context could not be compacted; the turn goes on")
+            log.exception("couldn't compact the context; the turn continues")
             view = self.requests.view()
         self._sent_at = len(records)
         return view
@@ -118,7 +118,7 @@ class OverflowRecovery:
             case "output":
                 return self._less_output(error, request)
             case "compaction":
-                return "the conversation so far was summarised" if await self.compact() else ""
+                return "summarized the conversation so far" if await self.compact() else ""
             case _ if step in self._done:
                 return ""
             case "images":
@@ -148,7 +148,7 @@ class OverflowRecovery:
         if room is None or not _LEAST_OUTPUT <= room < request.max_tokens:
             return ""
         self.requests.most_output = room
-        return f"an answer of at most {room:,} tokens is asked for"
+        return f"asking for an answer of at most {room:,} tokens"
 
     async def compact(self) -> bool:
         """One compaction; after one that failed there is no other."""
@@ -184,11 +184,9 @@ class OverflowRecovery:
 
     async def _say_overflown(self, answer: Record) -> None:
         model, sent = self.ctx.model, Usage.from_json(answer.data.get("usage")).prompt_tokens
-        text = (
-            f"The last request held {sent:,} tokens; the window of {model.id} is {model.window:,}"
-        )
+        text = f"The last request had {sent:,} tokens; the window of {model.id} is {model.window:,}"
         if model.source == "assumed":
-            text += ", as far as is known. If it is larger, set context_window to its size"
+            text += ", as far as Holdfast knows. If it is larger, set context_window to its size"
         await self.ctx.recorder.show(Notice(f"{text}."))
 
     def _without_images(self) -> str:
@@ -202,7 +200,7 @@ class OverflowRecovery:
         ]
         self._overlay([Overlay(r.id, "imageless", "overflow", "too large to send") for r in found])
         count = len(found)
-        return f"images of {count} earlier message{'s' * (count != 1)} left out" if found else ""
+        return f"left out images of {count} earlier message{'s' * (count != 1)}" if found else ""
 
     def _short_results(self) -> str:
         self.requests.view()
@@ -217,10 +215,10 @@ class OverflowRecovery:
         why = "too large to send"
         self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in found])
         count = len(found)
-        return f"{count} large result{'s' * (count != 1)} cut" if found else ""
+        return f"cut {count} large result{'s' * (count != 1)}" if found else ""
 
     def _digest(self) -> str:
-        text = "the conversation so far was replaced by a digest"
+        text = "replaced the conversation so far by a digest"
         if self.compactor.digest():
             return text
         if not self.repair.shrinks("summary_only"):

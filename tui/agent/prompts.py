@@ -118,14 +118,12 @@ def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
 def acknowledgement(changes: Mapping[str, bool | str]) -> str:
     """One line for the person about what was switched."""
     words: dict[tuple[str, bool | str], str] = {
-        ("think", True): "think is on: the model is asked to reason before it acts",
+        ("think", True): "think is on: the model is asked to reason before acting",
         ("think", False): "think is off",
         ("verbose", True): "verbose is on: every decision is shown",
         ("verbose", False): "verbose is off",
-        ("elevated", True): (
-            "ELEVATED is on: nothing is asked any more; blocked commands stay blocked"
-        ),
-        ("elevated", False): "elevated is off: writes and commands are asked for again",
+        ("elevated", True): ("ELEVATED is on: no prompts; blocked commands stay blocked"),
+        ("elevated", False): "elevated is off: writes and commands ask again",
     }
     return " · ".join(
         words.get((name, value)) or f"{name} is {value}" for name, value in changes.items()
@@ -139,7 +137,7 @@ def from_json(value: Any) -> Directives:
     switches = [f.name for f in fields(Directives) if f.name != "effort"]
     found = {name: known.get(name) for name in switches}
     if odd := [name for name, on in found.items() if not isinstance(on, bool)]:
-        log.warning("the record's directives are damaged (%s); they count as off", ", ".join(odd))
+        log.warning("the session's directives are damaged (%s) and count as off", ", ".join(odd))
     on = {name: value is True for name, value in found.items()}
     return Directives(**on, effort=effort if isinstance(effort, str) else "")
 
@@ -192,7 +190,7 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
             break
         attached[image.word(number)] = image
         if image.change:
-            ctx.publish(Notice(f"{images.display_name(image.name)} goes along {image.change}."))
+            ctx.publish(Notice(f"Attached {images.display_name(image.name)}, {image.change}."))
     for error in refused:
         ctx.publish(Notice(str(error)))
     return replace(prompt, images=attached)

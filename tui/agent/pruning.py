@@ -106,7 +106,7 @@ class PruneSchedule:
         place = self.requests.next_break(view) if auto else None
         behind = [one for one in view.due if place is not None and self._place(one) >= place]
         if behind:
-            self._prune(behind, "with another break")
+            self._prune(behind, "at another break")
             view = self.requests.view()
         if not view.due:
             return view
@@ -224,7 +224,7 @@ class ContextOverrides:
             if record.type in SPEAKING
         }
         if unknown := [change["target"] for change in changes if change["target"] not in known]:
-            raise HoldfastError(f"There is nothing of the id {unknown[0]} in this session.")
+            raise HoldfastError(f"No item {unknown[0]} in this session.")
         for change in changes:
             self.ctx.recorder.append(type_, **change)
         self.requests.view()

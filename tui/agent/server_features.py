@@ -18,15 +18,15 @@ FEATURE: Final = "feature"
 """The type of the record."""
 
 _WORDS: Final = {
-    "turn_effort": "an effort that is set within a conversation",
+    "turn_effort": "effort levels inside a conversation",
     "tool_additions": "tools that join a conversation",
-    "system_messages": "system messages within a conversation",
-    "diagnostics": "why the cache was missed",
+    "system_messages": "system messages inside a conversation",
+    "diagnostics": "reasons for cache misses",
     "binding_reports": "reports about earlier thinking",
-    "cache_life": "a cache that lasts an hour",
+    "cache_life": "a one-hour cache",
     "updates": "thinking shown as updates",
-    "display": "a choice of how thinking is shown",
-    "effort": "a choice of effort",
+    "display": "a choice of how to show thinking",
+    "effort": "effort levels",
 }
 
 
@@ -57,7 +57,7 @@ class ServerFeatures:
             return False
         self.note(error.feature, model, error.message, error.request_id)
         what = _WORDS.get(error.feature, error.feature)
-        text = f"The server does not know {what}. The request is sent again without that."
+        text = f"The server doesn't support {what}. Sending the request again without that."
         self.ctx.publish(Notice(text))
         return True
 

@@ -81,7 +81,7 @@ async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False)
                     return part
                 case _:
                     pass
-    raise ProviderError("stream_broken", "The answer ended before it was complete.")
+    raise ProviderError("stream_broken", "The answer ended early.")
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class Summarizer:
             ]
         summary = "\n".join(found).strip()
         if not summary:
-            raise HoldfastError("The model gave an empty summary, so nothing was changed.")
+            raise HoldfastError("The model returned an empty summary, so nothing changed.")
         return summary
 
     async def _of_part(
@@ -219,11 +219,11 @@ class MemoryFlush:
                 today = self.ctx.clock.now().astimezone().date()
                 added = await asyncio.to_thread(_write, path, notes, today)
         except HoldfastError as error:
-            log.warning("the memory was not saved: %s", error)
-            self.ctx.publish(events.Notice(f"The memory was not saved: {error.message}"))
+            log.warning("couldn't save the memory: %s", error)
+            self.ctx.publish(events.Notice(f"Couldn't save to memory: {error.message}"))
             return False
         except Exception:
-            log.exception("the memory was not saved")
+            log.exception("couldn't save the memory")
             return False
         last = self._fresh(upto)[-1].id
         data = {"path": str(path), "notes": notes, "added": added, "covers": last}

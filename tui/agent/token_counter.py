@@ -109,14 +109,14 @@ class TokenCounter:
         estimated = ctx.ledger.tokens
         ctx.ledger.count(max(0, counted - PROMPT_TOKENS))
         now = ctx.ledger.tokens
-        self._debug(f"The server counts {now:,} tokens, {estimated:,} were estimated.")
+        self._debug(f"The server counts {now:,} tokens; the estimate was {estimated:,}.")
         for event in self._requests.measured():
             self._publish(event)
         await self._requests.meter.save_ratio()
 
     def _fail(self, error: HoldfastError) -> None:
         """The estimate stays, and for some time nothing is asked."""
-        self._debug(f"The server did not count the tokens: {error.message}")
+        self._debug(f"The server didn't count the tokens: {error.message}")
         if not isinstance(error, ProviderError):
             return
         if error.error_class == "not_found" or error.status == _NOT_IMPLEMENTED:
@@ -138,6 +138,6 @@ class TokenCounter:
         if task.cancelled():
             return
         if (error := task.exception()) is not None:
-            log.error("the tokens were not counted", exc_info=error)
+            log.error("couldn't count the tokens", exc_info=error)
             return
         self.schedule()  # about what changed meanwhile

@@ -230,7 +230,7 @@ class ToolDispatcher:
         if decision.level is Level.READ_ONLY:
             so_far = "So far it only read: nothing was changed."
         elif sets or (git and git not in _DOES_MORE):
-            so_far = "Git has not done it."
+            so_far = "Git hasn't done it."
         else:
             return output  # run again, it could do a part of its work twice
         wider = Level.WORKSPACE if said.git_settings else said.level
@@ -324,7 +324,7 @@ class ToolDispatcher:
             paths = decision.paths
             decision = self._decide(call)
             if decision.paths != paths and decision.answer != "deny":
-                raise ToolError("What the path leads to changed in the meantime; nothing was done.")
+                raise ToolError("The path now leads somewhere else; nothing was done.")
             if decision.answer != "ask":
                 yes = decision.answer == "allow"
                 return Answer("once" if yes else "no", decision.reason, by=decision.by)
@@ -401,7 +401,7 @@ def _first_of(group: ExceptionGroup[Exception]) -> Exception:
     """The first error of calls that ran side by side; each is logged, their number is a note."""
     errors = list(_leaves(group))
     for error in errors:
-        log.error("a call could not be finished", exc_info=error)
+        log.error("couldn't finish a call", exc_info=error)
     if more := len(errors) - 1:
         errors[0].add_note(f"and {more} more, see the log file")
     return errors[0]
@@ -424,8 +424,10 @@ def _one_step_of_git(command: str | None) -> str:
 def _refused(reason: str, *, by_person: bool) -> ToolOutput:
     """The result of a call that was not allowed, worded for the model."""
     if by_person:
-        text = "The person said no to this call; it was not run."
-        text += f" They said: {reason}" if reason else " Ask what to do instead, or go on without."
+        text = "Declined by the user; it didn't run."
+        text += (
+            f" Reason: {reason}" if reason else " Ask what to do instead, or continue without it."
+        )
     else:
         text = f"Not allowed, not run: {reason}"
     return ToolOutput.text(text, is_error=True, summary="denied")

@@ -111,8 +111,8 @@ class ToolResults:
         try:
             block = await asyncio.to_thread(_debug_block, name, text)
         except Exception as error:
-            log.exception("the debug block of %s could not be made", name)
-            problem = f"Verbose did not apply to {name}: {type(error).__name__}: {error}"
+            log.exception("couldn't make the debug block of %s", name)
+            problem = f"Verbose had no effect on {name}: {type(error).__name__}: {error}"
             self.ctx.publish(Notice(problem))
         else:
             self.ctx.publish(Debug(block))
@@ -165,7 +165,7 @@ class ToolResults:
             receipt = await interrupted_receipt(output, INTERRUPTED, spill=spill, limits=limits)
             return await _noted(receipt, self.ctx.outputs)
         except Exception:  # the call gets its result, whatever becomes of the copy
-            log.exception("the partial output of %s could not be kept", state.name)
+            log.exception("couldn't keep the partial output of %s", state.name)
             return None
 
     def _seconds(self, state: PendingCall) -> float:
@@ -218,7 +218,7 @@ async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
     if ctx.outputs is not None:
         gone = await asyncio.to_thread(ctx.outputs.sweep, ctx.clock.now(), stop)
         if gone:
-            log.info("%d kept outputs that no session names were removed", gone)
+            log.info("removed %d kept outputs that no session names", gone)
 
 
 def drop(capture: Capture) -> None:

@@ -44,11 +44,13 @@ log = logging.getLogger(__name__)
 _NAMED = 8
 """So many changed files are named."""
 _THINKING_REFUSED = (
-    "The server refused the reasoning of earlier answers. The request is sent again without it, "
-    "and it stays left out."
+    "The server rejected the reasoning in earlier answers. Holdfast sends the request again "
+    "without it "
+    "and leaves it out from now on."
 )
 _BLOCK_REFUSED = (
-    "The server refused its own summary of the conversation. The request is sent again with the "
+    "The server rejected its own summary of the conversation. Holdfast sends the request again "
+    "with the "
     "summary's text."
 )
 
@@ -114,7 +116,7 @@ class ModelStream:
                 self.ctx.publish(part)
         raise ProviderError(
             "stream_broken",
-            "The answer ended before it was complete.",
+            "The answer ended early.",
             hint="Send the prompt again.",
         )
 
@@ -180,8 +182,8 @@ class TurnRunner:
             what = "; ".join([f"{type(error).__name__}: {error}", *_notes(error)])
             self._fail(
                 HoldfastError(
-                    f"Something went wrong inside the program ({what}).",
-                    hint="Nothing is lost. The details are in the log file.",
+                    f"Something went wrong inside Holdfast ({what}).",
+                    hint="Nothing is lost. Details are in the log file.",
                 )
             )
         spent, self.ctx.turn_spent = self.ctx.turn_spent, Spent()
@@ -199,7 +201,7 @@ class TurnRunner:
             await self._close_open_calls()
             return await self._take(await with_mentioned(prompt, self.ctx))
         if not any(record.type == "user" for record in self.ctx.records):
-            self.ctx.publish(events.Notice("There is nothing to go on with yet."))
+            self.ctx.publish(events.Notice("There is nothing to continue yet."))
             return False
         await self.deferred.resume()
         if again:
@@ -223,7 +225,7 @@ class TurnRunner:
             shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
             shown.append(events.Notice(acknowledgement(prompt.changes)))
             if prompt.changes.get("think") and not self.ctx.model.adaptive_thinking:
-                only = f"{self.ctx.model.id} has no adaptive thinking: /think adds its text alone."
+                only = f"{self.ctx.model.id} has no adaptive thinking: /think only adds its text."
                 shown.append(events.Notice(only))
         own = images.with_words(prompt.text, prompt.images)
         parts = [part for part in (own, prompt.attached) if part.strip()]
@@ -293,7 +295,7 @@ class TurnRunner:
             ]
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             what = f"{', '.join(names[:_NAMED])}{more}"
-            text = f"Commands changed what your tools run by themselves later: {what}."
+            text = f"Commands changed files that your tools run later: {what}."
             self.ctx.publish(events.Notice(text))
 
     async def _next_request(self) -> Request:
@@ -392,7 +394,7 @@ class TurnRunner:
                 )
             case "max_tokens" if not has_calls:
                 self.ctx.publish(
-                    events.Notice("The answer was cut at the output limit. Say “continue”.")
+                    events.Notice("The answer was cut off at the output limit. Say “continue”.")
                 )
             case _:
                 pass
@@ -406,9 +408,8 @@ class TurnRunner:
         name = str(call.get("name"))
         self.ctx.publish(events.LoopStopped(name, call["input"], LOOP_REPEATS))
         raise HoldfastError(
-            f"{name} was called {LOOP_REPEATS} times with the same result, so the turn was "
-            "stopped.",
-            hint="Say what to do differently, or /retry to let it go on.",
+            f"Stopped: {name} was called {LOOP_REPEATS} times with the same result.",
+            hint="Suggest another approach, or /retry to let it continue.",
         )
 
     def _record_interrupt(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FOLDER = "attached"
 """In the data folder: what was attached and is not sent yet."""
 
-_ORIGINAL = "The original stays as it is."
+_ORIGINAL = "The original is unchanged."
 
 
 class PromptImages:
@@ -91,9 +91,7 @@ class PromptImages:
                     break
         if missing:
             what = "An image is" if len(missing) == 1 else f"{len(missing)} images are"
-            self._frontend.say(
-                f"{what} not here any more: the word is only text.", "warning", hint=INSTEAD
-            )
+            self._frontend.say(f"{what} gone: only the text is sent.", "warning", hint=INSTEAD)
 
     # What the conversation asks
 
@@ -137,9 +135,9 @@ class PromptImages:
             self._say(error)
             return ""
         self._frontend.say(
-            "The clipboard holds an image that is no PNG, JPEG, GIF or WebP.",
+            "The clipboard image isn't a PNG, JPEG, GIF or WebP.",
             "warning",
-            hint="Save it as one of them and paste the file's path.",
+            hint="Save it in one of these formats and paste the file's path.",
         )
         return ""
 
@@ -165,7 +163,7 @@ class PromptImages:
         for image in fresh.values():
             if image.change:
                 name = images.display_name(image.name)
-                self._frontend.say(f"{name} goes along {image.change}.", hint=_ORIGINAL)
+                self._frontend.say(f"Attached {name}, {image.change}.", hint=_ORIGINAL)
         await self._keep(fresh)
         return " ".join(said)
 

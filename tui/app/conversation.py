@@ -79,7 +79,7 @@ class Conversation:
             return None
         if agent.session.read_only:
             self.frontend.say(
-                "This session is open read-only.", "warning", hint="/fork goes on with a copy."
+                "This session is read-only.", "warning", hint="Use /fork to continue in a copy."
             )
             return None
         return agent
@@ -87,8 +87,8 @@ class Conversation:
     def says_idle(self) -> bool:
         """Whether nothing runs; else it is said."""
         if self.busy:
-            stop = f"{self.frontend.stop_key} stops it."
-            self.frontend.say("The agent is at work.", "warning", hint=stop)
+            stop = f"Press {self.frontend.stop_key} to stop it."
+            self.frontend.say("The agent is working.", "warning", hint=stop)
         return not self.busy
 
     # Sessions
@@ -171,7 +171,7 @@ class Conversation:
             self.cancel()
             await self.at_rest()
         elif agent and agent.memory_pending and not agent.session.read_only:
-            phase = f"saving memory before leaving, {self.frontend.stop_key.lower()} leaves now"
+            phase = f"saving memory before quitting; {self.frontend.stop_key.lower()} quits now"
             if self.start_side_work(phase, _flush_once(agent)):
                 self._saving = True
                 timer = asyncio.get_running_loop().call_later(SAVE_LIMIT_S, self.cancel)
@@ -202,10 +202,10 @@ class Conversation:
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent
         if prompt.pasted:
-            say(f"{prompt.pasted} was not typed here, so it is sent as text and switches nothing.")
+            say(f"{prompt.pasted} was pasted, so it goes out as text and switches nothing.")
         if agent and agent.session.read_only:
-            why = agent.session.lost or "This session is open read-only."
-            say(why, "warning", hint="/fork goes on with a copy.")
+            why = agent.session.lost or "This session is read-only."
+            say(why, "warning", hint="Use /fork to continue in a copy.")
             return "refused"
         if not self.images.fits(prompt.typed):
             return "refused"

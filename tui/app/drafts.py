@@ -76,7 +76,7 @@ class DraftSaver:
         if texts:
             frontend.put_prompt("\n".join(texts))
         if commands:
-            frontend.report("The program ended before this could run:", commands, "warning")
+            frontend.report("Holdfast closed before this could run:", commands, "warning")
         self.follow(session)
         self.touch()
 

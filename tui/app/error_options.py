@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 _LADDER: Final[tuple[tuple[RepairLevel, str, str], ...]] = (
-    ("strict", "Repair and retry", "sends only what is plainly valid"),
-    ("drop_thinking", "Drop thinking", "what is valid, without what was thought"),
-    ("text_only", "Only what was said", "what is valid, calls and results left out"),
-    ("summary_only", "Summary only", "a digest of it all, and what you asked last"),
+    ("strict", "Repair and retry", "drop anything invalid"),
+    ("drop_thinking", "Drop thinking", "…and all thinking blocks"),
+    ("text_only", "Text only", "drop tool calls and results"),
+    ("summary_only", "Summary only", "a summary plus your last prompt"),
 )
 LEVELS: Final[Mapping[str, tuple[RepairLevel, RecoveryOption]]] = {
     level: (level, RecoveryOption(level, label, text)) for level, label, text in _LADDER
 }
-_NEW = RecoveryOption("new", "New session", "this one stays; your prompt is laid ready")
-_RETRY = RecoveryOption("retry", "Try again", "sends the same request")
-_MODEL = RecoveryOption("model", "Another model", "choose one that takes it")
-_KEY = RecoveryOption("key", "Another key", "paste one, or name another server")
-_CONTEXT = RecoveryOption("context", "Look at the context", "mask what is large, then /retry")
+_NEW = RecoveryOption("new", "New session", "keep this session; prompt carried over")
+_RETRY = RecoveryOption("retry", "Retry", "send the same request again")
+_MODEL = RecoveryOption("model", "Another model", "choose one that accepts it")
+_KEY = RecoveryOption("key", "Another key", "paste one, or connect another server")
+_CONTEXT = RecoveryOption("context", "Open the context", "mask large results, then /retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,19 @@ class _ErrorCard:
 _CARDS: Final[Mapping[str, _ErrorCard]] = {
     "invalid_request": _ErrorCard(
         "The server refused the request",
-        "The same request would be refused again. The session itself is never changed by a"
-        " repair, only what is sent of it.",
+        "Retrying as is will fail again. Repairs change only what is sent, never the session file.",
         (_NEW,),
     ),
     "context_overflow": _ErrorCard(
-        "The conversation is too long for the model",
-        "All that could be shortened has been.",
+        "The conversation is too long for this model",
+        "Holdfast has already shortened what it can.",
         (_MODEL, _CONTEXT, _NEW),
     ),
     "payload_too_large": _ErrorCard(
-        "The request is too large", "All that could be shortened has been.", (_CONTEXT, _NEW)
+        "The request is too large", "Holdfast has already shortened what it can.", (_CONTEXT, _NEW)
     ),
-    "auth": _ErrorCard("The server refused the key", "", (_KEY, _RETRY)),
-    "billing": _ErrorCard("The account cannot pay for the request", "", (_RETRY, _KEY)),
+    "auth": _ErrorCard("The server rejected the key", "", (_KEY, _RETRY)),
+    "billing": _ErrorCard("The account can't pay for this request", "", (_RETRY, _KEY)),
     "not_found": _ErrorCard("Not found on the server", "", (_MODEL, _KEY, _RETRY)),
 }
 
@@ -78,19 +77,19 @@ async def retry(conversation: Conversation, argument: str) -> None:
     if agent is None:
         return
     if argument.strip() and not other:
-        say("/retry sends it again now, /retry other with another model.", "warning")
+        say("/retry sends it now, /retry other uses another model.", "warning")
     elif agent.other_model() if other else agent.retry_now():
         return
     elif conversation.busy:
         what = "switched from" if other else "waited for"
-        stop = f"{conversation.frontend.stop_key} stops it."
-        say(f"There is nothing to be {what} now: the agent is at work.", hint=stop)
+        stop = f"Press {conversation.frontend.stop_key} to stop it."
+        say(f"There is nothing to be {what} now: the agent is working.", hint=stop)
     elif other:
-        say("Nothing is waited for now.", hint="/model switches to another model.")
+        say("Nothing is waiting to be retried.", hint="/model switches to another model.")
     elif failed := _refused(agent):
         await offer_recovery(conversation, failed)
     elif not (_unanswered(agent.session.records) and conversation.resume_turn()):
-        say("There is nothing to send again: the last turn is complete.")
+        say("Nothing to retry: the last turn is complete.")
 
 
 async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:
@@ -100,7 +99,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
         return
     name = await frontend.choose(trouble)
     if name is None or conversation.agent is not agent:
-        frontend.say("Everything is kept as it is.", hint="/retry shows the ways on again.")
+        frontend.say("Dismissed.", hint="/retry brings these options back.")
     elif name in LEVELS or name == "retry":
         for event in await agent.repair(LEVELS[name][0]) if name in LEVELS else ():
             frontend.show(event)
@@ -110,7 +109,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
             conversation.resume_turn()
     elif name == "key":
         path = agent.session.path
-        if await set_up(conversation, "The server refused the key."):
+        if await set_up(conversation, "The server rejected the key."):
             await switch_session(conversation, SessionChoice(path))
             conversation.resume_turn()
     elif name == "context":

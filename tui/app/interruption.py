@@ -12,11 +12,11 @@ from tui.tools.process import end_group
 _KNOWN = {
     "never_started": "never started",
     "finished_result_lost": "finished; its result was lost",
-    "unknown": "started; whether it finished is not known",
+    "unknown": "started; may or may not have finished",
 }
 _FILE = {
-    "written": "the file holds what was to be written",
-    "unchanged": "the file is as it was before",
+    "written": "the file has the new content",
+    "unchanged": "the file is unchanged",
     "changed": "the file has changed since",
     "unknown": "",
 }
@@ -39,14 +39,14 @@ async def act_on_interruption(
         case "leave":
             for event in await agent.close_calls(ids):
                 conversation.frontend.show(event)
-            say("Left as it is.", hint="The model sees that it was interrupted.")
+            say("Skipped.", hint="The model sees that the run was interrupted.")
         case _:
             clock = conversation.services.clock
             ended = [await end_group(each.pid, each.born, clock) for each in work.orphans]
             if all(ended):
-                say(f"{plural(len(ended), 'command')} stopped.", "success")
+                say(f"Stopped {plural(len(ended), 'command')}.", "success")
             else:
-                say("Not every command could be stopped.", "warning")
+                say("Some commands couldn't be stopped.", "warning")
             return InterruptedWork(work.calls) if work.calls else None
     return None
 
@@ -55,14 +55,14 @@ def summary_of(work: InterruptedWork) -> str:
     """What the model is told of an interruption: for each call what is known, no more."""
     lines = ["The last run of this session was interrupted."]
     if work.calls:
-        lines.append("What is known of the calls that have no result:")
+        lines.append("What is known about calls without a result:")
         lines += [
             f"- {call.tool} {call.label}".rstrip() + f": {known(call)}." for call in work.calls
         ]
     if work.orphans:
         lines.append("Still running since then:")
         lines += [f"- process {each.pid}: {each.command}" for each in work.orphans]
-    return "\n".join([*lines, "Look at what is uncertain first, then go on."])
+    return "\n".join([*lines, "Check what is uncertain first, then continue."])
 
 
 def interruption_report(work: InterruptedWork) -> list[str]:

@@ -83,8 +83,8 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     launch = with_whole_names(launch)
     if options.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
         raise UsageError(
-            f"--max-cost needs a price for {launch.model}, and none is known.",
-            hint=f'Put one under [prices."{launch.model}"] in {shorten(home.config_file)}, or use '
+            f"--max-cost needs a price for {launch.model}, and none is set.",
+            hint=f'Add one under [prices."{launch.model}"] in {shorten(home.config_file)}, or use '
             "--max-tokens.",
         )
     return launch
@@ -103,7 +103,7 @@ def scratch_of(options: Options) -> Generator[Path | None]:
 
 
 def with_key(
-    launch: Launch, *, without: str = "There is no API key.", hint: str = _KEY_HINT
+    launch: Launch, *, without: str = "No API key found.", hint: str = _KEY_HINT
 ) -> Launch:
     """The same with the key for the configured server. Blocks up to 2 s.
 
@@ -150,7 +150,7 @@ def workspace_of(options: Options) -> Path:
         return _folder(Path.cwd(), "-C")
     except FileNotFoundError:
         raise UsageError(
-            "The current folder does not exist any more.",
+            "The current folder no longer exists.",
             hint="Change to another folder, or name one with -C.",
         ) from None
 
@@ -161,7 +161,7 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
         return ()
     keys = ", ".join(ignored.key for ignored in settings)
     one = settings[0]
-    return (f"{shorten(one.file)}: not in force, since {one.reason}: {keys}.",)
+    return (f"{shorten(one.file)}: not applied, because {one.reason}: {keys}.",)
 
 
 def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
@@ -171,16 +171,16 @@ def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
     if not (loaded.foreign_server and names):
         return ()
     server = urlsplit(loaded.config.base_url).netloc.rpartition("@")[2]
-    why = f"{names} of the environment is not sent to {server}"
-    return (f"{why}: this folder's settings name it. A key that you store for it is.",)
+    why = f"Your environment's {names} isn't sent to {server}"
+    return (f"{why}: this folder's settings name that server. A key you store for it is.",)
 
 
 def _home() -> Folders:
     named = os.environ.get("HOLDFAST_HOME")
     if named and (place := Path(named).expanduser()).exists() and not place.is_dir():
         raise UsageError(
-            f"HOLDFAST_HOME ({named}) is not a folder.",
-            hint="Set it to a folder; one that does not exist is made.",
+            f"HOLDFAST_HOME ({named}) isn't a folder.",
+            hint="Set it to a folder; Holdfast creates it if needed.",
         )
     return folders()
 
@@ -188,7 +188,7 @@ def _home() -> Folders:
 def _folder(path: Path, flag: str) -> Path:
     real = Path(os.path.realpath(path.expanduser()))
     if not real.is_dir():
-        raise UsageError(f"{path} is not a folder.", hint=f"Give {flag} an existing folder.")
+        raise UsageError(f"{path} isn't a folder.", hint=f"Give {flag} an existing folder.")
     if not os.access(real, os.R_OK | os.X_OK):
-        raise UsageError(f"{path} cannot be read.", hint="Check its permissions.")
+        raise UsageError(f"Can't read {path}.", hint="Check its permissions.")
     return real

@@ -69,22 +69,20 @@ async def _switch(conversation: Conversation, name: str) -> bool:
         return False
     name = await asyncio.to_thread(conversation.services.whole_name, name)
     if name == agent.model:
-        frontend.say(f"The model is {name} already.")
+        frontend.say(f"Already using {name}.")
         return False
     fit = agent.fits(await conversation.services.model_info(name))
     if not fit.ok:
         question = YesNoQuestion(
             f"Switch to {name}?",
-            f"The session needs {tokens(fit.tokens)} tokens with what the next answer takes, and"
+            f"The session needs {tokens(fit.tokens)} tokens including the next answer, but"
             f" its window holds {tokens(fit.window)}. The oldest part would be shortened.",
             yes="Switch",
-            no="Stay",
+            no="Cancel",
         )
         if not await frontend.confirm(question):
             return False
     before = agent.model
     await use_model(conversation, name)
-    frontend.say(
-        f"From the next request on: {name}.", "success", hint=f"/model {before} goes back."
-    )
+    frontend.say(f"Switched to {name}.", "success", hint=f"/model {before} switches back.")
     return True

@@ -37,10 +37,10 @@ RECHECK_S: Final = 2.0
 """How often it is looked whether everything is saved and the session still ours."""
 
 _IN_USE: Final = (
-    AnswerOption("t", "Take it over: the other program writes no more", "take_over"),
-    AnswerOption("r", "Open it read-only", "read_only"),
-    AnswerOption("f", "Fork it: go on with a copy", "fork"),
-    AnswerOption("b", "Back", "back"),
+    AnswerOption("t", "Take over (the other becomes read-only)", "take_over"),
+    AnswerOption("r", "Open read-only", "read_only"),
+    AnswerOption("f", "Fork (continue in a copy)", "fork"),
+    AnswerOption("b", "Cancel", "back"),
 )
 
 
@@ -99,11 +99,11 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
             conversation.frontend.say(error.message, "error", hint=error.hint)
             wanted = None
         except Exception as error:  # the boundary: the program goes on without a session
-            log.exception("the session could not be opened")
+            log.exception("couldn't open the session")
             conversation.frontend.say(
-                f"The session could not be opened ({type(error).__name__}).",
+                f"Couldn't open the session ({type(error).__name__}).",
                 "error",
-                hint="The details are in the log file.",
+                hint="Details are in the log file.",
             )
             return
         if wanted is None and conversation.agent:
@@ -128,7 +128,7 @@ async def _after_opening(conversation: Conversation, choice: SessionChoice) -> N
         return
     if agent.session.read_only:
         conversation.frontend.say(
-            "This session is open read-only.", hint="/fork goes on with a copy."
+            "This session is read-only.", hint="Use /fork to continue in a copy."
         )
         return
     if choice.path is not None:
@@ -160,9 +160,9 @@ async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:
         return
     question = YesNoQuestion(
         "Elevate again?",
-        "This session was elevated when it was left: nothing was asked, and the file tools"
-        " could leave the folder. It is not elevated now.",
-        yes="Elevate it",
+        "This session was elevated when you left: no prompts, and file tools"
+        " could leave the folder. It isn't elevated now.",
+        yes="Elevate",
         no="Ask me as usual",
         unasked=True,
     )
@@ -179,7 +179,7 @@ async def _ask_in_use(
     """Take it over, only read it, or go on with a copy."""
     question = ChoiceQuestion(
         "This session is open elsewhere",
-        f"{error.message} Two programs that write one session would mix it up.",
+        f"{error.message} Two instances can't write one session.",
         _IN_USE,
         warning=True,
     )

@@ -117,7 +117,7 @@ class CompositionRoot:
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
-        why, hint = "There is no API key yet.", "Paste one, name a server, or practise offline."
+        why, hint = "No API key found.", "Paste one, connect a server, or practice offline."
         keyed = partial(launch_config.with_key, self.launch, without=why, hint=hint)
         self.launch = await asyncio.to_thread(keyed)
         session = await asyncio.to_thread(self._open, choice)
@@ -266,7 +266,7 @@ class CompositionRoot:
         match setup:
             case PracticeSetup():
                 self.launch = replace(self.launch, practice=True)
-                return "The practice model works offline. It is rule-based and says so."
+                return "The practice model works offline. It follows rules and says so."
             case KeySetup(key):
                 place = credentials.store_key(key, "", env=os.environ, folders=home)
                 self.launch = self.launch.with_key(key.strip())
@@ -280,6 +280,6 @@ class CompositionRoot:
                 self.launch = self.launch.with_key(key.strip() or None)
                 self._reload()
                 if place is None:
-                    return f"{model} at {base_url}, kept in {shorten(home.config_file)}."
+                    return f"Using {model} at {base_url}; saved in {shorten(home.config_file)}."
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
-        return f"The key is kept in {where}."
+        return f"Saved the key in {where}."

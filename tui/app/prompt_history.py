@@ -110,7 +110,7 @@ class PromptHistory:
             finally:
                 os.close(file)
         except OSError as error:
-            _log.warning("the prompt history cannot be written: %s", error)
+            _log.warning("couldn't write the prompt history: %s", error)
 
     def _rewrite(self, path: Path, entries: list[str]) -> None:
         shorter = path.with_suffix(".new")
@@ -119,4 +119,4 @@ class PromptHistory:
             shorter.chmod(0o600)
             shorter.replace(path)
         except OSError as error:
-            _log.warning("the prompt history cannot be shortened: %s", error)
+            _log.warning("couldn't shorten the prompt history: %s", error)

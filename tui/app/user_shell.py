@@ -71,7 +71,7 @@ async def run(
     finally:
         printed.add(slices.rest(), final=True)
         seconds = clock.monotonic() - started
-        seen = "goes with your next prompt" if shared else "not shown to the model"
+        seen = "goes with your next prompt" if shared else "hidden from the model"
         summary = words if words == STOPPED else f"{words} · {seen}"
         show(events.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
     return heard or f"{printed.omitted}{printed.end.rstrip()}\n({words})"
@@ -123,7 +123,7 @@ class _CommandOutput:
         left = self._length - len(self.end)
         if left <= 0:
             return ""
-        return f"… {left:,} characters before this are left out, and kept nowhere …\n"
+        return f"… {left:,} earlier characters are left out and not kept …\n"
 
 
 def attachment(command: str, heard: str) -> str:

@@ -121,7 +121,7 @@ def explained(error: Exception) -> events.ErrorRaised:
     """An error that no event told of, for the person."""
     known = isinstance(error, HoldfastError)
     message = error.message if known else f"Something went wrong ({type(error).__name__})."
-    hint = error.hint if known else "Nothing is lost. The details are in the log file."
+    hint = error.hint if known else "Nothing is lost. Details are in the log file."
     return events.ErrorRaised("unknown", message, True, hint)
 
 

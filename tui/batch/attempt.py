@@ -103,8 +103,8 @@ async def attempt(
 
 
 def _opened(log: Path) -> TextIO:
-    hint = "Make room or rights for it and run again."
-    with os_error_as(StorageError, f"The log {log} cannot be written", hint=hint):
+    hint = "Free up space or fix its permissions, then run again."
+    with os_error_as(StorageError, f"Can't write the log {log}", hint=hint):
         log.parent.mkdir(parents=True, exist_ok=True)
         return log.open("a", encoding="utf-8", errors="replace")
 

@@ -63,7 +63,7 @@ def print_line(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise StorageError(f"Standard output cannot be written: {error}.") from error
+        raise StorageError(f"Can't write to standard output: {error}.") from error
 
 
 def print_notice(text: str) -> None:
@@ -93,7 +93,7 @@ def write_summary(summary: RunSummary, planned: RunPlan) -> list[Path]:
             replace_file(path, summary.markdown().encode())
             done.append(path)
         except OSError as error:
-            print_notice(f"The summary could not be written to {path}: {error.strerror or error}.")
+            print_notice(f"Can't write the summary to {path}: {error.strerror or error}.")
     return done
 
 
@@ -109,12 +109,12 @@ def reset(options: Options) -> int:
         except UsageError:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
-    print_notice(f"Forgotten: state and logs in {shorten(folder.path)}. The next run begins anew.")
+    print_notice(f"Cleared run state in {shorten(folder.path)}.")
     done = state.counts().get("completed", 0) if state else 0
     if state and done:
         of = f"{done} of {plural(len(state.tasks), 'task')}"
         what = f"{of} was done. Its commit stays" if done == 1 else f"{of} were done. Commits stay"
-        print_notice(f"{what}; what has no [x] in {shorten(state.task_file)} would be run again.")
+        print_notice(f"{what}; tasks without [x] in {shorten(state.task_file)} would run again.")
     return EXIT_DONE
 
 
@@ -125,8 +125,8 @@ def status(options: Options) -> int:
     if state is None:
         if options.tasks is None:
             raise UsageError(
-                f"There is no run in {shorten(folder.target)}.",
-                hint="holdfast run TASKS.md begins one.",
+                f"No run in {shorten(folder.target)}.",
+                hint="Start one with: holdfast run TASKS.md",
             )
         path = real_task_file(options.tasks)
         state = begin(path, read_tasks(path), now="")
@@ -134,7 +134,7 @@ def status(options: Options) -> int:
         if is_over(state):
             path = real_task_file(options.tasks)
             return _show_status(begin(path, read_tasks(path), now=""), folder, options)
-        raise UsageError(f"The run here is of {state.task_file}.", hint="Name that file, or none.")
+        raise UsageError(f"The run here uses {state.task_file}.", hint="Name that file, or none.")
     return _show_status(state, folder, options)
 
 
@@ -150,12 +150,12 @@ def _show_status(state: RunState, folder: RunFolder, options: Options) -> int:
 def _how(state: RunState, folder: RunFolder) -> str:
     """Whether the run has begun, and whether somebody works on it."""
     if not state.started_at:
-        return "not begun"
-    begun = f"begun {when(state.started_at)}"
+        return "not started"
+    begun = f"started {when(state.started_at)}"
     if folder.worked_on():
-        return f"{begun}, at work now"
+        return f"{begun}, running now"
     if any(task.status == "running" for task in state.tasks):
-        return f"{begun}, killed; the next run takes up the task that was running"
+        return f"{begun}, killed; the next run resumes the interrupted task"
     return begun
 
 
@@ -246,5 +246,5 @@ class _Printer:
 
 
 def _stop(runner: Runner) -> None:
-    print_notice("Stopping: saving how far it is." if not runner.stopping else "Still saving.")
+    print_notice("Stopping and saving progress." if not runner.stopping else "Still saving.")
     runner.stop()

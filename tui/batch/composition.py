@@ -114,8 +114,8 @@ class RunComposition:
                         answer = text_of(part.content)
                         return TaskAttempt("done", answer=answer, usage=part.usage, cost_usd=usd)
         except TimeoutError:
-            raise HoldfastError(f"{model} gave no answer in {PATIENCE_S:.0f} s.") from None
-        raise HoldfastError(f"{model} gave no whole answer.")
+            raise HoldfastError(f"{model} didn't answer within {PATIENCE_S:.0f} s.") from None
+        raise HoldfastError(f"{model} didn't finish its answer.")
 
     def _model_info(self, name: str) -> ModelInfo:
         return replace(listed_model(self._plan.launch, name), id=name)

@@ -35,7 +35,7 @@ _BUSY: Final = {
     "rebase-apply": "rebase",
     "BISECT_LOG": "bisect",
 }
-_UNLOCK: Final = "If no git is at work in there, remove that file, then run again."
+_UNLOCK: Final = "If no git command is running there, remove that file, then run again."
 _NAMED: Final = 5
 """Changed files that a refusal names."""
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
@@ -78,8 +78,8 @@ class GitIsolation(Isolation):
             named = ", ".join(sorted(changed)[:_NAMED])
             more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
             raise UsageError(
-                f"The work tree has changes that are not committed: {named}{more}.",
-                hint="Commit or stash them first: each task becomes one commit of its own.",
+                f"The work tree has uncommitted changes: {named}{more}.",
+                hint="Commit or stash them first: each task becomes its own commit.",
             )
 
     def begin(self) -> str:
@@ -226,8 +226,8 @@ class GitIsolation(Isolation):
         now = self._current_branch()
         if now != self._branch:
             raise IsolationError(
-                f"The task left the branch {self._branch or 'it began on'} for {now or 'none'}.",
-                hint="Its work stays there. Go back with git switch, then run again.",
+                f"The task switched from {self._branch or 'it began on'} to {now or 'none'}.",
+                hint="Its work stays there. Return with git switch, then run again.",
             )
 
     def _lock(self) -> Path | None:

@@ -65,7 +65,7 @@ def run_tool(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git or jj, whatever it returns. Raises IsolationError where it cannot be started."""
     path = safe_search_path(env.get("PATH", os.defpath), (cwd,))
-    with os_error_as(IsolationError, f"{command[0]} cannot be run"):
+    with os_error_as(IsolationError, f"can't run {command[0]}"):
         return subprocess.run(
             command,
             cwd=cwd,

@@ -104,15 +104,15 @@ class JjIsolation(Isolation):
         return self.undo(label)
 
     def _remember(self, base: str) -> None:
-        with os_error_as(IsolationError, "Where the task began could not be saved"):
+        with os_error_as(IsolationError, "Can't save where the task started"):
             replace_file(self.target / RUN_DIR / _NAME, json.dumps({"base": base}).encode())
 
     def _still_there(self) -> None:
         """Raise IsolationError where the working copy is no longer built on the task's base."""
         if not self._ids(f"{self._base} & ::@"):
             raise IsolationError(
-                "The task moved the working copy to another place of the history.",
-                hint="Its work stays there. Go back with jj edit, then run again.",
+                "The task moved the working copy elsewhere in the history.",
+                hint="Its work stays there. Return with jj edit, then run again.",
             )
 
     def _made(self) -> list[str]:

@@ -28,7 +28,7 @@ async def end_commands(
     for orphan in await asyncio.to_thread(_orphans, session_id, folders, target):
         if not await end_group(orphan.pid, orphan.born, clock):
             raise UsageError(
-                f"A command of the last run cannot be stopped: {orphan.command}.",
+                f"Can't stop a command of the last run: {orphan.command}.",
                 hint=f"Stop process {orphan.pid} yourself, then run again.",
             )
         yield orphan.command

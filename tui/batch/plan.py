@@ -64,19 +64,19 @@ def _named(directive: str, beside: Path, target: Path) -> Boot:
             outside = True
             continue
         if real.exists():
-            hint = "Correct the boot directive of the task file, or take the line out."
-            with os_error_as(UsageError, f"The boot file {directive} cannot be read", hint=hint):
+            hint = "Fix the boot directive in the task file, or remove the line."
+            with os_error_as(UsageError, f"Can't read the boot file {directive}", hint=hint):
                 read_small(real, limit=BOOT_READ_MAX, whole=False)
             inside = target in real.parents
             return Boot(real, os.path.relpath(real, target) if inside else shorten(real))
     if outside:
         raise UsageError(
-            f"The boot file {directive} lies outside the project.",
-            hint=f"It must be in {shorten(target)} or beside the task file.",
+            f"The boot file {directive} is outside the project.",
+            hint=f"Put it in {shorten(target)} or next to the task file.",
         )
     raise UsageError(
-        f"The boot file {directive}, which the task file names, does not exist.",
-        hint=f"It is looked for in {shorten(beside)} and in {shorten(target)}.",
+        f"The boot file {directive}, named in the task file, doesn't exist.",
+        hint=f"Holdfast looked in {shorten(beside)} and {shorten(target)}.",
     )
 
 
@@ -147,8 +147,8 @@ def _check_prices(launch: Launch, models: ModelPair) -> None:
     for name in filter(None, (models.first, models.fallback)):
         if price_of(name, launch.config.prices) is None:
             raise UsageError(
-                f"A limit of cost needs a price for {name}, and none is known.",
-                hint=f'Put one under [prices."{name}"] in {shorten(launch.folders.config_file)}.',
+                f"A cost limit needs a price for {name}, and none is set.",
+                hint=f'Add one under [prices."{name}"] in {shorten(launch.folders.config_file)}.',
             )
 
 

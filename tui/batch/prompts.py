@@ -63,7 +63,7 @@ def read_analysis(answer: str) -> Analysis:
             said = cast("dict[str, Any]", value)
             reason, hint = (str(said.get(name) or "") for name in ("reason", "hint"))
             return Analysis(said["retry"] is True, reason, hint)
-    return Analysis(retry=False, reason="the failure could not be analysed")
+    return Analysis(retry=False, reason="couldn't analyze the failure")
 
 
 def commit_message(task: str) -> str:

@@ -28,8 +28,8 @@ ROWS_MAX: Final = 60
 """A table of more tasks leaves out those that are completed."""
 _ORDER: Final[tuple[Status, ...]] = ("completed", "failed", "interrupted", "running", "pending")
 _ISOLATION: Final = {
-    "git": "isolation: git, one commit a task",
-    "jj": "isolation: jj, one change a task",
+    "git": "isolation: git, one commit per task",
+    "jj": "isolation: jj, one change per task",
     "none": "isolation: none",
 }
 _TITLE: Final = 44
@@ -96,7 +96,7 @@ def _finished(event: TaskFinished) -> Iterator[str]:
             kind = f" ({event.error_class})" if event.error_class else ""
             yield f"  failed{kind}: {figures}"  # why has been said
         case _:
-            yield f"  interrupted: {figures}; it is run again next time"
+            yield f"  interrupted: {figures}; runs again next time"
     if event.change and event.status != "completed":
         yield f"  its attempt is kept: {_show_command(event.change)}"
 
@@ -117,7 +117,9 @@ class RunSummary:
         rows = [_row(task) for task in shown]
         parts = [_table(rows, width)] if rows else []
         if hidden:
-            parts.append(f"Of {plural(len(self.state.tasks), 'task')}, the completed are left out.")
+            parts.append(
+                f"Completed tasks of the {plural(len(self.state.tasks), 'task')} are left out."
+            )
         parts.append(self.totals())
         if left := [f"  {task.index + 1}. {line}" for task in shown if (line := _why(task))]:
             parts.append("\n".join(["Not done:", *left]))
@@ -134,7 +136,7 @@ class RunSummary:
             *([] if (cost := cost_of(tasks)) is None else [money(cost)]),
             duration(sum(task.seconds for task in tasks)),
         ]
-        ended = [f"ended early: {self.reason}"] if self.reason else []
+        ended = [f"stopped early: {self.reason}"] if self.reason else []
         return " · ".join([*figures, *ended])
 
     def markdown(self) -> str:
@@ -143,7 +145,7 @@ class RunSummary:
         name = self.state.task_file.rsplit("/", 1)[-1]
         lines = [f"## {_md(name)}", "", _md(self.totals()), ""]
         begun = self.state.started_at[:16].replace("T", " ")
-        lines += [f"Begun {begun} UTC.", ""] if begun else []
+        lines += [f"Started {begun} UTC.", ""] if begun else []
         heads = ["#", "Task", "State", "Attempts", "Tokens", "Cost", "Time", "Change"]
         rules = ["--:", "---", "---", "--:", "--:", "--:", "--:", "---"]
         kept = _columns([_row(task) for task in tasks])
@@ -238,10 +240,10 @@ def _why(task: TaskState) -> str:
             return ""
         case "failed":
             kind = f" ({task.error_class})" if task.error_class else ""
-            reason = one_line(task.message or "no reason is known", 300).rstrip(".")
+            reason = one_line(task.message or "reason unknown", 300).rstrip(".")
             return f"failed{kind}: {reason}.{kept}{log}"
         case "interrupted":
-            return f"interrupted; it is run again next time.{kept}{log}"
+            return f"interrupted; runs again next time.{kept}{log}"
         case "running":
             return f"running.{log}"
 

@@ -105,13 +105,13 @@ class RunLimits:
         if self.failures_in_a_row is not None and failures >= self.failures_in_a_row:
             return f"{failures} task{'s' * (failures != 1)} failed in a row"
         if self.seconds is not None and elapsed_s >= self.seconds:
-            return f"the limit of {_span(self.seconds)} is reached"
+            return f"reached the limit of {_span(self.seconds)}"
         return ""
 
 
 def cost_reached(usd: float) -> str:
     """The reason for a run that has cost as much as it may."""
-    return f"the limit of ${usd:.2f} is reached"
+    return f"reached the limit of ${usd:.2f}"
 
 
 def _span(seconds: float) -> str:

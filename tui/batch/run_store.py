@@ -85,7 +85,7 @@ class RunStore:
             store = cls(task_file, folder, begin(task_file, file, now=now), say)
             opened(store.state)
             if place is not None:
-                say(f"The run that stood here was over: it is kept in {shorten(place)}.")
+                say(f"The previous run here was complete; it is kept in {shorten(place)}.")
         else:
             state, hit = recovered(state, now=now)
             store = cls(task_file, folder, state, say)
@@ -95,11 +95,11 @@ class RunStore:
                 async for command in end_commands(
                     task.session_id or "", folders, folder.target, clock
                 ):
-                    said += f" Its command still ran and was stopped: {command}."
+                    said += f" Its command was still running and has been stopped: {command}."
                 output = await asyncio.to_thread(store.logged, task)
                 store.state = store.state.with_task(replace(task, partial_context=output))
                 kept = await asyncio.to_thread(isolation.recover, store.label(task))
-                where = f" What it had done is kept in {kept}." if kept else ""
+                where = f" Its changes are kept in {kept}." if kept else ""
                 say(said + where)
             await asyncio.to_thread(isolation.check)
         for line in not_taken(file):
@@ -165,11 +165,11 @@ class RunStore:
         had = [(t.section, t.group, t.task) for t in self.state.tasks[:begun]]
         if not file.tasks or same != had:
             raise UsageError(
-                "Only tasks behind the running one can be edited.", hint="Pause the run first."
+                "Only tasks after the running one can be edited.", hint="Pause the run first."
             )
         self.state = edited(self.state, file)
         async with self._saving:
-            with os_error_as(StorageError, f"{self.task_file.name} could not be saved"):
+            with os_error_as(StorageError, f"Can't save {self.task_file.name}"):
                 await asyncio.to_thread(replace_file, self.task_file, data)
             await asyncio.to_thread(self.folder.save, self.state)
 
@@ -187,7 +187,7 @@ class RunStore:
         added = len(state.tasks) - len(self.state.tasks)
         self.state = state
         await asyncio.to_thread(self.folder.save, state)
-        self.say(f"{self.task_file.name} has {plural(added, 'task')} more.")
+        self.say(f"{self.task_file.name} has {plural(added, 'more task')}.")
 
     def label(self, task: TaskState) -> str:
         """The name under which the files of an attempt are kept."""
@@ -211,25 +211,25 @@ class RunStore:
             data, _ = read_small(path, limit=FILE_MAX)
             places = places_in(parse(data), self.state)
             if places is None:
-                self.say(f"{path.name} has changed meanwhile: its checkboxes are left alone.")
+                self.say(
+                    f"{path.name} has changed in the meantime: its checkboxes stay as they are."
+                )
                 return
             marked = with_marks(data, {places[task.index]: _MARKS[task.status] for task in tasks})
             if marked != data:
                 replace_file(path, marked)
         except OSError as error:
-            self.say(f"{path.name} could not be marked: {error.strerror or error}.")
+            self.say(f"Can't mark {path.name}: {error.strerror or error}.")
 
 
 def read_tasks(path: Path) -> TaskFile:
     """The task file at `path`. Blocks. Raises UsageError where it cannot be read or is empty."""
-    hint = "Name a Markdown file with a line `- what shall be done` for every task."
-    with os_error_as(UsageError, f"The task file {path} cannot be read", hint=hint):
+    hint = "Name a Markdown file with one line `- what to do` per task."
+    with os_error_as(UsageError, f"Can't read the task file {path}", hint=hint):
         data, _ = read_small(path, limit=FILE_MAX)
     file = parse(data)
     if not file.tasks:
-        raise UsageError(
-            f"There is no task in {path}.", hint="A task is a line that begins with `- `."
-        )
+        raise UsageError(f"No tasks in {path}.", hint="A task is a line that starts with `- `.")
     return file
 
 
@@ -241,7 +241,7 @@ def not_taken(file: TaskFile) -> list[str]:
     ]
     if more := len(file.not_taken) - _NAMED:
         said += [f"… and {plural(more, 'more line')} like that."] if more > 0 else []
-    return [*said, "A task begins with `- ` at the start of its line."] if said else []
+    return [*said, "A task starts with `- ` at the start of its line."] if said else []
 
 
 class OfflineRun:
@@ -292,6 +292,6 @@ class OfflineRun:
     async def _book(self) -> RunStore:
         await self.refresh()
         if self.state is None:
-            raise UsageError("There is no run here.", hint="holdfast run TASKS.md begins one.")
+            raise UsageError("There is no run here.", hint="Start one with: holdfast run TASKS.md")
         path = Path(self.state.task_file)
         return RunStore(path, self._folder, self.state, lambda _: None)

@@ -133,7 +133,7 @@ class RunSetup:
     folders: Folders = field(default_factory=folders)
 
 
-_NO_ISOLATION = "Neither jj nor git keeps the tasks apart here: failed ones leave traces."
+_NO_ISOLATION = "Neither jj nor git isolates tasks here: changes made by failed tasks stay."
 
 
 class Runner:
@@ -305,5 +305,5 @@ class Runner:
         if self.fatal:
             return self.fatal
         if book.next_index(self._skipped) is None:
-            return "what is left was skipped"
+            return "skipped the remaining tasks"
         return "paused" if self.pausing else self.reached_limit(book)

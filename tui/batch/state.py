@@ -192,8 +192,8 @@ class RunFolder:
             return None
         except (OSError, msgspec.DecodeError) as error:
             raise UsageError(
-                f"The run's state in {self.state_file} cannot be read: {error}.",
-                hint="--reset begins anew; the task file's checkboxes are kept.",
+                f"Can't read the run's state in {self.state_file}: {error}.",
+                hint="Start over with --reset; the task file's checkboxes stay.",
             ) from error
 
     def load_for(self, path: Path, file: TaskFile) -> RunState | None:
@@ -209,8 +209,8 @@ class RunFolder:
             if is_over(state):
                 return None
             raise UsageError(
-                f"A run of {state.task_file} stands here.",
-                hint="Finish it with that file, or begin anew with --reset.",
+                f"A run of {state.task_file} is unfinished here.",
+                hint="Resume it, or start over with --reset.",
             )
         if state.sha256 != file.sha256:
             if added := with_added(state, file):
@@ -218,7 +218,7 @@ class RunFolder:
             if is_over(state):
                 return None
             raise UsageError(
-                f"{path.name} has changed since the run began.",
+                f"{path.name} has changed since the run started.",
                 hint="Undo the change, edit the tasks in the tasks screen, or use --reset.",
             )
         return state
@@ -226,8 +226,8 @@ class RunFolder:
     def save(self, state: RunState) -> None:
         """Replace the state, synced. Raises StorageError; the old one then stands."""
         data = msgspec.json.format(msgspec.json.encode(state), indent=1)
-        hint = f"Make room or rights for {self.state_file} and run again."
-        with os_error_as(StorageError, "The run's state could not be saved", hint=hint):
+        hint = f"Free up space or fix the permissions of {self.state_file}, then run again."
+        with os_error_as(StorageError, "Can't save the run's state", hint=hint):
             replace_file(self.state_file, data + b"\n")
 
     def worked_on(self) -> bool:
@@ -248,7 +248,7 @@ class RunFolder:
         if state is None:
             return None
         began = "".join(filter(str.isdigit, state.started_at))[:14] or "earlier"
-        with os_error_as(StorageError, f"The earlier run in {self.path} could not be put away"):
+        with os_error_as(StorageError, f"Can't move the earlier run in {self.path} away"):
             place = next(
                 place
                 for number in count()
@@ -264,7 +264,7 @@ class RunFolder:
 
     def reset(self) -> None:
         """Remove state and logs; boot.md and everything else stay. Raises StorageError."""
-        with os_error_as(StorageError, f"The run in {self.path} could not be removed"):
+        with os_error_as(StorageError, f"Can't remove the run in {self.path}"):
             for file in (self.state_file, self.summary_file):
                 file.unlink(missing_ok=True)
             with suppress(FileNotFoundError):
@@ -276,7 +276,7 @@ class RunFolder:
 
         Raises UsageError while another runs here, StorageError where nothing can be written.
         """
-        with os_error_as(StorageError, f"{self.path} cannot be written"):
+        with os_error_as(StorageError, f"Can't write {self.path}"):
             os.close(private_dir(self.path))
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             file = os.open(self.path / "lock", flags, 0o600)
@@ -286,7 +286,7 @@ class RunFolder:
             except BlockingIOError:
                 pid = os.read(file, 32).decode("ascii", "replace").strip()
                 raise UsageError(
-                    f"Another run is at work here{f' (process {pid})' if pid else ''}.",
+                    f"Another run is active here{f' (process {pid})' if pid else ''}.",
                     hint="Wait for it, or stop it with Ctrl+C.",
                 ) from None
             os.truncate(file, 0)

@@ -159,7 +159,7 @@ class TaskRun:
         try:
             told = await asking
         except HoldfastError as error:
-            self._run.say(f"  The failure could not be analysed: {error.message}")
+            self._run.say(f"  couldn't analyze the failure: {error.message}")
             return None
         except asyncio.CancelledError:
             if self._run.stopping:
@@ -168,9 +168,9 @@ class TaskRun:
         self._note(told, keep_class=True)
         found = prompts.read_analysis(told.answer)
         if not found.retry:
-            self._run.say(f"  no retry: {found.reason or 'another attempt would fail as well'}")
+            self._run.say(f"  no retry: {found.reason or 'another attempt would fail too'}")
             return None
-        self._run.say(f"  begun afresh: {found.reason or reason}")
+        self._run.say(f"  starting over: {found.reason or reason}")
         await self._undo()
         await self._group.leave()
         if self._run.fatal:

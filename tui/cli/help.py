@@ -39,7 +39,7 @@ def run(options: Options) -> int:
     else:
         near = manual.near(options.topic)
         raise UsageError(
-            f"help: nothing in the manual is about {options.topic!r}.",
+            f"help: the manual has nothing about {options.topic!r}.",
             hint=f"Did you mean {near}?" if near else "holdfast help --list shows all topics.",
         )
     return 0

@@ -53,7 +53,7 @@ def _report(error: Exception) -> int:
     if isinstance(error.__cause__, KeyboardInterrupt):
         return EXIT_INTERRUPTED  # while a class was being made: Python 3.11 wraps what is raised
     where = _to_log(error)
-    what = error if isinstance(error, OSError) else f"a mistake of its own: {error!r}"
+    what = error if isinstance(error, OSError) else f"a bug: {error!r}"
     print(f"holdfast: stopped by {what}", file=sys.stderr)  # noqa: T201
     print(f"Nothing recorded is lost; details are in {where}.", file=sys.stderr)  # noqa: T201
     return EXIT_FAILED

@@ -46,7 +46,7 @@ STDIN_PATIENCE_S = 3.0
 """After how many seconds of silence a person is told that standard input is waited for."""
 
 NOT_SAVED_HINT = (
-    "The session is not kept. Make its folder writable, name another one with HOLDFAST_HOME, or "
+    "Can't save the session. Make its folder writable, choose another with HOLDFAST_HOME, or "
     "use --no-session."
 )
 
@@ -228,8 +228,8 @@ def _line(out: TextIO, text: str) -> None:
         raise
     except OSError as error:
         raise StorageError(
-            f"Standard output cannot be written: {error.strerror or error}.",
-            hint="What was recorded is kept: `holdfast sessions list` shows the session.",
+            f"Can't write to standard output: {error.strerror or error}.",
+            hint="The session is saved: see `holdfast sessions list`.",
         ) from error
 
 
@@ -252,14 +252,14 @@ def _print_answer(options: Options, launch: Launch) -> int:
     clock = SystemClock()
     typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
-        raise UsageError("There is no prompt.", hint='Type one: holdfast -p "…", or pipe it in.')
+        raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
     launch = launch_config.with_key(launch)
     if path := launch_config.session_path(options):
         session = Session.open(path, clock=clock)
     else:
         session = launch_config.new_session(options, launch, clock)
         if options.newest:
-            _to_stderr(sys.stderr, "There is no session of this folder yet: a new one begins.")
+            _to_stderr(sys.stderr, "No session in this folder yet: starting a new one.")
 
     async def converse() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
@@ -280,12 +280,12 @@ def standard_input() -> str:
         return ""
     with suppress(OSError, ValueError):  # not everything can be waited for
         if not select.select([sys.stdin], [], [], STDIN_PATIENCE_S)[0]:
-            note = "Waiting for standard input; without any, add: < /dev/null"
+            note = "Waiting for standard input; if there is none, add: < /dev/null"
             print(note, file=sys.stderr)  # noqa: T201
     data = sys.stdin.buffer.read(MAX_STDIN + 1)
     if len(data) > MAX_STDIN:
         raise UsageError(
-            "There is too much on standard input (over 10 MB).",
+            "Too much on standard input (over 10 MB).",
             hint="Save it to a file and name the file in the prompt.",
         )
     return data.decode("utf-8", "replace").strip()

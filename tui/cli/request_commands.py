@@ -26,7 +26,8 @@ from tui.session.reader import LoadedSession
 from tui.session.records import Record
 
 _NONE = (
-    "This session has no records of requests: nothing was sent, or it comes from an older version "
+    "This session has no record of its requests: nothing was sent, or it comes from an older "
+    "version "
     "or from another program."
 )
 _FOREIGN = "its system prompt and tools were recorded by another installation, or edited"
@@ -54,7 +55,7 @@ def compare(options: Options, first: int, second: int) -> int:
     made, others = _at(replay, first), _at(replay, second)
     for one in (made, others):
         if one.request is None:
-            raise HoldfastError(f"Request {one.number} cannot be made again: {one.problem}.")
+            raise HoldfastError(f"Request {one.number} can't be rebuilt: {one.problem}.")
     assert made.request
     assert others.request
     found = difference(made.request, others.request)
@@ -81,7 +82,7 @@ def compare(options: Options, first: int, second: int) -> int:
         print_text(line)
     for record in breaks:
         print_text(_broken(record))
-    print_text(f"\n{text}" if text else "\nNo difference but the cache marks.")
+    print_text(f"\n{text}" if text else "\nOnly the cache marks differ.")
     for one in (made, others):
         _note_about(one)
     return 0
@@ -123,8 +124,12 @@ def verify(options: Options) -> int:
     if loaded.findings:
         note("The file is damaged: holdfast sessions check says where.")
     good = sum(not one.problem for one in found)
-    whole = f"{plural(len(found), 'request')}: every one is made again as it was sent."
-    note(whole if not failed else f"{good} of {plural(good + len(failed), 'request')} made again.")
+    whole = f"{plural(len(found), 'request')}: all rebuilt exactly as sent."
+    note(
+        whole
+        if not failed
+        else f"Rebuilt {good} of {plural(good + len(failed), 'request')} exactly as sent."
+    )
     return 1 if failed else 0
 
 
@@ -172,10 +177,10 @@ def _described(made: ReplayedRequest, loaded: LoadedSession) -> dict[str, Any]:
 
 def _note_about(made: ReplayedRequest) -> None:
     if made.problem:
-        note(f"Request {made.number} is not made again as it was sent: {made.problem}.")
+        note(f"Request {made.number} can't be rebuilt as sent: {made.problem}.")
     else:
         sha256 = str(made.record.data.get("sha256"))[:12]
-        note(f"Request {made.number} as it was sent: its hash fits ({sha256}…).")
+        note(f"Request {made.number} as it was sent: its hash matches ({sha256}…).")
     if made.frame is not None and not made.own_frame:
         note(f"Request {made.number}: {_FOREIGN}.")
 
@@ -200,10 +205,10 @@ def _words(found: RequestDifference, first: int, second: int, parted: int | None
     """What differs, in sentences."""
     lines: list[str] = []
     if parted is not None:
-        where = f"behind request {parted}" if parted else "before the first request"
-        lines.append(f"They are on two branches, which part {where}.")
+        where = f"after request {parted}" if parted else "before the first request"
+        lines.append(f"They are on two branches, which split {where}.")
     if found.extends:
-        lines.append(f"Request {second} extends request {first}: it begins with all of it.")
+        lines.append(f"Request {second} extends request {first}: it starts with all of it.")
     elif found.same:
         same = "message is" if found.same == 1 else f"{found.same:,} messages are"
         lines.append(f"The first {same} the same; what follows differs.")
@@ -214,7 +219,7 @@ def _words(found: RequestDifference, first: int, second: int, parted: int | None
         lines.append(f"Left out: {plural(found.thoughts_gone, 'thought')}.")
     lines += _listed("Added", found.added)
     if not found.extends:
-        lines += _listed("Gone", found.gone)
+        lines += _listed("Removed", found.gone)
     return lines
 
 

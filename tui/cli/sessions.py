@@ -45,7 +45,7 @@ def list_(options: Options) -> int:
     if options.json:
         return print_json([entry.to_json() for entry in entries])
     for entry in entries:
-        title = entry.title or "(nothing asked)"
+        title = entry.title or "(no prompts)"
         flag = "" if entry.state == "ok" else f"  [{entry.state}]"
         when = entry.updated[:16].replace("T", " ")
         print_text(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
@@ -56,7 +56,7 @@ def list_(options: Options) -> int:
 
 def search(options: Options) -> int:
     if not (options.target or "").strip():
-        raise UsageError("What is to be found?", hint='holdfast sessions search "some words"')
+        raise UsageError("What should it search for?", hint='holdfast sessions search "some words"')
     home = folders()
     found = catalog.scan(home)
     hits = index.search(home.cache, found, options.target or "", progress=_progress)
@@ -67,7 +67,7 @@ def search(options: Options) -> int:
     if not hits:
         note("Nothing found.")
     elif len(hits) == index.LIMIT:
-        note(f"These are the first {len(hits)}; more words find fewer.")
+        note(f"Showing the first {len(hits)}; add words to narrow it down.")
     return 0
 
 
@@ -113,7 +113,9 @@ def check(options: Options) -> int:
 def view_(options: Options) -> int:
     """The exact request that the next prompt would send, less the prompt; or one that was sent."""
     if options.request is not None and options.diff:
-        raise UsageError("Only one of --at and --diff.", hint="See holdfast sessions view --help.")
+        raise UsageError(
+            "Use only one of --at and --diff.", hint="See holdfast sessions view --help."
+        )
     if options.request is not None:
         return request_commands.view(options, options.request)
     if options.diff:
@@ -164,7 +166,7 @@ def repair_(options: Options) -> int:
     _print_findings(findings)
     if written:
         print_text(str(written))
-        note(f"The original is unchanged; a copy of it is {backup}.")
+        note(f"The original is unchanged; a backup copy is {backup}.")
     return 0
 
 
@@ -175,8 +177,8 @@ def import_(options: Options) -> int:
     clock = SystemClock()
     if importers.recognise(path) == "ours":
         raise SessionError(
-            f"{path} is a session of Holdfast's own.",
-            hint="`holdfast -r FILE` goes on with it, `holdfast sessions fork FILE` copies it.",
+            f"{path} is one of Holdfast's own sessions.",
+            hint="Resume it with `holdfast -r FILE` or copy it with `holdfast sessions fork FILE`.",
         )
     made = copies.fork(loaded, folders=folders(), clock=clock, cwd=Path.cwd())
     messages = sum(record.type in _MESSAGES for record in loaded.branch)
@@ -202,9 +204,9 @@ def export_(options: Options) -> int:
         shown = for_stream(document.text, sys.stdout)
         sys.stdout.write(shown.encode("utf-8", "replace").decode())
     else:
-        note(f"Written to {options.out}.")
+        note(f"Exported to {options.out}.")
     if document.secrets:
-        note(f"{document.secrets} {'secret' if document.secrets == 1 else 'secrets'} removed.")
+        note(f"Removed {document.secrets} {'secret' if document.secrets == 1 else 'secrets'}.")
     return 0
 
 
@@ -220,7 +222,7 @@ def rename(options: Options) -> int:
     """Add a title to the record."""
     title = " ".join((options.title or "").split())
     if not title:
-        raise UsageError("What is the title?", hint='holdfast sessions rename ID "a title"')
+        raise UsageError("Give a title.", hint='holdfast sessions rename ID "a title"')
     path = path_of(options)
     catalog.check_ours(path, folders())
     id_ = add_title(path, title, SystemClock())
@@ -323,7 +325,7 @@ def _made(options: Options, path: Path, **more: object) -> int:
     if options.json:
         return print_json({"id": id_, "path": str(path), **more})
     print_text(id_)
-    note(f"Go on with: holdfast -r {id_}")
+    note(f"Resume with: holdfast -r {id_}")
     return 0
 
 

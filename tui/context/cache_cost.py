@@ -77,7 +77,7 @@ class Verdict:
 def verdict(figures: PruneFigures) -> Verdict:
     """Whether to prune now, with the figures in words."""
     if not figures.saved:
-        return Verdict(False, "nothing would be saved")
+        return Verdict(False, "this saves nothing")
     sums = (
         f"saves {figures.saved:,} cached tokens in each of about {figures.requests} requests, "
         f"{figures.rewritten:,} would be written again"
@@ -85,5 +85,5 @@ def verdict(figures: PruneFigures) -> Verdict:
     if figures.cold:
         return Verdict(True, f"the cache has expired; {sums}")
     if figures.gain > 0 and figures.paid >= PATIENCE * figures.price:
-        return Verdict(True, f"it pays ({figures.gain:+,.0f}); {sums}")
-    return Verdict(False, f"it does not pay yet ({figures.gain:+,.0f}); {sums}")
+        return Verdict(True, f"this pays off ({figures.gain:+,.0f}); {sums}")
+    return Verdict(False, f"this doesn't pay off yet ({figures.gain:+,.0f}); {sums}")

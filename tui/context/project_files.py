@@ -114,12 +114,14 @@ def _take(
     try:
         data, size = _read(real)
     except OSError as error:
-        problems.append(f"{name} could not be read: {error.strerror or error}.")
+        problems.append(f"Couldn't read {name}: {error.strerror or error}.")
         return True
     if allows(name, data):
         sources.append(_source(origin, name, data, size))
     else:
-        problems.append(f"{name} was left out: you have not trusted it as it is. See /trust.")
+        problems.append(
+            f"{name} was left out: you haven't trusted its current version. See /trust."
+        )
     return True
 
 
@@ -139,8 +141,8 @@ def _named_boot(path: Path, root: Path) -> Source:
         return _source("boot", _shown(path, root), *_read(path))
     except OSError as error:
         raise UsageError(
-            f"The boot file {path} cannot be read: {error.strerror or error}.",
-            hint="Correct the path in the task file's boot directive, or take the line out.",
+            f"Can't read the boot file {path}: {error.strerror or error}.",
+            hint="Fix the path in the task file's boot directive, or remove the line.",
         ) from error
 
 
@@ -153,7 +155,7 @@ def context_files_card(files: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
     how much of it is in the prompt. `files` are those of the event ContextFiles."""
     kept, count = sum(int(one["kept"]) for one in files), len(files)
     what = f"{files[0]['name']}" if count == 1 else f"{count} files"
-    title = f"In the prompt: {what}, {kept:,} characters"
+    title = f"Loaded {what} ({kept:,} characters)"
     if cut := [str(one["name"]) for one in files if _is_cut(one)]:
         title += f" · cut: {', '.join(cut)}"
     width = max((len(str(one["name"])) for one in files), default=0)
@@ -162,7 +164,7 @@ def context_files_card(files: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
 
 def context_file_cuts(files: Sequence[Mapping[str, Any]]) -> list[str]:
     """A line for each file that is not in the prompt as a whole."""
-    return [f"{one['name']} in the prompt: {_size(one)}" for one in files if _is_cut(one)]
+    return [f"Loaded {one['name']} ({_size(one)})" for one in files if _is_cut(one)]
 
 
 def _is_cut(one: Mapping[str, Any]) -> bool:

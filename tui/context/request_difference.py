@@ -105,7 +105,7 @@ def _front(before: Request, after: Request) -> Iterator[str]:
         if one != two:
             yield f"{name}: {_value(one)}, then {_value(two)}."
     if _json(before.system) != _json(after.system):
-        yield "The system prompt is another."
+        yield "The system prompts differ."
     one, two = ({str(t.get("name")): _json(t) for t in r.tools} for r in (before, after))
     kinds = {
         "joined": two.keys() - one.keys(),
@@ -116,7 +116,7 @@ def _front(before: Request, after: Request) -> Iterator[str]:
         if tools:
             yield f"{plural(len(tools), 'tool')} {what}: {', '.join(sorted(tools))}."
     if not any(kinds.values()) and _json(before.tools) != _json(after.tools):
-        yield "The tools stand in another order."
+        yield "The tools are in a different order."
 
 
 def _value(value: object) -> str:

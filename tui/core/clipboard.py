@@ -72,13 +72,13 @@ def read(
 
 
 def _missing(program: str) -> Clip:
-    return Clip(problem=f"To read the clipboard, {program} is needed.", hint=INSTEAD)
+    return Clip(problem=f"Holdfast needs {program} to read the clipboard.", hint=INSTEAD)
 
 
 def _out_of_reach(env: Mapping[str, str]) -> Clip:
     far = any(env.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"))
     where = "over ssh" if far else "in tmux" if env.get("TMUX") else "without a desktop"
-    return Clip(problem=f"The clipboard is out of reach {where}.", hint=INSTEAD)
+    return Clip(problem=f"Can't reach the clipboard {where}.", hint=INSTEAD)
 
 
 def _wayland(run: Run) -> Clip:

@@ -53,7 +53,7 @@ class Retry(_Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.max_delay_ms < self.initial_delay_ms:
-            raise ValueError("max_delay_ms must not be smaller than initial_delay_ms")
+            raise ValueError("max_delay_ms can't be smaller than initial_delay_ms")
 
 
 class Thinking(_Section, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ class McpServer(_Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
-            raise ValueError("exactly one of command and url must be given")
+            raise ValueError("give exactly one of command and url")
 
 
 class Config(_Section, frozen=True, kw_only=True):

@@ -304,10 +304,10 @@ def _failed(path: Path, error: OSError) -> StorageError:
     for part in chain:
         if part.is_symlink():
             return StorageError(
-                f"{part} is a symbolic link; private files are not written through links.",
+                f"{part} is a symbolic link; Holdfast doesn't write private files through links.",
                 hint="Remove the link.",
             )
-    return StorageError(f"{path} cannot be created: {error.strerror or error}.")
+    return StorageError(f"Can't create {path}: {error.strerror or error}.")
 
 
 NAME: Final = "seal.key"

@@ -45,8 +45,8 @@ def load(path: Path, name: str = "") -> Image | None:
     image = fitted(data, name or path.name)
     if image is None:  # it begins as one, and has no size
         raise ImageError(
-            f"{display_name(name or path.name)} was not attached: it cannot be read as an image.",
-            hint="Open it in an image program and save it again, as PNG or JPEG.",
+            f"Didn't attach {display_name(name or path.name)}: it can't be read as an image.",
+            hint="Open it in an image program and save it as PNG or JPEG.",
         )
     return image
 

@@ -99,9 +99,9 @@ def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
         raise _too_many_pixels(name, info) from error
     except _DAMAGE as error:
         raise ImageError(
-            f"{display_name(name)} was not attached: {_excess(info, len(data))}. It cannot be"
-            " shrunk, as it is damaged or cut off.",
-            hint="Save it again in an image program, as PNG or JPEG, or attach a smaller copy.",
+            f"Didn't attach {display_name(name)}: {_excess(info, len(data))}. It can't be"
+            " shrunk because it is damaged or incomplete.",
+            hint="Save it again in an image program as PNG or JPEG, or attach a smaller copy.",
         ) from error
     image = of_bytes(made, name)
     assert image is not None, "what was encoded has a type and a size"
@@ -113,19 +113,19 @@ def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
 
 def _excess(info: ImageInfo, count: int) -> str:
     if count > MAX_FILE:
-        return f"{size(count)}, and the API takes at most {size(MAX_FILE)} an image"
+        return f"{size(count)}, and the API accepts at most {size(MAX_FILE)} per image"
     pixels = f"{info.width}×{info.height}"
     if info.longest > MAX_PIXELS:
-        return f"{pixels}, and the API takes at most {MAX_PIXELS:,} pixels a side"
-    return f"{pixels}, and an image is sent with at most {MANY_PIXELS:,} pixels a side"
+        return f"{pixels}, and the API accepts at most {MAX_PIXELS:,} pixels per side"
+    return f"{pixels}, and an image can have at most {MANY_PIXELS:,} pixels per side"
 
 
 def _too_many_pixels(name: str, info: ImageInfo) -> ImageError:
     most = f"{MAX_SOURCE_PIXELS // 1_000_000} million"
     return ImageError(
-        f"{display_name(name)} was not attached: {info.width}×{info.height} are too many pixels to"
-        f" shrink it (at most {most}).",
-        hint="Attach a smaller copy, or the part that matters.",
+        f"Didn't attach {display_name(name)}: {info.width}×{info.height} is too many pixels to"
+        f" shrink (at most {most}).",
+        hint="Attach a smaller copy, or just the part that matters.",
     )
 
 

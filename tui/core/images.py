@@ -125,26 +125,26 @@ def check(image: Image) -> Image:
     picture, name = image.info, display_name(image.name)
     if not (picture.width and picture.height):
         raise ImageError(
-            f"{name} was not attached: it cannot be read as an image.",
-            hint="Open it in an image program and save it again, as PNG or JPEG.",
+            f"Didn't attach {name}: it can't be read as an image.",
+            hint="Open it in an image program and save it as PNG or JPEG.",
         )
     if len(image.data) > MAX_BYTES:
         raise too_large(image.name, image.bytes)
     if picture.longest > MAX_PIXELS:
         raise ImageError(
-            f"{name} was not attached: {picture.width}×{picture.height}, and the API takes at most"
-            f" {MAX_PIXELS:,} pixels a side.",
-            hint="Attach a smaller copy, or the part that matters.",
+            f"Didn't attach {name}: {picture.width}×{picture.height}, and the API accepts at most"
+            f" {MAX_PIXELS:,} pixels per side.",
+            hint="Attach a smaller copy, or just the part that matters.",
         )
     return image
 
 
 def too_large(name: str, count: int, most: int = MAX_FILE) -> ImageError:
     """The error for an image above a limit of bytes."""
-    who = "the API takes" if most == MAX_FILE else "the program reads"
+    who = "the API accepts" if most == MAX_FILE else "Holdfast reads"
     return ImageError(
-        f"{display_name(name)} was not attached: {size(count)}, and {who} at most"
-        f" {size(most)} an image.",
+        f"Didn't attach {display_name(name)}: {size(count)}, and {who} at most"
+        f" {size(most)} per image.",
         hint="Attach a smaller copy, or save it as JPEG.",
     )
 
@@ -153,15 +153,19 @@ def check_together(images: Sequence[Image]) -> None:
     """Raises ImageError where there are more images than one prompt may bring."""
     if len(images) > PROMPT_IMAGES:
         raise ImageError(
-            f"{plural(len(images), 'image')} are too many for one prompt: at most {PROMPT_IMAGES}.",
-            hint="Send some of them with the next one.",
+            (
+                f"{plural(len(images), 'image')} are too many for one prompt (at most "
+                f"{PROMPT_IMAGES})."
+            ),
+            hint="Send some of them with your next prompt.",
         )
     total = sum(len(image.data) for image in images)
     if total > PROMPT_BYTES:
         raise ImageError(
-            f"{plural(len(images), 'image')} of {size(total * 3 // 4)} are too much for one prompt:"
-            f" at most {size(PROMPT_BYTES * 3 // 4)}.",
-            hint="Send some of them with the next one, or attach smaller copies.",
+            f"{plural(len(images), 'image')} with {size(total * 3 // 4)} are too much for one "
+            f"prompt"
+            f" (at most {size(PROMPT_BYTES * 3 // 4)}).",
+            hint="Send some of them with your next prompt, or attach smaller copies.",
         )
 
 

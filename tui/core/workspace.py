@@ -75,14 +75,14 @@ class Workspace:
         pair, more characters than the system takes), and one that leaves the allowed folders.
         """
         if len(path) > _LONGEST:
-            raise ToolError(f"The path has {len(path):,} characters; {_LONGEST:,} are the most.")
+            raise ToolError(f"The path has {len(path):,} characters; the limit is {_LONGEST:,}.")
         if not path or "\0" in path:
-            raise ToolError("The path is empty or holds a NUL byte.", hint="Give a file path.")
+            raise ToolError("The path is empty or contains a NUL byte.", hint="Give a file path.")
         given = os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
         try:
             real = Path(os.path.realpath(self.where(self.root / given)))
         except UnicodeEncodeError as error:
-            raise ToolError("The path holds half a surrogate pair.") from error
+            raise ToolError("The path contains half a surrogate pair.") from error
         if self.contains(real):
             return real
         raise ToolError(

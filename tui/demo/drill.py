@@ -31,13 +31,13 @@ _FILES = {
     "README.md": """\
 # Drill
 
-A scratch folder. Everything here is removed when the drill is over.
+A throwaway folder. Everything here is removed when the drill ends.
 """,
     "notes.md": """\
 # Notes
 
-- the drill plays the faults of a server
-- nothing that happens here touches your files
+- the drill simulates server failures
+- nothing here touches your files
 """,
 }
 
@@ -46,7 +46,10 @@ def run(options: Options) -> int:
     """Open the screen with the row of faults. Returns the exit code; raises UsageError."""
     guide.need_terminal(
         "The drill",
-        hint="Without one, a practice script plays faults: holdfast -p --practice-script FILE",
+        hint=(
+            "Without one, a practice script can simulate failures: holdfast -p "
+            "--practice-script FILE"
+        ),
     )
     from tui.demo.drill_screen import DrillApp, DrillProgram  # noqa: PLC0415 - the screen is heavy
 
@@ -74,66 +77,66 @@ class DrillStep(GuideStep):
 
 STEPS: Final[Mapping[str, DrillStep]] = {
     "429": DrillStep(
-        "The server limits the rate and says when it wants to be asked again, in 2 s.",
-        "That is waited for to the second, with a countdown; Tab and r, or /retry, go at once.",
+        "The server limits the rate and asks for a 2 s wait.",
+        "Holdfast waits exactly that long. Press Tab then r, or /retry, to go now.",
         fault=Fault(status=429, retry_after=2),
     ),
     "529": DrillStep(
-        "The server is overloaded and names no time.",
-        "It is asked again after 1, 2 and 4 s, then another model is: one stands in the settings.",
+        "The server is overloaded and doesn't say for how long.",
+        "Holdfast retries after 1, 2 and 4 s, then switches to the fallback model in the settings.",
         fault=Fault(status=529),
         attempts=4,
     ),
     "cut": DrillStep(
-        "The connection is lost in the middle of the answer.",
-        "What came of it is void and kept as one line; the request is sent again.",
+        "The connection drops in the middle of the answer.",
+        "The partial answer is discarded (one line remains) and the request retried.",
         "read notes.md",
         fault=Fault(cut_after=40),
     ),
     "eof": DrillStep(
         "The answer ends early, without the event that closes it.",
-        "It is never taken for a whole answer; the request is sent again.",
+        "Holdfast never takes it for a complete answer and sends the request again.",
         fault=Fault(eof_after=40),
     ),
     "stall": DrillStep(
-        "The answer begins, then nothing comes for 8 s.",
-        "The silence is counted from 5 s on; then the attempt is ended and made again.",
+        "The answer starts, then nothing arrives for 8 s.",
+        "The silence is shown from 5 s on; then Holdfast gives up the attempt and retries.",
         "read notes.md",
         fault=Fault(stall_s=8, after=20),
     ),
     "overflow": DrillStep(
-        "The server says that the conversation is too long for the model.",
-        "It is shortened step by step, shown as it goes, and sent again; the record keeps all.",
+        "The server says the conversation is too long for the model.",
+        "Holdfast shortens it step by step, in sight, and retries; the record keeps everything.",
         fault=Fault(overflow=True),
     ),
     "badjson": DrillStep(
         "The input of a tool call arrives broken.",
-        "The call is not run; the model is told, and calls again.",
+        "The call doesn't run; the model is told, and calls again.",
         "read notes.md",
         fault=Fault(bad_json=True),
     ),
     "auth": DrillStep(
-        "The server refuses the key.",
-        "That is not tried again by itself: a card offers another key; Esc, then /retry goes on.",
+        "The server rejects the key.",
+        "Retrying won't help: a card offers another key. Esc, then /retry continues.",
         fault=Fault(status=401),
     ),
     "slow": DrillStep(
-        "The server takes 8 s for the first byte.",
-        "Nothing is wrong: the silence is counted, then the answer is taken.",
+        "The server takes 8 s to send the first byte.",
+        "Nothing is wrong: Holdfast shows the silence, then takes the answer.",
         "read notes.md",
         fault=Fault(slow_s=8),
     ),
     "park": DrillStep(
-        "Every model is limited, and is not to be asked before 90 s have passed.",
-        "The session is parked, even if you close the program; Tab and r, or /retry, go on at"
-        " once.",
+        "Every model is rate limited for the next 90 s.",
+        "Holdfast parks the session, even if you close the program; Tab and r, or /retry, continue"
+        " at once.",
         fault=Fault(status=429, retry_after=90),
         attempts=2,
         every_model=True,
     ),
     "400": DrillStep(
-        "The server says that the request is not valid.",
-        "The same would fail again: a card shows the ways on, each offered once.",
+        "The server says the request is invalid.",
+        "Retrying as is would fail again: a card shows your options, each offered once.",
         "read notes.md",
         fault=Fault(
             status=400,
@@ -144,12 +147,9 @@ STEPS: Final[Mapping[str, DrillStep]] = {
 """By the names of `holdfast drill`."""
 
 INTRO: Final = (
-    "This is a drill: the practice model plays the faults of a server, offline, in a folder of"
-    " its own. Enter sends the prompt that is laid ready; any other does as well."
+    "This is a drill. Everything is offline and fake. Press Enter to send the sample prompt."
 )
-OVER: Final = (
-    "The drill is over, and so are the faults. Go on with the practice model, or leave: Ctrl+Q."
-)
+OVER: Final = "The drill is over. Continue with the practice model, or quit with Ctrl+Q."
 
 
 class Drill(Guide[DrillStep]):

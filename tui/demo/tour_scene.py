@@ -30,21 +30,14 @@ FILES = {
     "README.md": """\
 # Signal
 
-A small program that controls the lamp of a lighthouse. It is made up, as everything in this
-folder is: a place to try things in, which is removed when the tour is over.
+A small program that controls the lamp of a lighthouse. It is made up, like everything in this
+folder: a place to try things, removed when the tour ends.
 
 ## What it does
 
-- it turns the lamp at a steady pace, one flash every ten seconds
-- it counts the hours that the lamp has burned, and says when a new one is due
-- it keeps a log of every night, with the ships that were seen
-
-## How it is built
-
-`sh build.sh` builds it, and prints a line for each of its 20,000 parts. `sh watch.sh` follows the
-lamp and prints a line a second, until it is stopped. What is still to be done stands in
-`notes.md`.
-""",
+- turns the lamp at a steady pace, one flash every ten seconds
+- counts the hours the lamp has burned, and says when a new one is due
+- keeps a log of every night""",
     "notes.md": """\
 # Notes
 
@@ -122,14 +115,14 @@ def _conversation() -> list[tuple[str, dict[str, Any]]]:
     call |= {"input": {"path": "notes.md"}}
     result = [text_block(FILES["notes.md"])]
     return [
-        _asked("The lighthouse keeper asks when the gears were oiled last."),
-        _answered(text_block("I look in the notes."), call),
+        _asked("The lighthouse keeper asks when the gears were last oiled."),
+        _answered(text_block("I'll check the notes."), call),
         ("tool_result", {"call_id": "toolu_gears", "name": "read_file", "content": result,
                          "is_error": False}),
-        _answered(text_block("The notes do not say when. They only say that it is to be done.")),
-        _asked("Then put it on the list for Monday."),
-        _answered(text_block("It stands on the list for Monday, before the railing.")),
-        _asked("And thank you."),
+        _answered(text_block("The notes don't say when. They only say that it needs doing.")),
+        _asked("Then put it on Monday's list."),
+        _answered(text_block("It's on Monday's list, before the railing.")),
+        _asked("Thank you."),
     ]  # fmt: skip
 
 

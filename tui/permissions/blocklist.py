@@ -33,9 +33,9 @@ from tui.permissions.wrapper_commands import find_narrows, find_roots
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
-_OWN_KEY = "it reaches the program's own key"
+_OWN_KEY = "it reaches Holdfast's own key"
 _ONLY_THEN = "what it does is only known when it runs"
-_TEXT_ONLY_THEN = "it runs a text that is made while it runs"
+_TEXT_ONLY_THEN = "it runs text produced while it runs"
 _FILE_ONLY_THEN = "a file that is only known when it runs"
 HIDDEN = frozenset({_ONLY_THEN, _TEXT_ONLY_THEN, f"it touches {_FILE_ONLY_THEN}"})
 """Reasons that name no danger, only that a command's words do not show what it does."""
@@ -87,7 +87,7 @@ def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> st
     if name == "ps" and any(
         re.fullmatch(r"[A-Za-z]*e[A-Za-z]*|-[A-Za-z]*E[A-Za-z]*", word.text) for word in args[:1]
     ):
-        return "it shows the environment of other processes, the program's own key with it"
+        return "it shows the environment of other processes, including Holdfast's own key"
     return ""
 
 
@@ -104,7 +104,7 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
     if name == "rm" and any(word.glob for word in operands):
         return "it deletes whatever matches a pattern"
     if name == "find" and any(word.text == "-delete" for word in args):
-        return "it deletes what it finds"
+        return "it deletes whatever it finds"
     if (name in DECIDED_BY_WORDS and program.open) or not all(word.known for word in first):
         return _ONLY_THEN
     if name == "git":
@@ -166,7 +166,7 @@ def _internal(parts: tuple[str, ...], places: Places) -> str:
     below = parts[len(root) :]
     if parts[: len(root)] != root or not below:
         return ""
-    known = {".git": "the repository's own files", ".holdfast": "the program's own files"}
+    known = {".git": "the repository's own files", ".holdfast": "Holdfast's own files"}
     return known.get(below[0], "")
 
 
@@ -174,7 +174,7 @@ def redirect(one: Redirect, places: Places) -> tuple[Risk, str]:
     """The tier of a redirection, and why."""
     path = places.path(one.target.text, one.cwd)
     if places.secret(one.target, one.cwd):
-        return "blocked", "it reaches the program's own key"
+        return "blocked", "it reaches Holdfast's own key"
     if one.writes and places.device(one.target, one.cwd):
         return "blocked", "it writes onto a device"
     if places.network(one.target):

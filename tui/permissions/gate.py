@@ -90,7 +90,7 @@ class Gate:
             try:
                 self._remember(rule)
             except HoldfastError as error:
-                log.warning("the rule %s was not saved: %s", rule, error)
+                log.warning("couldn't save the rule %s: %s", rule, error)
                 continue
             if rule not in self.policy.allow:
                 self.policy = replace(self.policy, allow=(*self.policy.allow, rule))
@@ -131,7 +131,7 @@ class Gate:
         except ToolError:
             return _this_call(call, "exactly this call")
         if matching_rule(self.policy.ask, call, facts.verdict, facts.forms):
-            words = "exactly this call, in this session (a rule of yours asks each time)"
+            words = "exactly this call, in this session (one of your rules always asks)"
             return _Scope(words, _this_call(call, "").grant, ())
         if facts.verdict is not None:
             return _command(facts)
@@ -140,7 +140,7 @@ class Gate:
         if facts.real or call.effect == "read":
             return _this_call(call, f"exactly {call.subject}")
         rule = Rule(call.tool)
-        return _Scope(f"every call of {call.tool}", Grant(call.tool, (rule,)), (rule,))
+        return _Scope(f"every call to {call.tool}", Grant(call.tool, (rule,)), (rule,))
 
 
 def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
@@ -201,8 +201,5 @@ class RulesOnly:
             flags.insert(0, f"--allow {shlex.quote(str(Rule.exactly(call.tool, call.subject)))}")
         elif call.effect != "run":  # for a command that is not plain the tool's name is not enough
             flags.insert(0, f"--allow {call.tool}")
-        reason = (
-            f"{decision.reason} Nobody can be asked here. "
-            f"It would be allowed by {', or by '.join(flags)}."
-        )
+        reason = f"{decision.reason} There is no one to ask. Allow with {', or with '.join(flags)}."
         return Answer("no", reason, by="default")

@@ -114,13 +114,13 @@ def reasons_to_ask(
     folders: tuple[Path, ...] = (folder,)
     for number, one in enumerate(line):
         if one.words[0] in _MOVES:
-            why = _moves(one, folder, reach) if number == 0 else "it changes the folder later on"
+            why = _moves(one, folder, reach) if number == 0 else "it changes folders later on"
             fails = any(other.joint in {"||", ";"} for other in line)
             folders = (
                 () if why else (real_path(folder / one.words[-1]), *((folder,) if fails else ()))
             )
         elif not folders:
-            why = "it is not known in which folder it runs"
+            why = "the folder it runs in is unknown"
         else:
             why = next((w for where in folders if (w := _in_folder(one, where, reach))), "")
         found.append(why)
@@ -134,10 +134,10 @@ _MOVES = frozenset({"cd", "pushd", "popd", "builtin", "command", "eval", "source
 def _moves(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
     """`cd` into a folder is plain at the start of a line, before `&&`."""
     if one.words[0] != "cd" or len(one.words) != 2 or one.joint != "&&":
-        return f"`{one.words[0]}` may change the folder in more than one way"
+        return f"`{one.words[0]}` may change folders in more than one way"
     target = one.words[1]
     if target.startswith("-") or ".." in target.split("/") or not target:
-        return f"`cd {target}` leads where the shell decides"
+        return f"`cd {target}` goes where the shell decides"
     inside = reach.reads(real_path(folder / target))
     return "" if inside else f"it goes to {target}, outside the workspace"
 
@@ -175,7 +175,7 @@ def shows_contents(one: PlainCommand) -> bool:
 def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
     """Why a command of literal words may do more than read in the area; "" if it only reads."""
     name = _name(words)
-    unknown = f"`{words[0].rpartition('/')[2].lower()}` may change something"
+    unknown = f"`{words[0].rpartition('/')[2].lower()}` isn't on the read-only list"
     if not name:
         return unknown
     program = PROGRAMS[name]

@@ -97,7 +97,7 @@ def repository_objection(
         try:
             why, modules = _judge(pending.pop(), git, readable)
         except (OSError, ValueError, subprocess.SubprocessError):
-            return "the repository's settings cannot be read"
+            return "the repository's settings can't be read"
         if why:
             return why
         pending += modules
@@ -133,7 +133,7 @@ def _judge(
         return "", []  # git finds no repository, or refuses it: so it will when it is run
     lines = found.splitlines()
     if code or len(lines) != 3:
-        return "the folder is no ordinary work tree", []
+        return "the folder isn't an ordinary work tree", []
     git_dir, common, top = (real_path(folder / line) for line in lines)
     code, listed = git(folder, "config", "--list", "--show-scope", "--name-only", "-z")
     fields = listed.split("\0")[:-1]
@@ -144,13 +144,13 @@ def _judge(
     if unknown := next((key for key in own if not _HARMLESS_KEYS.fullmatch(key)), ""):
         return f"the repository sets {unknown}, which may run a program or show other files", []
     if not readable(top) or not _belongs(git_dir, common, top, own, readable):
-        return f"its repository ({top}) is not inside the workspace; --add-dir adds it", []
+        return f"its repository ({top}) isn't inside the workspace; --add-dir adds it", []
     objects = real_path(common / "objects")
     if objects.parent != common or (objects / "info" / "alternates").exists():
-        return "the repository takes objects from another one", []
+        return "the repository borrows objects from another one", []
     code, entries = git(folder, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
     if code:
-        return "the repository's index cannot be read", []
+        return "the repository's index can't be read", []
     modules = [top / path for path in re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", entries)]
     return "", [path for path in modules if os.path.lexists(path / ".git")]
 

@@ -149,7 +149,7 @@ def decide(
         why = f"Elevated: {beyond} is outside the workspace."
         decision = replace(decision, reason=why, by=by)
     if holds and decision.answer == "allow" and decision.level in _WRITES.difference(holds):
-        why = "The sandbox of this machine confines only what writes nothing."
+        why = "The sandbox on this machine only confines commands that write nothing."
         decision = replace(decision, answer="ask", reason=why, by="default")
     free = elevated and mode != "plan"
     if facts.verdict is not None and not facts.verdict.named and holds and not free:
@@ -175,7 +175,7 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     line = None
     if (plain := parse(call.command)) is not None:
         line = tuple(zip(plain, reasons_to_ask(plain, folder, area), strict=True))
-    why = "it is not in plain words, so only the shell knows what it does"
+    why = "it isn't in plain words, so only the shell knows what it does"
     if line is not None:
         why = next((why for _, why in line if why), "")
     if verdict.risk == "safe" and why:
@@ -194,15 +194,13 @@ def _refused(
     if verdict is None and (why := _own_files(facts, policy, workspace)):
         return Decision("deny", why, "protected")
     if rule := matching_rule(policy.deny, call, verdict, facts.forms):
-        return Decision("deny", f"The rule {rule} denies it.", str(rule), risk)
+        return Decision("deny", f"Denied by the rule {rule}.", str(rule), risk)
     if facts.line is None and (rule := rule_naming_program(policy.deny, call)):
-        why = (
-            f"The rule {rule} denies it: the command names that program and is not in plain words."
-        )
+        why = f"Denied by the rule {rule}: the command names that program and isn't in plain words."
         return Decision("deny", why, str(rule), risk)
     looks = risk == "safe" or _tried(facts, policy, holds) or _is_temporary(facts, workspace)
     if mode == "plan" and call.effect in {"write", "run"} and not looks:
-        return Decision("deny", "Plan mode is read only: nothing is written or run.", "plan", risk)
+        return Decision("deny", "Plan mode is read-only: nothing is written or run.", "plan", risk)
     return None
 
 
@@ -220,24 +218,24 @@ def _allowed(
     this = call.tool, call.subject, call.paths
     for grant in grants:
         if (grant.tool, grant.subject, grant.paths) == this:
-            why = "The person allowed exactly this, for this session."
+            why = "You allowed exactly this for this session."
             return allow(why, "session", grant.level)
     needed = needed_level(facts)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         why = f"The rule {rule} asks. {reason}"
         return Decision("ask", why, str(rule), risk, needed, marks=marks)
     if rule := _allowing_rule(policy.allow, facts):
-        return allow(f"The rule {rule} allows it.", str(rule), _reach(policy.allow, facts))
+        return allow(f"Allowed by the rule {rule}.", str(rule), _reach(policy.allow, facts))
     granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
     if _allowing_rule(granted, facts, explicit=False):
         level = _reach(granted, facts, explicit=False)
-        return allow("The person allowed it for this session.", "session", level)
+        return allow("You allowed this for this session.", "session", level)
     if call.effect == "write" and (free := _free_write(facts, policy, mode, workspace)):
         return allow(*free)
     if call.effect in {"none", "read"}:
-        return allow("It only reads, inside the workspace.", "reads")
+        return allow("Read-only, inside the workspace.", "reads")
     if risk == "safe" and not _restricted(facts.line, policy):
-        return allow("It only looks.", "safe", Level.READ_ONLY)
+        return allow("Read-only.", "safe", Level.READ_ONLY)
     return Decision("ask", reason, "default", risk, needed, marks=marks)
 
 
@@ -264,12 +262,10 @@ def _behind_walls(
     if decision.answer != "ask" or decision.by != "default":
         return decision
     if mode == "accept_edits" and Level.WORKSPACE in holds:
-        return Decision(
-            "allow", "Edits are accepted.", "accept_edits", decision.risk, Level.WORKSPACE
-        )
+        return Decision("allow", "Accepting edits.", "accept_edits", decision.risk, Level.WORKSPACE)
     if not _tried(facts, policy, holds):
         return decision
-    why = "It runs read-only: the sandbox lets it change nothing."
+    why = "Runs read-only: the sandbox lets it change nothing."
     return Decision("allow", why, "sandbox", decision.risk, Level.READ_ONLY)
 
 
@@ -308,13 +304,13 @@ def _free_write(
 ) -> tuple[str, str] | None:
     """Why a file is written without a question, and by what."""
     if _is_temporary(facts, workspace):
-        return "It writes into the sandbox's own /tmp.", "sandbox"
+        return "Writes into the sandbox's own /tmp.", "sandbox"
     if facts.guarded:
         return None
     if mode == "accept_edits":
-        return "Edits are accepted.", "accept_edits"
+        return "Accepting edits.", "accept_edits"
     if facts.real and all(_auto_granted(path, policy, workspace) for path in facts.real):
-        return "Files of this folder may be written.", "auto_grant"
+        return "Files in this folder may be written.", "auto_grant"
     return None
 
 
@@ -327,11 +323,11 @@ def _is_temporary(facts: CallFacts, workspace: Workspace) -> bool:
 
 def _reason(facts: CallFacts) -> str:
     if facts.call.effect in {"none", "read"}:
-        return "It only reads."
+        return "Read-only."
     if facts.guarded:
-        return f"It writes into {facts.guarded}: {GUARDED[facts.guarded]}."
+        return f"Writes into {facts.guarded}: {GUARDED[facts.guarded]}."
     if facts.verdict is None:
-        return "It writes a file." if facts.call.effect == "write" else "No rule allows it."
+        return "Writes a file." if facts.call.effect == "write" else "No rule allows it."
     if facts.verdict.risk == "high-risk":
         return f"High-risk: {_every_reason(facts.verdict)}."
     return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."
@@ -382,14 +378,14 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
             continue  # it was told to the model, in the place of the whole
         if any(path == folder or folder in path.parents for folder in policy.private):
             return (
-                f"{path} is in the program's own folders, which hold its key, the person's rules "
-                "and the records. They are the person's to look at and to change."
+                f"{path} is in Holdfast's own folders, which hold its key, the user's rules "
+                "and the records. Only the user may look at and change them."
             )
         parts = path.parts
         if writes and PRIVATE_DIR in parts[:-1] and parts[parts.index(PRIVATE_DIR) + 1] in _OWN:
             return (
-                f"{path} is the program's own: settings that widen what is allowed are the "
-                "person's to make, and records are never edited."
+                f"{path} belongs to Holdfast: only the user may change settings that widen "
+                "what is allowed, and records are never edited."
             )
     return ""
 

@@ -52,7 +52,7 @@ _NEUTRAL = frozenset(
 """They do nothing but run what is inside."""
 
 _HIDDEN_PROGRAM = "its program is only known when it runs"
-_MAY_READ_KEY = "it may reach the program's own key: what it reads is only known when it runs"
+_MAY_READ_KEY = "it may reach Holdfast's own key: what it reads is only known when it runs"
 _NO_PROGRAM = KEYWORDS | {"time", ""}
 _RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
 _ROUGH_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*"|['"\\])+""", re.DOTALL)
@@ -110,13 +110,13 @@ def classify(
         return RiskVerdict("blocked", "it is too long for a command: write it to a file")
     judge = _Judge(command, area, home, most=_MOST_WORDS)
     if judge.names_key(command):
-        return RiskVerdict("blocked", "it reaches the program's own key")
+        return RiskVerdict("blocked", "it reaches Holdfast's own key")
     cwd = cwd or area.workspace.root
     try:
         parts = list(judge.text(command, cwd, ()))
     except TooMuchError:
         judge = _Judge(command, area, home, most=_MOST_ROUGH_WORDS)
-        parts = judge.unread(command, cwd, (), "it holds too much")
+        parts = judge.unread(command, cwd, (), "it contains too much")
     if not parts:
         return RiskVerdict("safe", "it does nothing", (), judge.complete)
     worst = max(parts, key=lambda part: ORDER[part.risk])
@@ -187,7 +187,7 @@ class _Judge:
             for simple in _rough(text, cwd, self._home):
                 parts = self._simple(simple, around)
                 found += (part for part in parts if part.risk == "blocked")
-        why = f"it cannot be read: {problem}"
+        why = f"it can't be read: {problem}"
         return [*found, CommandPart(text, "high-risk", why, around=around, hidden=True)]
 
     def _spend(self, words: int) -> None:
@@ -214,7 +214,7 @@ class _Judge:
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
-            why = "it is nested too deeply to be read"
+            why = "it is nested too deeply to read"
             yield CommandPart(simple.text, "high-risk", why, hidden=True)
             return
         for one in within.commands:
@@ -251,14 +251,14 @@ class _Judge:
         why = ""
         if not (runs and (called.name in _NEUTRAL or called.name in SHELLS)):
             words = tuple(word.text for word in simple.words)
-            unknown = f"`{called.name}` may change something"
+            unknown = f"`{called.name}` isn't on the read-only list"
             plain = simple.cwd if known and self._short else None
             why = objection(words, plain, self._area) if plain else unknown
         if not why and simple.assigned:
             why = f"it sets {', '.join(simple.assigned)}"
         if why:
             return "standard", why
-        return "safe", "it runs another command" if runs else "it only looks"
+        return "safe", "it runs another command" if runs else "it is read-only"
 
 
 def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:

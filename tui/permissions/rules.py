@@ -44,7 +44,7 @@ class Rule:
         found = _SYNTAX.fullmatch(text)
         if found is None:
             raise UsageError(
-                f"{text!r} is not a permission rule.",
+                f"{text!r} isn't a permission rule.",
                 hint="A rule is a tool, or tool(pattern): run_command(git status*), "
                 "write_file(src/*).",
             )
@@ -97,7 +97,7 @@ def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
         if rule.level is not Level.WORKSPACE and not allow:
             raise UsageError(
                 f"{str(rule)!r} forbids or asks, so it cannot say how far.",
-                hint="Leave the word out: the rule holds with and without the sandbox.",
+                hint="Leave the word out: the rule applies with and without the sandbox.",
             )
     return rules
 
@@ -107,7 +107,7 @@ Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None
 
 GUARDED: Mapping[str, str] = {
     ".git": "hooks and settings there run programs",
-    PRIVATE_DIR: "what stands there steers later sessions",
+    PRIVATE_DIR: "files there steer later sessions",
 }
 """Folders that only a rule which names them opens for writing."""
 

@@ -16,16 +16,16 @@ Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
 
 MODE_NAMES: Final[Mapping[Mode, str]] = {
-    "ask": "asks before changes",
-    "accept_edits": "accepts edits",
-    "plan": "plan: read only",
+    "ask": "ask first",
+    "accept_edits": "accept edits",
+    "plan": "plan: read-only",
 }
 
 REACHES: Final[Mapping[Level, str]] = {
     Level.READ_ONLY: "It can change nothing and has no network",
-    Level.WORKSPACE: "It can write in the workspace, and has no network",
-    Level.NETWORK: "It can write in the workspace, and has the network",
-    Level.OUTSIDE: "A command that runs can reach beyond this folder",
+    Level.WORKSPACE: "Runs in the workspace, no network",
+    Level.NETWORK: "Runs in the workspace, with network",
+    Level.OUTSIDE: "Can reach beyond this folder",
 }
 """What a command can do at a level of the sandbox, for who decides about it."""
 
@@ -91,7 +91,7 @@ def written_rules(call: Call) -> str:
     shown = " and ".join(
         rule if len(rule) <= _SHOWN else f"{rule[:_SHOWN]}…" for rule in call.always
     )
-    return f"3 writes {visible(shown)}."
+    return f"3 adds {visible(shown)}."
 
 
 class Approver(Protocol):

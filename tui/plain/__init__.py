@@ -37,8 +37,8 @@ TERMINAL_GONE = 129
 """The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
 
 _WHY = {
-    "dumb": "This terminal moves no cursor, so holdfast speaks in plain lines.",
-    "configured": "Plain lines, as your settings say.",
+    "dumb": "This terminal can't move the cursor, so Holdfast uses plain lines.",
+    "configured": "Plain lines, as set in your settings.",
 }
 
 
@@ -47,7 +47,7 @@ def open_plain(options: Options) -> int:
     keeps the first session from being opened."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "Plain lines are a conversation, and need a terminal.",
+            "Plain lines need a terminal.",
             hint='Without one, use: holdfast -p "…"',
         )
     from tui.app.launch_config import scratch_of  # noqa: PLC0415 - as those below: not before it is sure
@@ -80,7 +80,7 @@ def _converse(composition: CompositionRoot, why: str) -> int:
         return TERMINAL_GONE  # nobody is there to be told anything
     session = composition.session
     if session and session.path and session.path.exists():
-        print(f"To go on: holdfast --plain -r {session.id}")  # noqa: T201
+        print(f"Resume with: holdfast --plain -r {session.id}")  # noqa: T201
     return 128 + terminal.ended_by if terminal.ended_by else code
 
 
@@ -99,7 +99,7 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
     conversation = frontend.conversation
     editor.complete = partial(input_loop.complete, conversation)
     terminal.say(
-        f"holdfast {tui.__version__}, plain lines. /help lists the commands, Ctrl+D leaves.",
+        f"holdfast {tui.__version__}, plain lines. /help lists the commands, Ctrl+D quits.",
         *filter(None, (why,)),
     )
     watches = [
@@ -110,7 +110,7 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
         await open_first(conversation, choice, fallback=False)
         frontend.ready = True
         if options.yolo:
-            terminal.say("ELEVATED: nothing is asked; blocked commands stay blocked.")
+            terminal.say("ELEVATED: no prompts; blocked commands stay blocked.")
         if options.verbose:
             conversation.submit("/verbose on")
         if options.prompt:

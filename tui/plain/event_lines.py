@@ -24,8 +24,8 @@ from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken
 
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _ENDED = {
-    "interrupted": ["Stopped. Say how to go on."],
-    "limit": ["The turn reached its limit and was stopped."],
+    "interrupted": ["Stopped. What should it do instead?"],
+    "limit": ["Stopped: the turn reached its limit."],
     "failed": ["The turn failed. Nothing is lost."],
 }
 _ERROR_LINES = 5
@@ -124,8 +124,8 @@ def spending(event: events.ContextMeasured) -> str:
     """What came from the cache and what the session has cost, as far as it is known."""
     if event.cache_share is None:
         return ""
-    cached = f"{floor(100 * event.cache_share)} percent of the last request came from the cache"
-    cost = f"The session has cost {money(event.cost_usd)}" if event.cost_usd else ""
+    cached = f"{floor(100 * event.cache_share)} percent of the last request from the cache"
+    cost = f"Session cost: {money(event.cost_usd)}" if event.cost_usd else ""
     return sentence(cached, cost)
 
 
@@ -133,25 +133,25 @@ def of_a_request(event: Event, now: datetime | None = None) -> list[str]:
     """What became of a request that did not go well."""
     match event:
         case events.RetryScheduled():
-            void = "What was said of this answer does not count" if event.received else ""
-            wait = "Trying again now" if event.delay_s < 1 else f"Waiting {_wait(event.delay_s)}"
+            void = "Discard what was read of this answer" if event.received else ""
+            wait = "Retrying now" if event.delay_s < 1 else f"Waiting {_wait(event.delay_s)}"
             which = f"try {event.attempt} of {event.max_attempts}"
             return [sentence(event.reason, void, f"{wait}, {which}; Ctrl+C stops")]
         case events.Parked(until, reason, error_class):
             at = moment_of(until)
             when = f" until {moment(at, now or datetime.now(UTC))}" if at else ""
-            goes_on = "It goes on by itself; Ctrl+C stops it"
+            goes_on = "Continues by itself; Ctrl+C stops it"
             return [sentence(f"Parked{when}: {words(error_class)}", reason, goes_on)]
         case events.ModelSwitched():
             return [_switched(event)]
         case events.RecoveryStep():
             size = f"from {event.tokens_before:,} to {counted(event.tokens_after)}"
             return [
-                sentence(f"The request was too large: {event.text}, {size}", "It is sent again")
+                sentence(f"The request was too large: {event.text}, {size}", "Sending it again")
             ]
         case events.LoopStopped(name, _, times):
-            stopped = f"{name} was called {times} times in a row with the same result: stopped"
-            return [sentence(stopped, "Say what it should do instead")]
+            stopped = f"Stopped: {name} was called {times} times in a row with the same result"
+            return [sentence(stopped, "What should it do instead")]
         case _:
             return []
 
@@ -163,33 +163,35 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
             return [f"Compacting, part {number} of at most {of}, {counted(size)}."]
         case events.CompactionStarted(_, size, messages):
             what = (
-                f"{plural(messages, 'message')}, {counted(size)}" if messages else "the beginning"
+                f"{plural(messages, 'message')}, {counted(size)}" if messages else "older messages"
             )
             return [f"Compacting {what}. Ctrl+C stops it."]
         case events.CompactionFinished(problem=problem) if problem:
             return [sentence(f"Not compacted: {problem}")]
         case events.CompactionFinished(before, after, removed):
             size = f"from {before:,} to {counted(after)}"
-            what = f"a summary stands for {plural(removed, 'message')}"
-            return [f"Compacted {size}: {what}. /uncompact brings everything back."]
+            what = f"a summary replaces {plural(removed, 'message')}"
+            return [f"Compacted {size}: {what}. /uncompact restores everything."]
         case events.CompactionUndone(size):
-            return [f"The full conversation is sent again: {counted(size)}."]
+            return [f"Sending the full conversation again: {counted(size)}."]
         case events.Pruned(results, saved):
-            return [f"{plural(results, 'old result')} left out, {counted(saved)} saved a request."]
+            return [
+                f"{plural(results, 'old result')} left out, saving {counted(saved)} per request."
+            ]
         case events.MemorySaved(path, entries):
             if not entries:
                 return []
-            return [f"{plural(entries, 'line')} saved to memory, in {path}."]
+            return [f"Saved {plural(entries, 'line')} to memory: {path}."]
         case events.HandOff(asked, done, left):
             return [
-                sentence(f"The work turned in circles and was stopped. Asked: {asked}"),
+                sentence(f"Stopped: the work was going in circles. Asked: {asked}"),
                 *(spoken(f"  done: {each}") for each in done),
                 *(spoken(f"  left: {each}") for each in left),
             ]
         case events.ContextFiles(files):
             return [sentence(text) for text in project_files.context_file_cuts(files)]
         case events.ToolsAwaited(servers):
-            return [f"Waiting for the MCP servers: {', '.join(servers)}."]
+            return [f"Waiting for MCP servers: {', '.join(servers)}."]
         case events.RepairApplied(findings):
             return _repaired(findings)
         case events.ContextChanged(changes):
@@ -210,7 +212,7 @@ def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
         reason = f": {event.reason}" if event.reason else ""
         return [sentence(f"{tool(event.name, label)}: not allowed{reason}")]
     if event.by == "elevated":
-        return [f"{tool(event.name, label)}: elevated, not asked."]
+        return [f"{tool(event.name, label)}: elevated, no prompt."]
     return [f"{tool(event.name, label)}: runs {event.level}."] if event.level else []
 
 
@@ -243,9 +245,9 @@ def _switched(event: events.ModelSwitched) -> str:
     if event.error_class is None:
         return sentence(f"Back to the model {event.new}: {event.reason}")
     at = moment_of(event.back_at)
-    when = f" from {moment(at, datetime.now(UTC))} on" if at else " later by itself"
+    when = f" from {moment(at, datetime.now(UTC))} on" if at else " by itself"
     back = f"Back to {event.old}{when}, or with /model {event.old}"
-    return sentence(event.reason, f"The model {event.new} goes on", back)
+    return sentence(event.reason, f"Switched to {event.new}", back)
 
 
 def _repaired(findings: tuple[dict[str, str], ...]) -> list[str]:
@@ -256,17 +258,17 @@ def _repaired(findings: tuple[dict[str, str], ...]) -> list[str]:
     places = "one place" if len(damage) == 1 else f"{len(damage):,} places"
     where = (f"  {one.get('where', '')}: {one.get('action', '')}" for one in damage)
     return [
-        f"This session was repaired in {places}; its file is as it was.",
+        f"Repaired this session in {places}; its file is unchanged.",
         *(f"  {spoken(text)}" for text in where),
     ]
 
 
 def _context_change(change: dict[str, Any]) -> str:
     if "pinned" in change:
-        return "Pinned." if change["pinned"] else "Not pinned any more."
+        return "Pinned." if change["pinned"] else "Unpinned."
     view = change.get("view")
     states = {"full": "sent in full again", "masked": "masked", "pruned": "left out as old"}
-    return f"One item is {states.get(str(view), str(view))}, from the next request on."
+    return f"One item is {states.get(str(view), str(view))}, starting with the next request."
 
 
 def _wait(seconds: float) -> str:

@@ -235,4 +235,4 @@ class EventSpeaker:
             due = AT_WORK[told] if told < len(AT_WORK) else AT_WORK[-1] * (told - len(AT_WORK) + 2)
             await self.clock.sleep(max(0.0, began + due - self.clock.monotonic()))
             told += 1
-            self.say(f"{what}: still at work after {duration(due)}; Ctrl+C stops.")
+            self.say(f"{what}: still working after {duration(due)}; Ctrl+C stops.")

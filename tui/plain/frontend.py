@@ -126,7 +126,7 @@ class PlainFrontend:
     def show_unfinished(self, answer: str) -> None:
         self.terminal.say("Holdfast, unfinished:", *shown(answer))
         self.say(
-            "The program ended here, before the answer did. The model does not know this part."
+            "Holdfast closed here before the answer was complete. The model hasn't seen this part."
         )
 
     def refresh(self) -> None:
@@ -178,7 +178,7 @@ class PlainFrontend:
     async def pick_session(self) -> SessionChoice | None:
         rows = await self.services.list_sessions()
         if not rows:
-            self.say("There is no session of this folder yet.")
+            self.say("No session in this folder yet.")
             return None
         agent = self.conversation.agent
         lines, labels = session_choices(rows, agent.session.id if agent else "")

@@ -68,9 +68,9 @@ async def watch_session(frontend: PlainFrontend) -> None:
         if await watch.check(frontend.conversation) and (agent := frontend.conversation.agent):
             frontend.terminal.say(
                 sentence(
-                    f"This session was taken over. {agent.session.lost}",
-                    "Nothing more is written here",
-                    "/fork goes on with all that you have",
+                    f"Another program took over this session. {agent.session.lost}",
+                    "This one is now read-only",
+                    "/fork continues with everything you have",
                 )
             )
 
@@ -103,11 +103,11 @@ async def _submit(frontend: PlainFrontend, text: str) -> None:
         case "sent":  # it stands on the terminal: it is not said once more
             frontend.speaker.typed.append(text.lstrip("!").strip() if shell else text)
         case "joined":
-            frontend.say("Queued: it is sent when the agent can take it.")
+            frontend.say("Queued: sent as soon as the agent can take it.")
         case "queued" if shell:
-            frontend.say("Queued: it is run when what runs is over.")
+            frontend.say("Queued: runs after the current work.")
         case "queued":
-            frontend.say("Queued: it is sent when what runs is over.")
+            frontend.say("Queued: sent after the current work.")
         case "refused":
             frontend.put_prompt(text)
         case None:

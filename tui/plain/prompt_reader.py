@@ -209,7 +209,7 @@ class PromptReader:
         if now - self._pressed_at <= LEAVE_WITHIN_S:
             return False
         self._pressed_at = now
-        self.tty.write("Press Ctrl+C again, or Ctrl+D, to leave.\n")
+        self.tty.write("Press Ctrl+C again, or Ctrl+D, to quit.\n")
         return True
 
     def _drop(self) -> None:

@@ -66,12 +66,12 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
         lines += _named(call.tool, decided_about(text))
     if decision.risk:
         lines.append(f"Risk: {decision.risk}.")
-    lines.append(sentence(f"Why it is asked: {' '.join(decided_about(decision.reason))}"))
+    lines.append(sentence(f"Why you're asked: {' '.join(decided_about(decision.reason))}"))
     beyond = REACHES[decision.level] if call.effect == "run" else ""
     if decision.once:
-        return [*lines, sentence("You are asked each time", beyond)]
-    scope = call.scope or f"later calls of {call.tool} just like this one"
-    lines.append(sentence(f"2 and 3 cover {' '.join(decided_about(scope))}", beyond))
+        return [*lines, sentence("You're asked each time", beyond)]
+    scope = call.scope or f"later calls to {call.tool} just like this one"
+    lines.append(sentence(f"2 and 3 allow {' '.join(decided_about(scope))}", beyond))
     if rules := written_rules(call):
         lines.append(spoken(rules))
     return lines
@@ -115,9 +115,7 @@ class Asker:
                     )
                     continue
                 if answer == "no" and not reason:
-                    reason = await self.terminal.answer(
-                        "Why not? The model is told. Or only Enter: "
-                    )
+                    reason = await self.terminal.answer("Tell the model why, or press Enter: ")
                 told = {"once": "once", "session": "for this session"}.get(answer, answer)
                 self.terminal.say(f"Answered: {told}.")
                 return Answer(answer, (reason or "").strip())
@@ -131,7 +129,7 @@ class Asker:
             self.calls()
             self.terminal.say(*lines, *numbered(label for _, label in labels))
             while True:
-                typed = await self.terminal.answer(f"{which}, or only Enter for none: ")
+                typed = await self.terminal.answer(f"{which}, or just Enter for none: ")
                 if typed is None or not typed.strip():
                     return None
                 word = typed.strip().lower()
@@ -144,7 +142,7 @@ class Asker:
         machine."""
         servers = {server.base_url: server for server in found}
         labels = [
-            ("key", "paste an API key of Anthropic"),
+            ("key", "paste an Anthropic API key"),
             *(
                 (
                     url,
@@ -153,9 +151,9 @@ class Asker:
                 for url, server in servers.items()
             ),
             ("server", "another server: address and model"),
-            ("practice", "the practice model: offline, without a key"),
+            ("practice", "the practice model: offline, no key"),
         ]
-        head = [sentence(why), "How shall it reach a model?"]
+        head = [sentence(why), "How do you want to connect?"]
         while (way := await self.choose(head, labels)) is not None:
             known = servers.get(way)
             models = known.models if known else ()
@@ -172,14 +170,14 @@ class Asker:
             return KeySetup(key) if key else None
         url = way if "://" in way else await self.text("Address, with http:// or https://: ")
         if not url.startswith(("http://", "https://")):
-            self.terminal.say("The address must begin with http:// or https://.")
+            self.terminal.say("The address must start with http:// or https://.")
             return None
-        hint = f", or only Enter for {usual}" if usual else ""
-        model = await self.text(f"The model's name there{hint}: ") or usual
+        hint = f", or just Enter for {usual}" if usual else ""
+        model = await self.text(f"Model name{hint}: ") or usual
         if not model:
-            self.terminal.say("Name the model that the server shall use.")
+            self.terminal.say("Enter a model name.")
             return None
-        key = await self.text("Key, if it needs one, not shown: ", hidden=True)
+        key = await self.text("Key, if needed (not shown): ", hidden=True)
         return ServerSetup(url.rstrip("/"), model, key)
 
     async def text(self, question: str, *, hidden: bool = False) -> str:
@@ -211,7 +209,7 @@ Labels: TypeAlias = Sequence[tuple[str, str]]
 _FINDINGS: Final = 20
 _SESSIONS: Final = 20
 _POINTS: Final = 30
-_NOTHING: Final = "The check of the request finds nothing that is against the rules it knows."
+_NOTHING: Final = "Request check: no problems found."
 
 
 def question_lines(question: Question) -> tuple[list[str], Labels]:
@@ -237,7 +235,7 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
                 )
                 for place, point in enumerate(points)
             ]
-            return ["Back to before which prompt? The newest first."], labels[: -_POINTS - 1 : -1]
+            return ["Rewind to which prompt? Newest first."], labels[: -_POINTS - 1 : -1]
         case FailedRequest():
             ways = [(way.name, f"{way.label}: {way.help}") for way in question.ways]
             return trouble_lines(question), ways
@@ -250,7 +248,7 @@ def trouble_lines(trouble: FailedRequest) -> list[str]:
     lines = [sentence(trouble.title, ", ".join(filter(None, (status, id_))))]
     lines += [sentence(trouble.meaning)] if trouble.meaning else []
     if trouble.before:
-        lines.append(sentence(f"Tried already: {', '.join(trouble.before)}"))
+        lines.append(sentence(f"Tried so far: {', '.join(trouble.before)}"))
     if trouble.findings is not None:
         lines += [f"Finding: {spoken(one)}" for one in trouble.findings[:_FINDINGS]] or [_NOTHING]
         if (more := len(trouble.findings) - _FINDINGS) > 0:
@@ -265,7 +263,7 @@ def damage_lines(found: Sequence[Finding]) -> list[str]:
         sentence(
             f"This session is damaged. It needs repair in {places}: {findings_summary(found)}"
         ),
-        "Nothing in the file is changed: it is repaired in memory.",
+        "The file stays as it is: Holdfast repairs it in memory.",
         *(sentence(f"{where(one)}: {one.action}, {one.code}") for one in found[:_FINDINGS]),
     ]
     if (more := len(found) - _FINDINGS) > 0:
@@ -275,12 +273,12 @@ def damage_lines(found: Sequence[Finding]) -> list[str]:
 
 def _damage_options(*, copy: bool) -> Labels:
     if not copy:
-        return [("continue", "Continue with a repaired copy of it"), ("back", "Back")]
+        return [("continue", "Continue with a repaired copy"), ("back", "Cancel")]
     return [
-        ("continue", "Continue; what comes next is added at the end of the file"),
+        ("continue", "Continue; new messages go at the end of the file"),
         ("read_only", "Open it read-only"),
-        ("copy", "Write a repaired copy into a file of its own, and go on with that"),
-        ("back", "Back"),
+        ("copy", "Write a repaired copy and continue with it"),
+        ("back", "Cancel"),
     ]
 
 
@@ -307,7 +305,7 @@ def session_choices(rows: Sequence[SessionRow], current: str) -> tuple[list[str]
         )
         for row in rows[:_SESSIONS]
     ]
-    head = f"{plural(len(rows), 'session')} of this folder, the newest first."
+    head = f"{plural(len(rows), 'session')} in this folder, newest first."
     more = "" if len(rows) <= _SESSIONS else "holdfast sessions list shows all"
     return [sentence(head, more)], labels
 
@@ -326,12 +324,12 @@ def interruption_lines(work: InterruptedWork) -> tuple[list[str], Labels]:
         )
         for each in work.orphans
     ]
-    ways = [("tell", "Tell the model what is known, and let it go on")]
+    ways = [("tell", "Tell the model what is known, and let it continue")]
     if work.calls:
-        ways.append(("again", "Run what was interrupted again, with the questions it needs"))
+        ways.append(("again", "Run the interrupted calls again, asking where needed"))
     if work.orphans:
         count = len(work.orphans)
         runs = "runs" if count == 1 else "run"
         ways.append(("stop", f"Stop {plural(count, 'command')} that still {runs}"))
-    ways.append(("leave", "Leave it: the model sees that it was interrupted"))
+    ways.append(("leave", "Skip it: the model sees that the run was interrupted"))
     return lines, ways

@@ -71,7 +71,7 @@ def cut(receipt: dict[str, Any] | None) -> str:
         return ""
     text = f"output cut from {size(total)} to {size(kept)}"
     path = receipt.get("path")
-    return f"{text}, full copy in {path}" if path else f"{text}, no full copy was kept"
+    return f"{text}, full copy in {path}" if path else f"{text}, no full copy kept"
 
 
 def diff(text: str) -> list[str]:
@@ -86,7 +86,7 @@ def diff(text: str) -> list[str]:
         elif line.startswith("@@"):
             lines.append(f"At line {_place(line)}:")
         elif line.startswith(("--- ", "+++ ")):
-            if line.startswith("+++ ") or line.endswith(" cannot be compared"):
+            if line.startswith("+++ ") or line.endswith(" can't be compared"):
                 lines.append(f"File {line[4:].removeprefix('b/')}")
         elif line.startswith("\\"):
             lines.append("  (no newline at the end)")

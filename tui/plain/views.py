@@ -51,7 +51,7 @@ async def context(frontend: PlainFrontend, argument: str) -> None:
         case "read":
             frontend.terminal.say(*_text(agent, item))
         case _:
-            raise UsageError(f"/context {argument} is not known.", hint=_USAGE)
+            raise UsageError(f"Unknown /context {argument}.", hint=_USAGE)
 
 
 async def pin(frontend: PlainFrontend, argument: str) -> None:
@@ -66,7 +66,7 @@ async def pin(frontend: PlainFrontend, argument: str) -> None:
     else:
         results = [one for one in items if one.kind == "result"]
         if not results:
-            frontend.terminal.say("There is no tool result yet. /context lists what there is.")
+            frontend.terminal.say("No tool result yet. /context lists what there is.")
             return
         item = results[-1]
     await _pinned(frontend, agent, item, on=not item.pinned)
@@ -74,9 +74,7 @@ async def pin(frontend: PlainFrontend, argument: str) -> None:
 
 def _list(frontend: PlainFrontend, items: list[Item], start: int) -> None:
     measured = frontend.speaker.measured
-    frontend.terminal.say(
-        f"Context: {meter(measured)}" if measured else "Nothing was measured yet."
-    )
+    frontend.terminal.say(f"Context: {meter(measured)}" if measured else "Nothing measured yet.")
     if start:
         left = sum(item.tokens for item in items[:start])
         frontend.terminal.say(f"Items 1 to {start}: {counted(left)}. /context all lists them too.")
@@ -97,9 +95,7 @@ def item_line(number: int, item: Item) -> str:
 def _numbered(items: list[Item], number: str) -> Item:
     if not number.strip().isdecimal() or not 1 <= int(number.strip()[:9]) <= len(items):
         known = f"a number from 1 to {len(items)}" if items else "nothing yet"
-        raise UsageError(
-            f"There is no item {number.strip() or 'named'}.", hint=f"It takes {known}."
-        )
+        raise UsageError(f"No item {number.strip() or 'named'}.", hint=f"Known: {known}.")
     return items[int(number) - 1]
 
 
@@ -107,7 +103,7 @@ def _speaking(agent: Agent, item: Item) -> str:
     """The id of an item's record. Raises UsageError for what every request carries."""
     if any(r.id == item.id and r.type in SPEAKING for r in agent.session.records):
         return item.id
-    raise UsageError("Every request carries this: it can be neither masked nor pinned.")
+    raise UsageError("System items are always sent; they can't be masked or pinned.")
 
 
 async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: Overlay) -> None:
@@ -134,15 +130,15 @@ def _text(agent: Agent, item: Item) -> list[str]:
     fixed = agent.fixed_texts().get(item.id)
     record = next((r for r in agent.session.records if r.id == item.id), None)
     text = fixed if fixed is not None else text_of(content_of(record)) if record else ""
-    return shown(text or "It holds no text.")
+    return shown(text or "It contains no text.")
 
 
 View: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
 
 REASONS: Final[Mapping[str, str]] = {
-    "copy": "The answer stands in this terminal as text: copy it there, or use /export.",
+    "copy": "The answer is text in this terminal: copy it there, or use /export.",
     "find": "Search with your terminal or screen reader, or use: holdfast sessions search TEXT.",
-    "theme": "Plain lines have no colours.",
+    "theme": "Plain lines have no colors.",
     "drill": "The drill needs the full screen: run holdfast drill in another terminal.",
     "tour": "The tour needs the full screen: run holdfast tour in another terminal.",
 }
@@ -150,23 +146,23 @@ REASONS: Final[Mapping[str, str]] = {
 
 HELP: Final[Mapping[str, tuple[str, str]]] = {
     "help": ("[TOPIC]", "this list, or a topic of the manual"),
-    "rewind": ("[N]", "back to before an earlier prompt, with the files if wanted; 1 is the last"),
+    "rewind": ("[N]", "rewind to an earlier prompt, with the files if you want; 1 is the last"),
     "context": (
         "[all | mask N | unmask N | pin N | unpin N | read N]",
-        "what the model sees, item by item, with tokens",
+        "the context, item by item, with tokens",
     ),
-    "pin": ("[N]", "keep item N of /context, or the last tool result, or let it go"),
+    "pin": ("[N]", "pin or unpin item N of /context, or the last tool result"),
     "memory": ("[save]", "read MEMORY.md out, or save to it now"),
-    "output": ("[N]", "read the whole output of the last tool, or of the one N from the end"),
+    "output": ("[N]", "read the whole output of the last tool, or the Nth from the end"),
     "plan": (
         "[edits | ask]",
-        "plan mode: read only; again leaves it; edits accepts edits of files",
+        "plan mode: read-only (toggle); edits accepts file edits",
     ),
     "mcp": (
         "[restart NAME | on NAME TOOL | off NAME TOOL | log NAME]",
         "the MCP servers and their tools",
     ),
-    "config": ("", "where the settings stand, and whether they are sound"),
+    "config": ("", "where the settings are, and whether they are valid"),
 }
 """What takes other words here than on the full screen: the argument, and what it does."""
 
@@ -189,13 +185,13 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
     own = frontend.conversation.user_commands
     await asyncio.to_thread(own.load)
     frontend.terminal.say(
-        "Type a prompt and press Enter. A backslash at the end of a line, or three quotes around"
-        " the text, make it several lines.",
-        "While the agent works you may type on: it is sent when the agent can take it.",
-        "Ctrl+C stops what runs; at an empty prompt twice it leaves, as Ctrl+D does at once.",
-        "Tab completes a command, and a file behind @; an image that is named so goes along.",
-        "! before a line runs it in the shell, and the model sees its output with your next"
-        " prompt; !! keeps it from the model.",
+        "Type a prompt and press Enter. To write several lines, end a line with a backslash or"
+        " wrap the text in three quotes.",
+        "You can type while the agent works: Holdfast sends it as soon as the agent can take it.",
+        "Ctrl+C stops what runs; twice at an empty prompt it quits, like Ctrl+D.",
+        "Tab completes commands, and files after @; images are attached that way too.",
+        "Start a line with ! to run it in the shell; the model sees its output with your next"
+        " prompt. !! keeps it from the model.",
         "Commands:",
         *(
             spoken(f"/{command.name} {argument}").rstrip() + f": {text}."
@@ -237,7 +233,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         f"Folder: {shorten(services.workspace)}.",
         f"Model: {agent.model}, window {agent.window:,} tokens{_effort(agent)}.",
         sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
-        f"Context: {meter(measured)}" if measured else "Context: nothing was measured yet.",
+        f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
         *filter(None, (spending(measured),) if measured else ()),
         f"Doing: {doing}.",
     )
@@ -257,7 +253,7 @@ async def usage(frontend: PlainFrontend, _: str) -> None:
 
 
 async def todos(frontend: PlainFrontend, _: str) -> None:
-    frontend.terminal.say(*(todo_lines(frontend.speaker.todos) or ["The agent keeps no list now."]))
+    frontend.terminal.say(*(todo_lines(frontend.speaker.todos) or ["No to-do list yet."]))
 
 
 async def output(frontend: PlainFrontend, number: str) -> None:
@@ -265,9 +261,9 @@ async def output(frontend: PlainFrontend, number: str) -> None:
     kept = frontend.speaker.outputs
     place = int(number[:4]) if number.isdecimal() else 1
     if number and not number.isdecimal():
-        raise UsageError("/output reads the last tool's output, /output 2 the one before it.")
+        raise UsageError("/output reads the last tool's output, /output 2 the one before.")
     if not 1 <= place <= len(kept):
-        raise UsageError("There is no such output." if kept else "No tool has run yet.")
+        raise UsageError("No such output." if kept else "No tool has run yet.")
     found = kept[-place]
     lines = shown(found.text.rstrip("\n")) if found.text.strip() else ["It printed nothing."]
     frontend.terminal.say(f"Output of {spoken(found.name)}:", *lines, "End of output.")
@@ -287,7 +283,7 @@ async def tasks(frontend: PlainFrontend, _: str) -> None:
     run = OfflineRun(frontend.services.workspace)
     await run.refresh()
     if run.state is None:
-        frontend.terminal.say("There is no run in this folder: holdfast run TASKS.md begins one.")
+        frontend.terminal.say("No run in this folder. Start one with: holdfast run TASKS.md")
         return
     frontend.terminal.say(
         f"Run of {shorten(run.state.task_file)}: {RunSummary(run.state).totals()}."
@@ -297,7 +293,7 @@ async def tasks(frontend: PlainFrontend, _: str) -> None:
             spoken(f"{task.index + 1}, {task.status}: {task.task}")[:200]
             for task in run.state.tasks
         ),
-        "holdfast run --headless goes on with it, in plain lines.",
+        "Continue it in plain lines with: holdfast run --headless",
     )
 
 
@@ -307,7 +303,7 @@ async def doctor(frontend: PlainFrontend, _: str) -> None:
 
     what = checks.Subject.of(frontend.services.workspace, frontend.services.folders, os.environ)
     found = await asyncio.to_thread(checks.examine, what)
-    told = {"ok": "well", "warn": "to know", "fail": "problem"}
+    told = {"ok": "well", "warn": "warning", "fail": "problem"}
     for check in found:
         fix = f"To do: {check.fix}" if check.fix else ""
         frontend.terminal.say(sentence(f"{check.name}, {told[check.status]}: {check.detail}", fix))
@@ -319,11 +315,11 @@ async def config(frontend: PlainFrontend, _: str) -> None:
 
     file = frontend.services.folders.config_file
     problem = await asyncio.to_thread(config_problem, file) if file.is_file() else None
-    told = f"Wrong: {problem.message}" if problem else "It is sound"
-    there = told if file.is_file() else "It does not exist yet"
+    told = f"Wrong: {problem.message}" if problem else "They are valid"
+    there = told if file.is_file() else "The file doesn't exist yet"
     frontend.terminal.say(
-        sentence(f"The settings are the file {shorten(file)}", there),
-        "Edit it with an editor of yours; !nano or the like needs a terminal of its own.",
+        sentence(f"Settings file: {shorten(file)}", there),
+        "Edit it with your editor; !nano and the like need their own terminal.",
     )
 
 
@@ -342,10 +338,10 @@ async def permissions(frontend: PlainFrontend, argument: str) -> None:
         editor.rule_rows, agent, services.folders.config_file, services.workspace
     )
     rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
-    frontend.terminal.say("Rules in force; deny counts before ask, ask before allow.")
+    frontend.terminal.say("Rules: deny before ask, ask before allow.")
     frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
     found = decisions(agent.session.records)
-    frontend.terminal.say(f"{plural(len(found), 'decision')}." if found else "No decision yet.")
+    frontend.terminal.say(f"{plural(len(found), 'decision')}." if found else "No decisions yet.")
     frontend.terminal.say(
         *(
             spoken(f"{one.time}, {one.tool} {one.subject}: {one.answer} by {one.by}. {one.reason}")
@@ -360,7 +356,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     if agent is None:
         return
     if not agent.servers:
-        frontend.terminal.say("No MCP server is configured: [mcp.NAME] in config.toml adds one.")
+        frontend.terminal.say("No MCP servers configured. Add [mcp.NAME] to config.toml.")
         return
     verb, *rest = argument.split()[:3] or [""]
     if not verb:
@@ -374,21 +370,21 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     match verb, rest[1:]:
         case "restart", []:
             await server.restart()
-            frontend.terminal.say(f"{server.name} is being started again.")
+            frontend.terminal.say(f"Restarting {server.name}.")
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             found = next(one for one in server.tools if one.own_name == tool)
             anew = agent.price_of_switch(found).anew
             for event in agent.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
-            now = "offered to the model" if verb == "on" else "kept from the model"
-            frontend.terminal.say(f"{tool} is {now} from the next request on.")
+            now = "available to the model" if verb == "on" else "hidden from the model"
+            frontend.terminal.say(f"{tool} is {now}, starting with the next request.")
             if anew:
-                frontend.terminal.say(f"/reload takes that into each request: {anew}.")
+                frontend.terminal.say(f"/reload adds that to each request: {anew}.")
         case "log", []:
             text = await server.log_end(_LOG_BYTES)
             frontend.terminal.say(*shown(text.rstrip("\n"))[-_LOG_LINES:])
         case _:
-            raise UsageError(f"/mcp {argument} is not known.", hint=_MCP)
+            raise UsageError(f"Unknown /mcp {argument}.", hint=_MCP)
 
 
 def server_lines(server: Server) -> list[str]:

@@ -121,7 +121,7 @@ def retirement(model: ModelInfo, now: datetime) -> str:
     left = (day - now.date()).days
     if left > SOON_DAYS:
         return ""
-    verb = "retires" if left >= 0 else "was to retire"
+    verb = "retires" if left >= 0 else "was retired"
     return f"{model.id} {verb} on {day:%Y-%m-%d}. Choose another model with /model."
 
 

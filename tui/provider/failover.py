@@ -57,7 +57,7 @@ _REASON: Final[dict[ErrorClass, str]] = {
     "overloaded": "overloaded",
     "timeout": "no answer in time",
     "not_found": "not known to the server",
-    "context_overflow": "the conversation is too long for it",
+    "context_overflow": "too small for this conversation",
     "auth": "not allowed with this key",
 }
 
@@ -163,7 +163,7 @@ class Failover(ProviderWrapper):
         error = ProviderError(
             old.error_class,
             old.message,
-            hint=f"It can be tried again in {wait_time(left)}." if rest.asked else old.hint,
+            hint=f"Available again in {wait_time(left)}." if rest.asked else old.hint,
             status=old.status,
             retry_after=left if rest.asked else None,
             retryable=old.retryable,
@@ -178,7 +178,7 @@ class Failover(ProviderWrapper):
             return None
         rest = self._rests_now(self._first)
         if name == self._first:
-            reason = f"{old} failed as well" if rest else f"{name} can be asked again"
+            reason = f"{old} failed as well" if rest else f"{name} is available again"
             return ModelSwitched(old, name, reason)
         failed = self._rests_now(old)
         why = failed.error if failed else last

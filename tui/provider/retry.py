@@ -178,7 +178,7 @@ class RetryProvider(ProviderWrapper):
             other = "now with another model (/model)"
             if self._max_wait_s is not None:
                 other = "waited for with a larger --max-wait"
-            error.hint = f"It can be tried again in {wait_time(error.retry_after)}, or {other}."
+            error.hint = f"Available again in {wait_time(error.retry_after)}, or {other}."
             raise error
         if failures >= self._retry.max_attempts:
             raise error

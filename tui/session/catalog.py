@@ -58,7 +58,7 @@ def resolve(reference: str, folders: Folders) -> Path:
         path = Path(reference).expanduser()
         if path.exists():
             return path
-        raise SessionError(f"There is no file {reference}.", hint="Check the path.")
+        raise SessionError(f"File not found: {reference}.", hint="Check the path.")
     every = files(folders)
     found = [path for path in every if reference and id_of(path).startswith(reference)]
     exact = [path for path in found if id_of(path) == reference]
@@ -66,12 +66,12 @@ def resolve(reference: str, folders: Folders) -> Path:
         return (exact or found)[0]
     if found:
         raise SessionError(
-            f"{len(found)} sessions begin with {reference}: {_some(found)}.",
+            f"{len(found)} sessions start with {reference}: {_some(found)}.",
             hint="Give more characters of the id.",
         )
     known = f" The newest are {_some(every)}." if every else " There are no sessions yet."
     raise SessionError(
-        f"There is no session {reference}.{known}", hint="`holdfast sessions list` shows them."
+        f"Session not found: {reference}.{known}", hint="List them with `holdfast sessions list`."
     )
 
 
@@ -92,12 +92,12 @@ def check_ours(path: Path, folders: Folders) -> None:
 
         if importers.recognise(path) is not None:
             raise SessionError(
-                f"{path} is not a session of Holdfast's own, but of another program.",
-                hint=f"Copy it: holdfast sessions import {path}. Then resume the copy.",
+                f"{path} belongs to another program, not Holdfast.",
+                hint=f"Import it with: holdfast sessions import {path}",
             )
         raise SessionError(
-            f"{path} is not a session: there is no record of Holdfast's in it.",
-            hint="It is left as it is. `holdfast sessions list --all` shows the sessions.",
+            f"{path} isn't a session: it contains no Holdfast records.",
+            hint="It is left as it is. `holdfast sessions list --all` lists the sessions.",
         )
 
 
@@ -173,8 +173,8 @@ def describe(path: Path) -> SessionSummary:
     except (SessionError, OSError) as error:
         text = error.message if isinstance(error, SessionError) else str(error)
     except Exception as error:  # the boundary: one file must not cost the list of all others
-        log.exception("%s cannot be described", path)
-        text = f"{path} cannot be read ({type(error).__name__})."
+        log.exception("can't describe %s", path)
+        text = f"Can't read {path} ({type(error).__name__})."
     return SessionSummary(id_of(path), str(path), "", "", "", "", 0, 0, "unreadable", (text,))
 
 

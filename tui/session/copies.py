@@ -69,7 +69,7 @@ def write_repaired(
     model = next((model for model in models if isinstance(model, str)), "")
     records = from_messages(messages, model, branch[-1].time if branch else header.created, branch)
     backup = written.with_name(written.name + ".original")
-    with os_error_as(StorageError, f"{loaded.path} cannot be read"):
+    with os_error_as(StorageError, f"Can't read {loaded.path}"):
         original = loaded.path.read_bytes()
     write_new(backup, original)
     write_session(written, header, records)
@@ -101,7 +101,7 @@ def up_to(loaded: LoadedSession, at: str) -> list[Record]:
         end = places[int(at) - 1] if 0 < int(at) <= len(places) else None
     if end is None:
         raise SessionError(
-            f"There is no message {at} in {loaded.path}.",
+            f"No message {at} in {loaded.path}.",
             hint="`holdfast sessions show` numbers the messages; --at takes a number or an id.",
         )
     stop = end + 1
@@ -133,9 +133,9 @@ def write_new(path: Path, data: bytes) -> None:
                 draft.unlink()
         sync_folder(path.parent)
     except FileExistsError:
-        raise StorageError(f"{path} is there already.", hint="Name another file.") from None
+        raise StorageError(f"{path} already exists.", hint="Name another file.") from None
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise StorageError(f"Can't write {path}: {error.strerror or error}.") from error
 
 
 def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
@@ -148,7 +148,7 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     home = Path(os.path.realpath(folders.sessions))
     if home not in real.parents:
         raise SessionError(
-            f"{path} is not in the folder of the sessions.", hint="Only those can be deleted."
+            f"{path} isn't in the sessions folder.", hint="Only sessions there can be deleted."
         )
     target = folders.data / "trash" / real.relative_to(home)
     while target.exists():
@@ -156,7 +156,7 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     lock = SessionLock(real, clock=clock)
     lock.take()
     try:
-        with os_error_as(StorageError, f"{path} cannot be deleted"):
+        with os_error_as(StorageError, f"Can't delete {path}"):
             make_private(target.parent)
             real.rename(target)
             sync_folder(real.parent)

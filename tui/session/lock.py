@@ -87,9 +87,9 @@ class SessionLock:
                 if self._try(over=over):
                     return
         except OSError as error:  # no folder, a read-only disk, no locks on this file system
-            self.problem = f"The session is not locked: {error.strerror or error}."
+            self.problem = f"The session isn't locked: {error.strerror or error}."
             return
-        raise SessionInUseError(f"{self.session} changes hands all the time.", hint="Try again.")
+        raise SessionInUseError(f"{self.session} keeps changing hands.", hint="Try again.")
 
     def check(self) -> str:
         """Why nothing may be written now, "" while the lock is ours. Takes a lock not yet taken."""
@@ -107,11 +107,11 @@ class SessionLock:
             if _inode(self.path.lstat()) == self._inode:
                 return ""
             by = holder(self.session)
-            self.lost = f"The session was taken over by {by or 'another program'}."
+            self.lost = f"{by or 'Another program'} took over the session."
         except OSError as error:
             if error.errno not in {errno.ENOENT, errno.ESTALE, errno.ENOTDIR}:
-                return f"{self.path} cannot be checked: {error.strerror or error}."
-            self.lost = f"{self.path} is gone: another program may have taken the session over."
+                return f"Can't check {self.path}: {error.strerror or error}."
+            self.lost = f"{self.path} is gone: another program may have taken over the session."
         self._close()
         return self.lost
 
@@ -223,12 +223,12 @@ def _holder_in(file: int, *, running: bool) -> LockHolder | None:
 def _in_use(session: Path, lock: Path, left: LockHolder | None) -> SessionInUseError:
     if left is not None and not left.running:
         return SessionInUseError(
-            f"{session} was open in {left}; whether that still runs cannot be seen from here.",
-            hint=f"If it does not, delete {lock}; `holdfast sessions fork` makes a copy.",
+            f"{session} was open in {left}; Holdfast can't tell from here whether that still runs.",
+            hint=f"If it doesn't, delete {lock}; `holdfast sessions fork` makes a copy.",
         )
     return SessionInUseError(
         f"{session} is open in {left or 'another program'}.",
-        hint="Close it there, or make a copy with `holdfast sessions fork` and go on with that.",
+        hint="Close it there, or copy it with `holdfast sessions fork` and continue with the copy.",
     )
 
 

@@ -138,13 +138,13 @@ def open_session(path: Path) -> FileIO:
     if stat.S_ISREG(os.fstat(file).st_mode):
         return FileIO(file)
     os.close(file)
-    raise SessionError(f"{path} is not a session: not a regular file.", hint="Name a .jsonl file.")
+    raise SessionError(f"{path} isn't a session: not a regular file.", hint="Name a .jsonl file.")
 
 
 def _readable(path: Path) -> AbstractContextManager[None]:
     """Within, a file that cannot be read is a SessionError."""
-    hint = "`holdfast sessions list --all` shows the sessions there are."
-    return os_error_as(SessionError, f"{path} cannot be read", hint=hint)
+    hint = "List the sessions with `holdfast sessions list --all`."
+    return os_error_as(SessionError, f"Can't read {path}", hint=hint)
 
 
 def _header(

@@ -206,7 +206,7 @@ class Session:
         place = next((n for n, record in enumerate(self.records) if record.id == target), None)
         if place is None:
             raise SessionError(
-                f"There is no record {target} on this branch.", hint="/rewind lists the prompts."
+                f"No record {target} on this branch.", hint="See /rewind for the prompts."
             )
         await self.sync()
         left = self.records[-1].id
@@ -306,7 +306,7 @@ class Session:
 
 
 def _opened_to_read() -> str:
-    return "The session is open read-only."
+    return "The session is read-only."
 
 
 def title_of(prompt: dict[str, Any]) -> str:

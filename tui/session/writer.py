@@ -181,7 +181,7 @@ class SessionWriter:
             if os.fstat(file).st_size == end:  # nobody wrote after us
                 os.ftruncate(file, end - written)
                 self._torn = data is not line
-        raise OSError(errno.ENOSPC, "only part of a line fitted, the disk may be full")
+        raise OSError(errno.ENOSPC, "only part of a line fit; the disk may be full")
 
     def _open(self) -> int:
         """The descriptor. A new file gets its header; of an old one, the end is checked."""
@@ -202,14 +202,14 @@ class SessionWriter:
 
     def _write_error(self, error: OSError) -> str:
         # The reason first: where there is little room, that is what has to be read.
-        return f"{error.strerror or error}: {self.path} cannot be written."
+        return f"{error.strerror or error}: can't write {self.path}."
 
     def _error(self) -> StorageError:
         return StorageError(
-            self.problem or f"{self.path} is not open.",
-            hint="What is unsaved is kept in memory; a fork of the session keeps it."
+            self.problem or f"{self.path} isn't open.",
+            hint="Unsaved work stays in memory; forking the session keeps it."
             if self._refused
-            else "What is unsaved is kept in memory and tried again.",
+            else "Unsaved work stays in memory; saving retries automatically.",
         )
 
 
@@ -217,7 +217,7 @@ def _ends_torn(file: int) -> bool:
     """Whether a regular file has a last line without a newline. Raises OSError for others."""
     state = os.fstat(file)
     if not stat.S_ISREG(state.st_mode):
-        raise OSError(errno.EINVAL, "it is not a regular file")
+        raise OSError(errno.EINVAL, "it isn't a regular file")
     return bool(state.st_size) and os.pread(file, 1, state.st_size - 1) != b"\n"
 
 

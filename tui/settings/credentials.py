@@ -112,7 +112,7 @@ def _valid(key: str, what: str) -> str:
     if key and len(key) <= 4096 and key.isascii() and key.isprintable() and " " not in key:
         return key
     raise CredentialsError(
-        f"{what} is not an API key: it is empty, too long, or holds spaces or odd characters.",
+        f"{what} isn't an API key: it is empty, too long, or contains spaces or odd characters.",
         hint="Copy the key again, without quotes or line breaks.",
     )
 
@@ -146,7 +146,7 @@ def _in_time(ask: Callable[[], T]) -> T | None:
         try:
             answers.append(ask())
         except BaseException as error:  # noqa: BLE001 - third-party code, in a thread of its own
-            _log.info("the keyring does not answer: %s", type(error).__name__)
+            _log.info("the keyring doesn't respond: %s", type(error).__name__)
 
     thread = Thread(target=run, daemon=True, name="keyring")
     thread.start()
@@ -183,7 +183,7 @@ def _write(file: Path, server: str, key: str | None) -> bool:
     if key is None and not os.path.lexists(file):
         return False
     hint = "Set ANTHROPIC_API_KEY instead, or make the folder writable."
-    what = f"{shorten(file)} could not be written"
+    what = f"Can't write {shorten(file)}"
     with os_error_as(StorageError, what, hint=hint), locked(file.parent):
         keys = _read(file)
         changed = {k: v for k, v in keys.items() if k != server}
@@ -196,4 +196,4 @@ def _write(file: Path, server: str, key: str | None) -> bool:
 
 
 def _refused(file: Path, why: str, hint: str) -> CredentialsError:
-    return CredentialsError(f"{shorten(file)} is not used: {why}.", hint=hint)
+    return CredentialsError(f"Ignoring {shorten(file)}: {why}.", hint=hint)

@@ -12,10 +12,10 @@ from typing import Final, Literal, TypeAlias
 When: TypeAlias = Literal["now", "session", "run", "start"]
 
 WHEN: Final[Mapping[When, str]] = {
-    "now": "counts at once",
-    "session": "counts from the next session (/new)",
-    "run": "counts from the next run of a task file",
-    "start": "counts from the next start",
+    "now": "applies right away",
+    "session": "applies to new sessions",
+    "run": "applies to the next task run",
+    "start": "applies at the next start",
 }
 
 SECTIONS: Final[Mapping[str, str]] = {
@@ -29,8 +29,8 @@ SECTIONS: Final[Mapping[str, str]] = {
     "guard": "large tool results",
     "permissions": "what the agent may do without asking",
     "sandbox": "what commands can reach",
-    "batch": "runs of a task file",
-    "prices": "USD per million tokens, in the place of the shipped prices",
+    "batch": "task file runs",
+    "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "servers with more tools",
 }
 """Every section, "" for the keys in none, in the order in which they are shown."""
@@ -45,82 +45,80 @@ class Description:
 
 
 _HELP: Final[Mapping[str, str]] = {
-    "model": "The model, or opus, sonnet, haiku, fable for the newest. /model changes it in a"
+    "model": "The model, or opus, sonnet, haiku, fable for the newest. /model switches within a"
     " session.",
-    "small_model": "The model for small jobs: to say why a task failed, for instance.",
-    "fallback_models": "Models to go on with, in this order, when the first fails.",
-    "base_url": 'The server to ask; any that speaks the Messages API. "" is Anthropic\'s.',
-    "effort": 'How deep the model thinks, where it has levels; "" is its own. /effort changes it.',
-    "api_features": "auto: what is new is sent to Anthropic alone. all: to any server. basic: to"
+    "small_model": "The model for small jobs, such as explaining why a task failed.",
+    "fallback_models": "Fallback models, tried in this order when the first fails.",
+    "base_url": 'The server: any that speaks the Messages API. "" is Anthropic\'s.',
+    "effort": 'How hard the model thinks, if it has levels; "" is its default. /effort changes it.',
+    "api_features": "auto: send new API features to Anthropic only. all: to any server. basic: to"
     " none.",
-    "theme": "The colours; your own go into themes/ beside the file.",
-    "context_window": "The model's window in tokens. 0 asks the server, else goes by the"
-    " catalogue.",
-    "redact": "record: keys of known shapes are masked before anything is recorded.",
-    "notify": "auto: a bell when a long turn ends or an answer is needed.",
-    "motion": "reduced: nothing moves by itself.",
-    "plain": "true: lines of text in the place of the screen, as with --plain.",
-    "retry.max_attempts": "How often one request is retried; 0 sends it once.",
-    "retry.initial_delay_ms": "Milliseconds before the first retry; each further wait is twice as"
-    " long.",
-    "retry.max_delay_ms": "The longest wait in milliseconds. Where the server asks for more, the"
+    "theme": "The theme; put your own into themes/ next to the file.",
+    "context_window": "The model's window in tokens. 0 asks the server, then the catalog.",
+    "redact": "record: mask known kinds of keys before anything is recorded.",
+    "notify": "auto: ring the bell when a long turn ends or needs an answer.",
+    "motion": "reduced: no animation.",
+    "plain": "true: plain lines instead of the full screen, like --plain.",
+    "retry.max_attempts": "How often to retry a request; 0 sends it once.",
+    "retry.initial_delay_ms": "Milliseconds before the first retry; each further wait is"
+    " twice as long.",
+    "retry.max_delay_ms": "The longest wait in milliseconds. If the server asks for more, the"
     " session is parked.",
-    "retry.first_byte_timeout_s": "Seconds to wait for an answer to begin.",
-    "retry.stall_timeout_s": "Seconds of silence that end an attempt; pings count as life.",
-    "thinking.display": "What is shown of the model's thinking: a summary, notes on progress"
-    " alone, or nothing.",
-    "cache.ttl": "How long the server keeps it. auto: an hour where a person types, else five"
+    "retry.first_byte_timeout_s": "Seconds to wait for the first byte of an answer.",
+    "retry.stall_timeout_s": "Seconds of silence that end an attempt; pings count.",
+    "thinking.display": "What to show of the model's thinking: a summary, progress notes"
+    " only, or nothing.",
+    "cache.ttl": "How long the server keeps it. auto: an hour in conversations, otherwise five"
     " minutes.",
-    "prune.after_turns": "After how many turns a tool result counts as old.",
+    "prune.after_turns": "Turns after which a tool result counts as old.",
     "prune.min_chars": "Shorter results stay, however old they are.",
-    "prune.when": "auto: with the next break, or once it pays. turns: when old. pays: even if"
-    " reasoning goes.",
-    "prune.unit": "What age is counted in.",
-    "bootstrap.max_chars_per_file": "Characters of one file, such as AGENTS.md or MEMORY.md; the"
+    "prune.when": "auto: at the next break, or once it pays. turns: when old. pays: even if"
+    " that loses reasoning.",
+    "prune.unit": "The unit of age.",
+    "bootstrap.max_chars_per_file": "Characters per file, such as AGENTS.md or MEMORY.md; the"
     " rest is left out.",
     "bootstrap.max_total_chars": "Characters of all such files together.",
-    "compaction.threshold": "How full the window may get before the beginning is summarised; 0.8"
+    "compaction.threshold": "How full the window may get before older messages are summarized; 0.8"
     " is 80 %.",
     "compaction.memory_flush": "Save what is worth keeping to MEMORY.md first.",
-    "compaction.keep_messages": "So many messages at the end are not summarised, unless they are"
+    "compaction.keep_messages": "Most recent messages to keep unsummarized, unless they are"
     " very large.",
-    "compaction.keep_tokens": "What stays at the end, in tokens; 0 is a tenth of the window, at"
+    "compaction.keep_tokens": "Most recent tokens to keep; 0 is a tenth of the window, at"
     " most 20,000.",
-    "guard.default_bytes": "Above so many bytes a tool result goes to disk, and the model gets its"
-    " beginning.",
-    "guard.preview_bytes": "How many bytes of such a result the model still gets.",
-    "guard.clamp_bytes": "The most bytes of any one result that the model gets.",
-    "guard.clamp_lines": "The most lines of any one result that the model gets.",
-    "guard.token_share": "The most of the window that one result may take; 0.3 is 30 %.",
-    "guard.memory_chars": "Characters of a running command's output held in memory.",
-    "guard.spill_max_bytes": "The largest full copy of a result on disk, in bytes.",
+    "guard.default_bytes": "Tool results above this size are saved to disk and truncated.",
+    "guard.preview_bytes": "Bytes of such a result that the model still gets.",
+    "guard.clamp_bytes": "Most bytes of a single result that the model gets.",
+    "guard.clamp_lines": "Most lines of a single result that the model gets.",
+    "guard.token_share": "Largest share of the window for one result; 0.3 is 30 %.",
+    "guard.memory_chars": "Characters of a running command's output kept in memory.",
+    "guard.spill_max_bytes": "Largest full copy of a result on disk, in bytes.",
     "guard.spill_min_free_bytes": "Free bytes on the disk that full copies leave alone.",
-    "guard.keep_days": "Days that a full copy is kept when no session names it.",
-    "guard.keep_bytes": "Above so many bytes the oldest of such copies go sooner.",
-    "guard.bytes": "Limits of single tools, in the place of default_bytes.",
-    "permissions.allow": "Rules for what is done without asking.",
-    "permissions.ask": "Rules for what is always asked; they beat allow.",
+    "guard.keep_days": "Days to keep a full copy that no session refers to.",
+    "guard.keep_bytes": "Above this many bytes the oldest of such copies go sooner.",
+    "guard.bytes": "Limits for single tools, overriding default_bytes.",
+    "permissions.allow": "Rules for what runs without asking.",
+    "permissions.ask": "Rules for what always asks; they beat allow.",
     "permissions.deny": "Rules for what is refused; they beat ask and allow.",
     "permissions.ceiling": "How far the file tools may go while elevated.",
     "permissions.auto_grant": "Patterns of folders where files are written without asking.",
-    "sandbox.engine": "What confines commands; auto takes the best that this machine lets run.",
-    "sandbox.keep_env": "Variables that commands get although they look like secrets.",
-    "sandbox.sockets": "Sockets that commands may use, by path; the agent of ssh, for instance.",
-    "sandbox.share_caches": "Commands use your own ~/.cache, ~/.npm and ~/.gradle.",
-    "batch.attempts": "How often one task is tried.",
-    "batch.compaction_basis": "cumulative: by all tokens of the session. context: by those of the"
+    "sandbox.engine": "What confines commands; auto picks the best that works on this machine.",
+    "sandbox.keep_env": "Variables that commands get even though they look like secrets.",
+    "sandbox.sockets": "Sockets that commands may use, by path; for example the SSH agent's.",
+    "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
+    "batch.attempts": "How often to try a task.",
+    "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
+    "those in the"
     " window (recommended).",
-    "batch.max_cost": "The most USD that a run may cost, as --max-cost; 0 is no limit.",
-    "batch.max_failures": "Failures in a row that end a run, as --max-failures; 0 is no limit.",
-    "batch.max_time_s": "Seconds that a run may take, as --max-time; 0 is no limit.",
-    "prices.input": "What the provider charges for tokens that are sent.",
-    "prices.output": "What the provider charges for tokens of an answer.",
-    "prices.cache_write": "What the provider charges for tokens put into the cache for five"
-    " minutes.",
+    "batch.max_cost": "The most a run may cost in USD, like --max-cost; 0 is no limit.",
+    "batch.max_failures": "Failures in a row that end a run, like --max-failures; 0 is no limit.",
+    "batch.max_time_s": "Seconds a run may take, like --max-time; 0 is no limit.",
+    "prices.input": "What the provider charges for input tokens.",
+    "prices.output": "What the provider charges for output tokens.",
+    "prices.cache_write": "What the provider charges for tokens cached for five minutes.",
     "prices.cache_read": "What the provider charges for tokens read from the cache.",
-    "prices.cache_write_1h": "What it charges for tokens put into the cache for an hour. 0: twice"
+    "prices.cache_write_1h": "What it charges for tokens cached for an hour. 0: twice"
     " the input price.",
-    "mcp": "Servers whose tools the model may use. /mcp shows how they stand.",
+    "mcp": "Servers with tools for the model. /mcp shows their state.",
 }
 _WHEN: Final[Mapping[str, When]] = {
     **dict.fromkeys(("theme", "redact", "notify", "motion"), "now"),

@@ -92,7 +92,7 @@ def take_back(folders: Folders, edit: SettingsEdit) -> None:
     with _locked(file):
         if _read(file) != edit.after:
             raise ConfigError(
-                shorten(file), "", "has been changed since.", hint="Change it back by hand."
+                shorten(file), "", "has changed since.", hint="Change it back by hand."
             )
         if edit.before is None:
             file.unlink()
@@ -128,7 +128,7 @@ def _edit(
 @contextmanager
 def _locked(file: Path) -> Generator[None]:
     hint = "Check its permissions, those of its folder, and the free space."
-    what = f"{shorten(file)} could not be written"
+    what = f"Can't write {shorten(file)}"
     with os_error_as(StorageError, what, hint=hint), locked(file.parent):
         yield
 
@@ -153,7 +153,7 @@ def _rewritten(old: bytes, file: Path, changes: Changes) -> bytes:
 
 def _by_hand(file: Path) -> ConfigError:
     return ConfigError(
-        shorten(file), "", "cannot be changed without losing its layout.", hint="Edit it by hand."
+        shorten(file), "", "can't be changed without losing its layout.", hint="Edit it by hand."
     )
 
 

@@ -132,7 +132,7 @@ def read(path: Path) -> Table:
         return {}
     except OSError as error:
         raise ConfigError(
-            shorten(path), "", f"cannot be read: {error.strerror or error}."
+            shorten(path), "", f"can't be read: {error.strerror or error}."
         ) from error
     return parse(data, path)
 
@@ -234,5 +234,5 @@ def config_problem(file: Path) -> ConfigError | None:
     except ConfigError as error:
         return error
     except OSError as error:
-        return ConfigError(shorten(file), "", f"cannot be read: {error.strerror or error}.")
+        return ConfigError(shorten(file), "", f"can't be read: {error.strerror or error}.")
     return None

@@ -178,9 +178,9 @@ def _allowed(type_: Any, kind: Kind, options: Sequence[str]) -> str:
         case "switch" | "choice":
             return " or ".join(options)
         case "list":
-            return f"{_bare(allowed(get_args(type_)[0]))}; one a line"
+            return f"{_bare(allowed(get_args(type_)[0]))}; one per line"
         case "entries":
-            return f"tool = {_bare(allowed(get_args(type_)[1]))}; one a line"
+            return f"tool = {_bare(allowed(get_args(type_)[1]))}; one per line"
         case _:
             return _bare(allowed(type_))
 
@@ -199,7 +199,7 @@ def _notes(row: Setting, setting: Sequence[SettingsLayer]) -> Iterator[str]:
     )
     if row.adds:
         yield f"Others come from {who[0].lower() + who[1:] if who.startswith('The') else who}."
-        yield "Only those of your file are changed here."
+        yield "Only those in your file can be changed here."
         return
     yield f"{who} overrides your file."
     if row.own is not None:
@@ -209,7 +209,7 @@ def _notes(row: Setting, setting: Sequence[SettingsLayer]) -> Iterator[str]:
 def _ignored(loaded: LoadedSettings, name: str) -> Iterator[str]:
     for one in loaded.ignored:
         if one.key == name:
-            yield f"This folder's file sets it too, without effect: {one.reason}."
+            yield f"This folder's file sets it too, with no effect: {one.reason}."
 
 
 def _with_themes(row: Setting, themes: Sequence[str]) -> Setting:

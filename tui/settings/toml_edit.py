@@ -58,7 +58,7 @@ def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
         outer, above = table, section
         inner = table.setdefault(section, {})
         if not isinstance(inner, MutableMapping):  # a new one, as what stands there was checked
-            raise TypeError(f"{section} is no table")
+            raise TypeError(f"{section} isn't a table")
         table = cast("MutableMapping[str, Any]", inner)
     old: object = table.get(last)
     if value is None:

@@ -96,8 +96,8 @@ def decide(
     """Remember what the person said `about` some things: which names are granted, and that the
     others are not. Blocks; raises StorageError."""
     file = _file(folders)
-    hint = "The decision holds until the program ends."
-    what = f"{shorten(file)} could not be written"
+    hint = "This decision lasts until you quit."
+    what = f"Can't write {shorten(file)}"
     with os_error_as(StorageError, what, hint=hint), locked(file.parent):
         try:
             every = _read(file)
@@ -156,9 +156,7 @@ def _file_item(path: Path, name: str, does: str) -> TrustItem:
     try:
         data, _ = read_small(path, limit=BOOT_READ_MAX, whole=False)
     except OSError as error:
-        return TrustItem(
-            name, f"{does}: {name}, which cannot be read: {error.strerror}", _hash(b"")
-        )
+        return TrustItem(name, f"{does}: {name}, which can't be read: {error.strerror}", _hash(b""))
     text = data.decode("utf-8-sig", "replace")
     lines = text.strip().splitlines()
     first = next((line.strip() for line in lines if line.strip(" #-")), "")
@@ -186,9 +184,9 @@ def _setting(one: layers.BroughtSetting) -> str:
         words = cast("list[object]", server.get("command") or [])
         return f"Starts {shlex.join(map(str, words))} (MCP server {one.path[-1]})"
     if one.path == ("permissions", "allow"):
-        return f"Allows without a question: {value}"
+        return f"Allows without asking: {value}"
     if one.path == ("permissions", "auto_grant"):
-        return f"Lets files be written without a question: {value}"
+        return f"Lets files be written without asking: {value}"
     return f"Sets {one.name} = {_text(value)}"
 
 
@@ -213,7 +211,7 @@ def _known(folders: Folders, workspace: Path) -> Mapping[str, _Decision]:
     try:
         return _read(_file(folders)).get(_key(workspace), {})
     except (OSError, ValueError, RecursionError) as error:
-        _log.warning("the trust decisions cannot be read, nothing counts as decided: %s", error)
+        _log.warning("can't read the trust decisions, nothing counts as decided: %s", error)
         return {}
 
 

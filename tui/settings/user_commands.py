@@ -64,16 +64,16 @@ def load(
             continue
         for path in paths:
             if not _NAME.fullmatch(path.stem):
-                problems.append(f"{path.name}: a command's name is small letters, digits and -.")
+                problems.append(f"{path.name}: command names use small letters, digits and -.")
             elif path.stem in taken:
-                problems.append(f"{path.name}: /{path.stem} is a command of the program.")
+                problems.append(f"{path.name}: /{path.stem} is a built-in command.")
             else:
                 try:
                     data, _ = read_small(path, limit=SIZE_MAX)
                     if counts(path, data):
                         found[path.stem] = _parsed(path, data)
                 except OSError as error:
-                    problems.append(f"{path.name} cannot be read: {error.strerror or error}.")
+                    problems.append(f"Can't read {path.name}: {error.strerror or error}.")
     return dict(sorted(found.items())), tuple(problems)
 
 

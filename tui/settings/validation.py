@@ -54,7 +54,7 @@ def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
                 if key in types:
                     yield from _faults(item, types[key], (*path, key))
                 else:
-                    yield (*path, key), "is not a known key.", _suggest(key, path, types)
+                    yield (*path, key), "isn't a known key.", _suggest(key, path, types)
         case schema.DictType():
             for key, item in _items(value):
                 yield from _faults(item, get_args(kind)[1], (*path, key))
@@ -66,7 +66,7 @@ def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
     problem = _problem(cast("object", value), kind)
     if problem and not (isinstance(info, schema.StructType) and isinstance(value, dict)):
         shown = _show(cast("object", value))
-        yield path, f"{shown} is not allowed; it must be {allowed(kind)}.", ""
+        yield path, f"{shown} isn't allowed; it must be {allowed(kind)}.", ""
     elif problem and path[:1] == ("mcp",):  # a rule over two keys; that of [retry] is _delays
         yield path, f"{problem}.", ""
 
@@ -110,12 +110,12 @@ def _delays(merged: Mapping[str, Any], layer: Mapping[str, Any]) -> Fault | None
     if "max_delay_ms" in here:
         return (
             ("retry", "max_delay_ms"),
-            f"{longest} is not allowed; it must be at least retry.initial_delay_ms ({first}).",
+            f"{longest} isn't allowed; it must be at least retry.initial_delay_ms ({first}).",
             "",
         )
     return (
         ("retry", "initial_delay_ms"),
-        f"{first} is not allowed; it must be at most retry.max_delay_ms ({longest}).",
+        f"{first} isn't allowed; it must be at most retry.max_delay_ms ({longest}).",
         "Set retry.max_delay_ms too; it may be up to 300000.",
     )
 
@@ -131,9 +131,9 @@ def _allowed(info: Any) -> str:
         case schema.LiteralType(values=values):
             return " or ".join(sorted(json.dumps(v) for v in values))
         case schema.StrType(min_length=1):
-            return "a text that is not empty, in quotes"
+            return "a non-empty string"
         case schema.StrType():
-            return "a text, in quotes"
+            return "a string"
         case schema.VarTupleType():
             return "a list in [brackets]"
         case _:
@@ -167,4 +167,4 @@ def _suggest(key: str, path: Key, siblings: Mapping[str, Any]) -> str:
             and key in kind.__struct_fields__
         ):
             return f"Did you mean {name}.{key}?"
-    return f"Known here: {', '.join(sorted(siblings))}."
+    return f"Available: {', '.join(sorted(siblings))}."

@@ -142,7 +142,7 @@ def load_ratio(folder: Path, model: str) -> float | None:
 def save_ratio(folder: Path, model: str, ratio: float) -> None:
     """Keep a model's ratio for the next session. Blocks. Raises StorageError."""
     path = _path(folder, model)
-    with os_error_as(StorageError, f"{path} cannot be written"):
+    with os_error_as(StorageError, f"can't write {path}"):
         replace_file(path, json.dumps({"ratio": ratio}).encode())
 
 

@@ -58,7 +58,7 @@ class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 # One item of the task list that the person sees. A docstring would go into the tool's schema.
 class Todo(Params, frozen=True):
-    text: Annotated[str, about("What is to be done, in a few words.", min_length=1)]
+    text: Annotated[str, about("What to do, in a few words.", min_length=1)]
     status: Annotated[
         Literal["pending", "in_progress", "completed"],
         about("Keep one item in progress while there is work."),
@@ -154,7 +154,7 @@ class Tool(ABC, Generic[P]):
         """Arguments of the model as Params. Raises ToolError that names the wrong argument."""
         if isinstance(arguments, dict) and set(cast("dict[str, Any]", arguments)) == {"raw_input"}:
             raise ToolError(
-                f"The input of {self.name} was not valid JSON.", hint="Send one JSON object."
+                f"The input of {self.name} wasn't valid JSON.", hint="Send one JSON object."
             )
         try:
             return cast("P", msgspec.convert(arguments, self.params, strict=False))

@@ -33,7 +33,7 @@ class EditFileParams(Params, frozen=True, kw_only=True):
     old_string: Annotated[
         str, about("The passage to replace, exactly as read_file shows it, blanks included.")
     ]
-    new_string: Annotated[str, about("What stands there afterwards; may be empty.")]
+    new_string: Annotated[str, about("The replacement; may be empty.")]
     replace_all: Annotated[
         bool, about("Replace every occurrence; otherwise there must be exactly one.")
     ] = False
@@ -76,7 +76,7 @@ def _check(params: EditFileParams) -> None:
     if not params.old_string:
         raise ToolError(
             "old_string is empty.",
-            hint="To insert, name a neighbouring line in old_string and repeat it in new_string; "
+            hint="To insert, name a neighboring line in old_string and repeat it in new_string; "
             "to create a file use write_file.",
         )
     if params.old_string == params.new_string:
@@ -84,7 +84,7 @@ def _check(params: EditFileParams) -> None:
     for name, value in (("old_string", params.old_string), ("new_string", params.new_string)):
         if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
             raise ToolError(
-                f"{name} holds half a surrogate pair, which is no valid text.",
+                f"{name} contains half a surrogate pair, which isn't valid text.",
                 hint="Send the character as a whole.",
             )
 
@@ -101,7 +101,7 @@ def _edit(
     file = decode(found.data, shown)
     if not file.valid and not params.new_string.isascii():
         raise ToolError(
-            f"{shown} is not UTF-8, so the encoding of the new characters is not known.",
+            f"{shown} isn't UTF-8, so the encoding of the new characters is unknown.",
             hint="Use ASCII characters only, or convert the file with a command first.",
         )
     new, starts = replace_passage(file.text, params.old_string, params.new_string)
@@ -111,12 +111,12 @@ def _edit(
     if len(starts) > 1 and not params.replace_all:
         at = ", ".join(map(str, lines[:10])) + (", …" if len(starts) > 10 else "")
         raise ToolError(
-            f"old_string is found {len(starts)} times in {shown} (lines {at}).",
+            f"old_string occurs {len(starts)} times in {shown} (lines {at}).",
             hint="Add lines around it until it is unique, or set replace_all.",
         )
     if new == file.text:
         raise ToolError(
-            "The two strings differ only in line endings, which edit_file keeps as they are.",
+            "The two strings differ only in line endings, which edit_file preserves.",
             hint="Convert line endings with a command.",
         )
     return file.encode(new), (lines, _diff(file, new, shown, whole=whole))
@@ -164,23 +164,23 @@ def replace_passage(text: str, old: str, new: str) -> tuple[str, list[int]]:
 
 def not_found(file: DecodedText, old: str, new: str, shown: str) -> ToolError:
     """Why `old` is not in the file, as far as can be told, and what comes close."""
-    said = f"old_string is not in {shown}."
+    said = f"old_string isn't in {shown}."
     if "\ufffd" in old and not file.valid:
         return ToolError(
             said,
-            hint="The file is not UTF-8: choose a passage without the characters shown as \ufffd.",
+            hint="The file isn't UTF-8: choose a passage without the characters shown as \ufffd.",
         )
     lines = file.text.replace("\r\n", "\n").split("\n")
     if (span := _same_but_blanks(lines, old)) is not None:
         return ToolError(
             f"{said} Lines {span[0] + 1}-{span[1]} differ from it only in blanks "
             f"(indentation, tabs, line ends):\n{_excerpt(lines, *span)}\n",
-            hint="Copy the passage exactly as it stands there.",
+            hint="Copy the passage exactly as it is in the file.",
         )
     if new.strip() and new.replace("\r\n", "\n") in file.text.replace("\r\n", "\n"):
         return ToolError(
             f"{said} But new_string is: the change may have been made already.",
-            hint="Read the file to see how it stands.",
+            hint="Read the file to check.",
         )
     if (span := _closest(lines, old)) is not None:
         return ToolError(

@@ -66,7 +66,7 @@ def resolve_now(ctx: ToolContext, path: str) -> Path:
     if ctx.allowed is not None and real not in ctx.allowed:
         raise ToolError(
             f"{printable(path)} leads elsewhere than when it was allowed; nothing was done.",
-            hint="A running command changes its folders. Stop that, or try again.",
+            hint="A running command is changing its folders. Stop it, or try again.",
         )
     return real
 
@@ -100,7 +100,7 @@ class FileLedger:
         seen = self._seen.get(found.path)
         if seen is None:
             raise ToolError(
-                f"{shown} exists and has not been read in this session.",
+                f"{shown} exists and hasn't been read in this session.",
                 hint="Read it with read_file first, so that nothing in it is lost unseen.",
             )
         then, digest = seen
@@ -162,7 +162,9 @@ def take_snapshot(path: Path, shown: str) -> Snapshot | None:
     if not stats.S_ISREG(found.st_mode):
         raise not_regular(found.st_mode, shown)
     if not os.access(path, os.W_OK):
-        raise ToolError(f"{shown} is read-only.", hint="Make it writable first, if that is meant.")
+        raise ToolError(
+            f"{shown} is read-only.", hint="Make it writable first, if that is intended."
+        )
     with open_regular(path, shown) as file:
         found = os.fstat(file.fileno())
         if found.st_size > WHOLE_FILE_LIMIT:
@@ -179,12 +181,12 @@ def missing(workspace: Workspace, path: Path) -> ToolError:
     shown = printable(workspace.show(path))
     if workspace.is_temporary(path):
         return ToolError(
-            f"{shown} does not exist.",
-            hint="Commands and file tools have a /tmp of their own; the person's is not seen.",
+            f"{shown} doesn't exist.",
+            hint="Commands and file tools have their own /tmp; the user's isn't visible.",
         )
     if not path.parent.is_dir():
         return ToolError(
-            f"{shown} does not exist, nor does its folder.",
+            f"{shown} doesn't exist, and neither does its folder.",
             hint="Use list_dir or find_by_name to see what is there.",
         )
     names: list[str] = []
@@ -194,14 +196,14 @@ def missing(workspace: Workspace, path: Path) -> ToolError:
     close = difflib.get_close_matches(path.name.lower(), by_lower, n=3, cutoff=0.6)
     found = ", ".join(printable(workspace.show(path.with_name(by_lower[c]))) for c in close)
     hint = f"Did you mean {found}?" if found else "Use find_by_name to look for it."
-    return ToolError(f"{shown} does not exist.", hint=hint)
+    return ToolError(f"{shown} doesn't exist.", hint=hint)
 
 
 def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
     """An error of the operating system, worded for the model."""
     hints = {
-        errno.EACCES: "The permissions do not allow it; ask the person.",
-        errno.EPERM: "The system does not allow it; ask the person.",
+        errno.EACCES: "The permissions don't allow it; ask the user.",
+        errno.EPERM: "The system doesn't allow it; ask the user.",
         errno.ENOSPC: "The disk is full: free some space, then try again.",
         errno.EDQUOT: "The disk quota is used up: free some space, then try again.",
         errno.EROFS: "The file system is read-only.",
@@ -211,7 +213,7 @@ def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
     }
     reason = error.strerror or str(error)
     return ToolError(
-        f"Could not {verb} {printable(shown)}: {reason}.", hint=hints.get(error.errno or 0, "")
+        f"Couldn't {verb} {printable(shown)}: {reason}.", hint=hints.get(error.errno or 0, "")
     )
 
 
@@ -279,9 +281,9 @@ def _keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, s
                     shutil.copyfileobj(source, file, 1 << 20)
     except (StorageError, OSError) as error:
         raise ToolError(
-            f"The old content of {shown} ({size(found.stat.st_size)}) could not be kept, "
+            f"The old content of {shown} ({size(found.stat.st_size)}) couldn't be kept, "
             f"so nothing was written: {error}",
-            hint="Tell the person; the folder .holdfast must be writable.",
+            hint="Tell the user; the folder .holdfast must be writable.",
         ) from error
     digest = found.sha256
     if digest is None:

@@ -53,7 +53,7 @@ class FindByName(Tool[FindByNameParams]):
         if ended.status not in {None, 0, 1, 2}:
             raise ToolError(f"The search failed: {ended.stderr or ended.status}")
         if ended.status == 2:
-            notes.append("[some folders could not be read]")
+            notes.append("[some folders couldn't be read]")
         if not found.lines:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")

@@ -22,7 +22,7 @@ _HELD_LINES = 20_000
 
 class GrepSearchParams(Params, frozen=True, kw_only=True):
     pattern: Annotated[
-        str, about("A regular expression, matched line by line; or a text, with literal.")
+        str, about("A regular expression, matched line by line; or plain text, with literal.")
     ]
     path: Annotated[str, about("The folder or file to search in.")] = "."
     glob: Annotated[
@@ -30,7 +30,7 @@ class GrepSearchParams(Params, frozen=True, kw_only=True):
         about("Only files that match, such as `*.py` or `src/**/*.{ts,tsx}` below path."),
     ] = None
     case_insensitive: Annotated[bool, about("Ignore case.")] = False
-    literal: Annotated[bool, about("The pattern is a text, not an expression.")] = False
+    literal: Annotated[bool, about("Treat the pattern as plain text.")] = False
     context: Annotated[int, about("Lines to show before and after each match.", ge=0, le=20)] = 0
     max_results: Annotated[int, about("Stop after this many matching lines.", ge=1, le=10_000)] = (
         1000
@@ -51,11 +51,11 @@ class GrepSearch(Tool[GrepSearchParams]):
         if ended.status == 2 and ended.stderr and not found.hits:
             raise ToolError(
                 f"The search failed: {_reason(ended.stderr)}",
-                hint="Correct the pattern or glob; to search for the text as it is, set literal.",
+                hint="Fix the pattern or glob; to search for the text as it is, set literal.",
             )
         notes = found.notes(params)
         if ended.status == 2:
-            notes.append("[some files could not be read]")
+            notes.append("[some files couldn't be read]")
         elif ended.status is not None and ended.status < 0:
             raise ToolError(f"The search was ended by signal {-ended.status}.")
         if not found.hits:

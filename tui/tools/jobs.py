@@ -105,7 +105,7 @@ class Job:
         text = overwrites.feed(self._cleaner.feed(seen.head))
         if seen.tail:
             text += overwrites.close()
-            text += f"\n\n[… the middle of {size} bytes is not shown here …]\n\n"
+            text += f"\n\n[… the middle of {size} bytes isn't shown here …]\n\n"
             self._cleaner = Cleaner()
             text += overwrites.feed(self._cleaner.feed(seen.tail))
         if ended:
@@ -170,8 +170,8 @@ class Jobs:
             return self._jobs[job_id]
         known = ", ".join(self._jobs)
         raise ToolError(
-            f"There is no background command {job_id!r}.",
-            hint=f"There are: {known}." if known else "None was started in this session.",
+            f"No background command {job_id!r}.",
+            hint=f"Known: {known}." if known else "None was started in this session.",
         )
 
     def list(self) -> tuple[Job, ...]:

@@ -63,7 +63,7 @@ def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str]]:
     except FileNotFoundError as error:
         raise missing(ctx.workspace, path) from error
     except NotADirectoryError as error:
-        raise ToolError(f"{shown} is not a folder.", hint="Use read_file for files.") from error
+        raise ToolError(f"{shown} isn't a folder.", hint="Use read_file for files.") from error
     except OSError as error:
         raise os_failure("list", shown, error) from error
     return count, lines

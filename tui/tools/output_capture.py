@@ -280,9 +280,9 @@ class Capture:
                 f"its first {size(self._spill.written)} are in {place}, "
                 f"no more was kept: {self._spill.stopped}"
                 if place
-                else f"it could not be kept: {self._spill.stopped}"
+                else f"it couldn't be kept: {self._spill.stopped}"
             )
-        marker = f"[… the middle of {self.bytes} bytes is not shown here; {kept} …]"
+        marker = f"[… the middle of {self.bytes} bytes isn't shown here; {kept} …]"
         return f"{''.join(self._head)}\n\n{marker}\n\n{tail}"
 
     def _keep(self, text: str) -> None:

@@ -172,7 +172,7 @@ def _character_start(source: BinaryIO, byte: int, size: int) -> int:
     if byte >= size > 0:
         raise ToolError(
             f"byte_offset={byte} is past the end: the file has {size} bytes.",
-            hint="Use the byte_offset that the page before named.",
+            hint="Use the byte_offset that the previous page named.",
         )
     back = min(3, byte)
     source.seek(byte - back)

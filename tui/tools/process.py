@@ -103,7 +103,7 @@ class Process:
         without the program's secrets if left out. `starter` starts it in a sandbox.
         """
         if "\0" in command:
-            raise ToolError("The command holds a NUL byte.", hint="Send it without.")
+            raise ToolError("The command contains a NUL byte.", hint="Send it without.")
         env = child_environment() if env is None else env
         pipe, theirs = os.pipe()
         try:
@@ -300,4 +300,4 @@ def _cannot_start(error: OSError | ValueError) -> ToolError:
     hint = "Look at the working folder and the limits of this system."
     if isinstance(error, OSError) and error.errno == errno.E2BIG:
         hint = "The command line is too long: write it to a file and run that."
-    return ToolError(f"The command could not be started: {reason}.", hint=hint)
+    return ToolError(f"Couldn't start the command: {reason}.", hint=hint)

@@ -37,12 +37,12 @@ _HASHED_BYTES = 2 << 20
 class ReadFileParams(Params, frozen=True, kw_only=True):
     path: Annotated[str, about("The file, relative to the workspace or absolute.")]
     offset: Annotated[int, about("The first line to read, counted from 1.", ge=1)] = 1
-    limit: Annotated[int, about("The most lines to read.", ge=1)] = 2000
+    limit: Annotated[int, about("The maximum number of lines to read.", ge=1)] = 2000
     byte_offset: Annotated[
         int,
         about(
-            "Start at this byte instead of a line. Only to go on inside a line that is "
-            "larger than a page, with the number that the page before named.",
+            "Start at this byte instead of a line. Only to continue inside a line "
+            "larger than a page, with the number the previous page named.",
             ge=0,
         ),
     ] = 0
@@ -74,7 +74,7 @@ def _read(
     shown = printable(ctx.workspace.show(path))
     if not os.path.lexists(path):
         if path.parent == ctx.spill_path.parent:
-            raise ToolError(why_missing(path), hint="Run what gave the output again.")
+            raise ToolError(why_missing(path), hint="Run what produced the output again.")
         raise missing(ctx.workspace, path)
     with open_regular(path, shown) as file:
         stat = os.fstat(file.fileno())
@@ -85,7 +85,7 @@ def _read(
                 return _image(file, head, image, stat, shown), stat, None
             # What a command printed was saved as text, even with NUL bytes in it.
             if kind is not None and path.parent != ctx.spill_path.parent:
-                said = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. It is not shown."
+                said = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. Not shown."
                 return ToolOutput.text(said, summary=kind), stat, None
             source, digest = _text(file, head, stat)
             limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)

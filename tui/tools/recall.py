@@ -12,7 +12,7 @@ from tui.tools.file_access import in_thread
 
 
 class RecallParams(Params, frozen=True, kw_only=True):
-    query: Annotated[str, about("Words that the messages hold.", max_length=400)] = ""
+    query: Annotated[str, about("Words that the messages contain.", max_length=400)] = ""
     first: Annotated[int, about("The first message to read, from 1.", ge=0)] = 0
     last: Annotated[int, about("The last message to read.", ge=0)] = 0
 
@@ -29,9 +29,9 @@ class Recall(Tool[RecallParams]):
 
     async def run(self, params: RecallParams, ctx: ToolContext) -> ToolOutput:  # noqa: ARG002
         if not params.query.strip() and not params.first:
-            raise ToolError("Nothing was asked for.", hint="Give a query, or first and last.")
+            raise ToolError("Nothing asked for.", hint="Give a query, or first and last.")
         if params.last and params.last < params.first:
-            raise ToolError("The range is empty.", hint="last must not be before first.")
+            raise ToolError("The range is empty.", hint="last can't be before first.")
         text = await in_thread(lambda _stop: self._look_up(params.query, params.first, params.last))
         return ToolOutput.text(text, summary=f"{text.count(chr(10) + '--- ')} messages")
 

@@ -99,7 +99,7 @@ class RunCommand(Tool[RunCommandParams]):
     def _folder(self, params: RunCommandParams, ctx: ToolContext) -> Path:
         folder = ctx.workspace.resolve(params.cwd) if params.cwd else ctx.workspace.root
         if not folder.is_dir():
-            raise ToolError(f"{params.cwd} is not a folder.", hint="Use list_dir to find it.")
+            raise ToolError(f"{params.cwd} isn't a folder.", hint="Use list_dir to find it.")
         return folder
 
 
@@ -178,8 +178,8 @@ def _result(
     if ended.timed_out:
         words = f"timed out after {timeout:g} s"
         lines.append(
-            "[it was stopped because it took too long; give a larger timeout (up to 3600), or run "
-            "it with background=true and look after it with command_status]"
+            "[stopped because it took too long; give a larger timeout (up to 3600), or run "
+            "it with background=true and check on it with command_status]"
         )
     lines.append(f"[{words} · {seconds:.1f} s]")
     body = capture.text or "(no output)\n"

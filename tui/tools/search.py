@@ -107,8 +107,8 @@ def command(root: SearchRoot, wanted: Sequence[str], *, most: int = 0) -> list[s
     program = ripgrep()
     if program is None:
         raise ToolError(
-            "Searching needs ripgrep, and there is no `rg`.",
-            hint="Install Holdfast again, which brings it, or install ripgrep.",
+            "Searching needs ripgrep, but `rg` isn't installed.",
+            hint="Reinstall Holdfast, which includes it, or install ripgrep.",
         )
     options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
     options += ["--max-count", str(most)] if most else ["--sort", "path"]
@@ -126,10 +126,12 @@ def check_argument(name: str, value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ToolError(f"{name} holds half a surrogate pair, which is no valid text.") from error
+        raise ToolError(
+            f"{name} contains half a surrogate pair, which isn't valid text."
+        ) from error
     if not value or "\0" in value or "\n" in value:
         raise ToolError(
-            f"{name} is empty, or holds a newline or NUL.", hint="Search for one line at a time."
+            f"{name} is empty, or contains a newline or NUL.", hint="Search for one line at a time."
         )
 
 

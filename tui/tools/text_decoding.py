@@ -72,13 +72,13 @@ def decode(data: bytes, shown: str) -> DecodedText:
     if kind is None and b"\0" in data and not bom_of(data)[0]:
         kind = "binary data after some text"
     if kind is not None:
-        raise ToolError(f"{shown} is not a text file: {kind}.")
+        raise ToolError(f"{shown} isn't a text file: {kind}.")
     bom, encoding = bom_of(data)
     try:
         text = data[len(bom) :].decode(encoding, _errors(encoding))
     except UnicodeDecodeError as error:
         raise ToolError(
-            f"{shown} begins as {encoding}, but is not valid: {error.reason}."
+            f"{shown} starts as {encoding}, but isn't valid: {error.reason}."
         ) from error
     return DecodedText(text, encoding, bom, valid=not re.search(r"[\ud800-\udfff]", text))
 

@@ -18,7 +18,7 @@ from tui.tools.text_decoding import decode, printable
 
 class WriteFileParams(Params, frozen=True, kw_only=True):
     path: Annotated[
-        str, about("The file, relative to the workspace or absolute. Missing folders are made.")
+        str, about("The file, relative to the workspace or absolute. Missing folders are created.")
     ]
     content: Annotated[str, about("The whole new content, written exactly as given.")]
 
@@ -33,7 +33,7 @@ class WriteFile(Tool[WriteFileParams]):
         shown = printable(ctx.workspace.show(path))
         if found is not None and found.data == data:
             return ToolOutput.text(
-                f"{shown} has exactly this content already.", summary="no change"
+                f"{shown} already has exactly this content.", summary="no change"
             )
         details = await replace_file(ctx, path, data, found)
         if found is None:
@@ -57,7 +57,7 @@ class WriteFile(Tool[WriteFileParams]):
             data = params.content.encode()
         except UnicodeEncodeError as error:
             raise ToolError(
-                "The content holds half a surrogate pair, which is no valid text.",
+                "The content contains half a surrogate pair, which isn't valid text.",
                 hint="Send the character as a whole.",
             ) from error
         found, diff = await in_thread(partial(_compare, path, shown, params.content, whole))

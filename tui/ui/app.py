@@ -212,7 +212,7 @@ class HoldfastApp(ThemedApp):
                 # Whatever begins would build on a screen that goes.
                 self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
         except HoldfastError:
-            log.exception("the session could not be closed")
+            log.exception("couldn't close the session")
         self.exit(return_code=code)
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
@@ -247,7 +247,7 @@ class HoldfastApp(ThemedApp):
             self._rewind.forget()
             await self._do("/rewind")
         else:
-            self._say_for(REWIND_WITHIN_S, "Esc again goes back to an earlier prompt.")
+            self._say_for(REWIND_WITHIN_S, "Press Esc again to rewind.")
 
     def _say_for(self, seconds: float, text: str) -> None:
         """Say what holds for so long only."""

@@ -28,13 +28,13 @@ from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
-_NOTHING_NEW = "Nothing new was found to keep in memory."
+_NOTHING_NEW = "Nothing new to remember."
 _STEPS = {
     "output": "a shorter answer",
-    "images": "without older images",
+    "images": "dropping older images",
     "compaction": "compacted",
-    "results": "large results cut",
-    "digest": "as a digest",
+    "results": "cutting large results",
+    "digest": "sending a digest",
 }
 
 
@@ -123,7 +123,7 @@ class EventRenderer:
                 chat.work(self._calls.phase)
             case events.RetryScheduled():
                 voided = self._take_back()
-                chat.work("waiting to try again")
+                chat.work("waiting to retry")
                 chat.retry.wait(event)
                 chat.add(record_items.attempt_item(event.to_json() | {"text": voided}))
             case events.Parked():
@@ -132,13 +132,13 @@ class EventRenderer:
                 self._switch(event)
             case events.RecoveryStep(step, text, before, after):
                 voided = self._take_back()
-                chat.retry.recover(_FULL, f"{_STEPS[step]}, sent again …")
+                chat.retry.recover(_FULL, f"{_STEPS[step]}, retrying …")
                 chat.add(record_items.recovery_item(text, before, after, voided))
             case events.LoopStopped(name, input_, times):
                 self._take_back()
-                text = f"{name} was called {times} times in a row with the same result: stopped."
+                text = f"Stopped: {name} was called {times} times in a row with the same result."
                 given = "\n".join(f"{key}: {value}" for key, value in input_.items())
-                chat.add(NoticeItem(f"{text} Say what it should do instead.", "warning", given))
+                chat.add(NoticeItem(f"{text} What should it do instead?", "warning", given))
             case events.OverflowCompactionStarted(number, of, size):
                 chat.work("compacting")
                 chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
@@ -153,10 +153,10 @@ class EventRenderer:
                     made = record_items.compacted_item(before, after, removed, summary, problem)
                     chat.add(made)
             case events.CompactionUndone(size):
-                text = f"The full conversation is sent again: {tokens(size)} tokens."
-                chat.add(NoticeItem(f"{text} /compact makes a new summary.", "success"))
+                text = f"Sending the full conversation again: {tokens(size)} tokens."
+                chat.add(NoticeItem(f"{text} /compact summarizes it again.", "success"))
             case events.MemorySaved(path, entries):
-                text = f"{plural(entries, 'line')} saved to memory, in {shorten(Path(path))}."
+                text = f"Saved {plural(entries, 'line')} to memory: {shorten(Path(path))}."
                 chat.add(NoticeItem(text if entries else _NOTHING_NEW))
             case events.Alive():
                 chat.hear()
@@ -168,14 +168,14 @@ class EventRenderer:
             case events.TodosChanged(todos):
                 chat.todos.todos = todos
             case events.StorageChanged(saved, detail):
-                trouble = "" if saved else detail or "the disk refuses"
+                trouble = "" if saved else detail or "the disk refused"
                 self._status(trouble=trouble)
                 chat.show_saving(trouble)
             case events.RepairApplied(findings):
                 for item in record_items.repair_items(findings):
                     chat.add(item)
             case events.ToolsAwaited(servers):
-                chat.work(f"waiting for the MCP servers: {', '.join(servers)}")
+                chat.work(f"waiting for MCP servers: {', '.join(servers)}")
             case (
                 events.Notice(text)
                 | events.ToolsChanged(text=text)
@@ -212,10 +212,10 @@ class EventRenderer:
 
     def _switch(self, event: events.ModelSwitched) -> None:
         """Another model: why, and the way back."""
-        back = f"back to {event.old} later by itself, or with /model {event.old}"
+        back = f"switches back to {event.old} by itself, or with /model {event.old}"
         if event.back_at:
             at = self._chat.retry.moment(datetime.fromisoformat(event.back_at))
-            back = f"back to {event.old} from {at} on, or with /model {event.old}"
+            back = f"switches back to {event.old} at {at}, or with /model {event.old}"
         told = event.to_json() | {"text": self._take_back()}
         self._chat.add(record_items.switch_item(told, back))
         self.head(model=event.new)
@@ -240,7 +240,7 @@ class EventRenderer:
         self._answer.keep()
         self._calls.end()
         if outcome == "interrupted":
-            chat.add(NoticeItem("Stopped. Say how to go on.", "warning"))
+            chat.add(NoticeItem("Stopped. What should it do instead?", "warning"))
         chat.retry.done()
         chat.queued.texts = ()
         if all(todo.get("status") == "completed" for todo in chat.todos.todos):

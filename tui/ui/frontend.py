@@ -111,7 +111,9 @@ class ScreenFrontend:
         from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
 
         self.chat.add(AssistantItem(answer))
-        text = "The program ended here, before the answer did. The model does not know this part."
+        text = (
+            "Holdfast closed here before the answer was complete. The model hasn't seen this part."
+        )
         self.chat.add(NoticeItem(text, "warning"))
 
     def refresh(self) -> None:
@@ -242,11 +244,11 @@ class ScreenFrontend:
             return
         self.chat.show_read_only(True)
         question = ChoiceQuestion(
-            "This session was taken over",
-            f"{agent.session.lost} Nothing more is written here. A fork keeps all that stands on"
-            " this screen, what was not saved too.",
+            "Another program took over this session",
+            f"{agent.session.lost} This window is now read-only. A fork keeps everything on"
+            " this screen, including what wasn't saved.",
             (
-                AnswerOption("f", "Fork what I have, and go on with that", "fork"),
+                AnswerOption("f", "Fork it and continue here", "fork"),
                 AnswerOption("r", "Stay here, read-only", "stay"),
             ),
             warning=True,
@@ -275,7 +277,7 @@ class ScreenFrontend:
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
                 rows = [_point_row(point) for point in points]
-                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="go back before it")
+                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
                 chosen = await wait(screen)
                 return None if chosen is None else str(chosen)
             case dialog_data.FailedRequest():
@@ -313,7 +315,7 @@ class ScreenFrontend:
         ]
         commands: list[OpenItem] = []
         for orphan in work.orphans:
-            since = f"still running, since {orphan.started[:16].replace('T', ' ')} UTC"
+            since = f"still running, started {orphan.started[:16].replace('T', ' ')} UTC"
             commands.append(OpenItem(f"process {orphan.pid}", orphan.command, since, False))
         card = ResumeCard(calls, commands, partial(self._act_on_interruption, work))
         await self.chat.query_one("#left").mount(card, before="#notice")

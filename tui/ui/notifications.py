@@ -43,12 +43,12 @@ class Notifier:
         """Call where the person should come and does not look."""
         match event:
             case events.PermissionAsked():
-                self._call("An answer is needed.")
+                self._call("Needs your answer.")
             case events.Parked():
-                self._call("The turn waits for the server.")
+                self._call("Waiting for the server.")
             case events.TurnFinished(outcome) if outcome != "interrupted":
                 if self.clock.monotonic() - self._began > LONG_S:
-                    self._call("The turn is done." if outcome == "done" else "The turn stopped.")
+                    self._call("Done." if outcome == "done" else "Stopped.")
             case _:
                 pass
 

@@ -101,7 +101,5 @@ async def test_a_server_that_cannot_be_confined_does_not_start(tmp_path: Path) -
     await asyncio.wait_for(servers.settled(), PATIENCE_S)
     (server,) = servers.all
     assert server.state == "failed"
-    assert server.detail == (
-        "It is to run in the sandbox, and there is none: the sandbox is switched off."
-    )
+    assert server.detail == ("It should run in the sandbox, but there is none: the sandbox is off.")
     await servers.close()

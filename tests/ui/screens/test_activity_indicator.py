@@ -28,7 +28,7 @@ async def test_a_long_phase_gives_way_to_the_seconds_and_the_mode(size: tuple[in
         world.clock.elapsed += 8
         await until(pilot, lambda: " 12 s" in rule.render().plain)
         assert "waiting for" in rule.render().plain
-        assert "asks before changes" in rule.render().plain
+        assert "ask first" in rule.render().plain
         assert ("nothing heard for 12 s" in rule.render().plain) == (size[0] > 60)
 
 
@@ -109,15 +109,15 @@ async def test_K43_what_is_asked_is_said_as_it_holds() -> None:
         def label() -> str:
             return app.chat.prompt_rule.right.plain
 
-        assert label() == "asks before changes"
+        assert label() == "ask first"
         await say(pilot, "/elevated on")
-        await until(pilot, lambda: label() == "asks nothing")
+        await until(pilot, lambda: label() == "no prompts")
         await pilot.press("shift+tab")
-        assert label() == "asks nothing"
+        assert label() == "no prompts"
         await pilot.press("shift+tab")
-        assert label() == "plan: read only"  # which no elevation lifts
+        assert label() == "plan: read-only"  # which no elevation lifts
         await pilot.press("shift+tab")
-        assert label() == "asks nothing"
+        assert label() == "no prompts"
         await until(pilot, lambda: not app.conversation.busy)
         await say(pilot, "/elevated off")
-        await until(pilot, lambda: label() == "asks before changes")
+        await until(pilot, lambda: label() == "ask first")

@@ -100,7 +100,7 @@ async def test_what_only_counts_once_offers_no_lasting_yes() -> None:
         world.clock.elapsed += 0.6
         assert [choice.name for choice in app.screen.query(Choice)] == ["once", "no", "refuse"]
         covers = str(app.screen.query_one("#covers", Static).content)
-        assert covers.startswith("You are asked each time. It can write in the workspace")
+        assert covers.startswith("You're asked each time. It can write in the workspace")
         await pilot.press("2", "3")
         assert isinstance(app.screen, ApprovalModal)
         await pilot.press("1")
@@ -114,7 +114,7 @@ async def test_f1_explains_the_answers_and_gives_none() -> None:
         await pilot.press("f1")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         shown = str(app.screen.query_one(HelpTable).render())
-        assert shown.startswith("When the agent asks")
+        assert shown.startswith("Approvals")
         await pilot.press("1", "escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
         assert world.agent.answers == []

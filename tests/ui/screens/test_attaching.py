@@ -213,7 +213,7 @@ async def test_ctrl_v_pastes_text_as_a_paste(root: Path) -> None:
 
 async def test_ctrl_v_pastes_what_was_copied_here_where_there_is_no_other_clipboard() -> None:
     async with running(World()) as (app, pilot):
-        holding(app, Clip(problem="The clipboard is out of reach over ssh.", hint="Paste a path."))
+        holding(app, Clip(problem="Can't reach the clipboard over ssh.", hint="Paste a path."))
         app.copy_to_clipboard("copied here")
         await pilot.press("ctrl+v")
         await settle(app, pilot)

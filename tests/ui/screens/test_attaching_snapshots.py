@@ -66,7 +66,7 @@ def out_of_reach(stage: Stage) -> Shot:
         await opened(pilot)
         app = here(pilot.app)
         clip = Clip(
-            problem="The clipboard is out of reach over ssh.",
+            problem="Can't reach the clipboard over ssh.",
             hint="Paste or drop the file's path, or write @path.",
         )
         app.conversation.images.clipboard = lambda: clip

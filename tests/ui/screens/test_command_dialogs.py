@@ -97,13 +97,13 @@ async def test_effort_says_its_price_and_waits_if_wanted(
         assert (agent.effort, agent.effort_to_come) == ("high", "")
         await asked("/effort max")
         await pilot.press("w")
-        await until(pilot, lambda: "With the next break: effort max" in app.chat.notice.text)
+        await until(pilot, lambda: "Effort changes to max" in app.chat.notice.text)
         assert (agent.effort, agent.effort_to_come) == ("high", "max")
         await say(pilot, "/effort")
-        await until(pilot, lambda: "max waits for the next break" in app.chat.notice.text)
+        await until(pilot, lambda: "max applies at the next break" in app.chat.notice.text)
         await asked("/effort low")
         await pilot.press("n")
-        await until(pilot, lambda: "From the next request on: effort low" in app.chat.notice.text)
+        await until(pilot, lambda: "Effort is now low" in app.chat.notice.text)
         assert (agent.effort, agent.effort_to_come) == ("low", "")
         await say(pilot, "/effort high")  # as in the last request: at no cost
         await until(pilot, lambda: agent.effort == "high")
@@ -200,7 +200,7 @@ async def test_permissions_shows_the_rules_and_every_decision(
         world,
         record("user", 0, content=[], text="go"),
         record("permission", 1, tool="run_command", subject="ls", answer="allow", by="safe",
-               reason="It only looks."),
+               reason="Read-only."),
         record("permission", 2, tool="run_command", subject="git push", answer="deny",
                by="run_command(git push*)", reason="The rule denies it."),
     )  # fmt: skip
@@ -214,7 +214,7 @@ async def test_permissions_shows_the_rules_and_every_decision(
         await pilot.press("up")
         await until(
             pilot,
-            lambda: "It only looks." in str(app.screen.query_one("#whole", Static).render()),
+            lambda: "Read-only." in str(app.screen.query_one("#whole", Static).render()),
         )
         await pilot.press("escape")
         assert app.screen is app.chat

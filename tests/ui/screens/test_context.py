@@ -88,14 +88,14 @@ async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
         await until(pilot, lambda: "m mask: −" in text_of(screen, "#price"))
         price = text_of(screen, "#price")
         assert "41.0k written again once (≈ $0.10), 7 thoughts lost" in price
-        assert price.endswith(" · w with the next break")
+        assert price.endswith(" · w waits for the next break")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
         assert "41.0k written again once" in text_of(pilot.app.screen, "#price")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await pilot.press("w")
-        await until(pilot, lambda: "with the next break" in screen.notice.text)
+        await until(pilot, lambda: "at the next break" in screen.notice.text)
         assert agent.state_of(2) == "full"
         (waiting,) = agent.pending.values()
         assert (waiting.view, waiting.wait) == ("masked", True)

@@ -50,10 +50,10 @@ def test_undoing_brings_back_what_was_in_force_before() -> None:
         (
             ContextChange([Overlay("a", "full")]),
             -2000,
-            "1 item as recorded again: costs ~2.0k tokens",
+            "1 item restored: costs ~2.0k tokens",
         ),
         (ContextChange(pins={"a": True, "b": True}), 0, "2 items pinned."),
-        (ContextChange(pins={"a": False}), 0, "1 item not pinned any more."),
+        (ContextChange(pins={"a": False}), 0, "1 item unpinned."),
     ],
 )
 def test_what_a_change_came_to_is_said(change: ContextChange, saved: int, said: str) -> None:

@@ -96,7 +96,7 @@ async def test_an_overload_that_lasts_shows_the_other_model() -> None:
 async def test_a_limit_of_every_model_parks_the_session() -> None:
     async with drilled("park") as (app, pilot, _):
         await play(app, pilot)
-        assert any("parked, goes on by itself" in item.text for item in items(app, NoticeItem))
+        assert any("parked, continues by itself" in item.text for item in items(app, NoticeItem))
 
 
 async def test_the_tour_goes_from_fault_to_fault() -> None:
@@ -153,7 +153,7 @@ async def test_the_command_steps_aside_for_a_process_of_its_own(
         assert "in another" in app.chat.notice.text  # a test's terminal cannot be shared
         assert started == []
         await say(pilot, "/drill 429,boom")
-        assert "There is no fault boom." in app.chat.notice.text
+        assert "Unknown fault boom." in app.chat.notice.text
     argv = external_programs.own_command(["drill", "429,cut"], "daylight")
     assert argv[1:] == ["-P", "-m", "tui", "drill", "429,cut", "--theme", "daylight"]
     assert argv[0] == sys.executable

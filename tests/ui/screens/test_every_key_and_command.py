@@ -75,7 +75,7 @@ COMMANDS: dict[str, Seen] = {
     "export": written,
     "copy": lambda app, _: app.clipboard == "hello",
     "compact": says("nothing to compact"),
-    "uncompact": reports("No compaction is in force."),
+    "uncompact": reports("Nothing to undo: the context isn't compacted."),
     "context": shows("ContextScreen"),
     "output": lambda app, _: app.chat.has_class("-side-closed"),
     "prune": says("No old result"),
@@ -238,7 +238,7 @@ async def test_shift_tab_goes_through_the_modes(world: World) -> None:
             await pilot.press("shift+tab")
             seen.append(world.agent.mode)
         assert seen == ["accept_edits", "plan", "ask"]
-        assert "asks before changes" in str(app.chat.prompt_rule.render())
+        assert "ask first" in str(app.chat.prompt_rule.render())
 
 
 async def test_ctrl_o_unfolds_every_call_and_folds_it(world: World) -> None:

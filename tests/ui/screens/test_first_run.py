@@ -28,7 +28,7 @@ MODEL_SET = TrustItem("model", "Sets model = x", "1")
 
 def keyless(*, times: int = 1) -> World:
     world = World()
-    world.refusals.extend(CredentialsError("There is no API key yet.") for _ in range(times))
+    world.refusals.extend(CredentialsError("No API key found.") for _ in range(times))
     return world
 
 
@@ -36,7 +36,7 @@ async def test_a_pasted_key_is_kept_and_the_session_opens() -> None:
     world = keyless()
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
-        assert "There is no API key yet." in str(app.screen.query_one("#name", Static).render())
+        assert "No API key found." in str(app.screen.query_one("#name", Static).render())
         app.screen.post_message(keys.Paste("  sk-ant-secret \n"))
         await until(pilot, lambda: app.screen.query_one("#key", Input).value == "sk-ant-secret")
         assert app.screen.query_one("#key", Input).password
@@ -257,7 +257,7 @@ async def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_30_trust_is_chosen_one_by_one_and_decided_anew() -> None:
     world = World()
-    rule = TrustItem("permissions.allow: edit_file", "Allows without a question: edit_file", "2")
+    rule = TrustItem("permissions.allow: edit_file", "Allows without asking: edit_file", "2")
     world.undecided = (MODEL_SET, rule)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))

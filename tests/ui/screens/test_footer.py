@@ -98,10 +98,10 @@ async def test_a_command_of_ones_own_does_not_look_like_a_prompt() -> None:
             return caret, app.chat.prompt_rule.right.plain, keys(app, 1)[0]
 
         before = standing()
-        assert before == ("❯", "asks before changes", "enter send")
+        assert before == ("❯", "ask first", "enter send")
         await pilot.press("!", "l")
-        await until(pilot, lambda: standing() == ("$", "command, run by you", "enter run"))
+        await until(pilot, lambda: standing() == ("$", "shell command, run by you", "enter run"))
         await pilot.press("home", "!")
-        await until(pilot, lambda: standing()[1].endswith("kept from the model"))
+        await until(pilot, lambda: standing()[1].endswith("hidden from the model"))
         app.chat.prompt.put("a prompt")
         await until(pilot, lambda: standing() == before)

@@ -51,7 +51,7 @@ async def test_shift_tab_goes_through_the_modes() -> None:
             seen.append(world.agent.mode)
         assert seen == ["accept_edits", "plan", "ask"]
         await pilot.press("shift+tab")
-        assert app.chat.prompt_rule.right.plain == "accepts edits"
+        assert app.chat.prompt_rule.right.plain == "accept edits"
 
 
 async def test_f4_folds_the_side_and_opens_it_over_on_narrow_screens() -> None:

@@ -76,10 +76,10 @@ async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
         screen = await opened(pilot)
         assert "All connection attempts failed" in about(pilot)
         await pilot.press("down", "enter", "down")
-        assert "mcp__time__convert_time: offered to the model" in about(pilot)
+        assert "mcp__time__convert_time: available to the model" in about(pilot)
         await pilot.press("space")
         assert time.switched_off == {"convert_time"}
-        assert "kept from the model" in about(pilot)
+        assert "hidden from the model" in about(pilot)
         time.detail = "another"
         screen.refresh_servers()
         assert "mcp__time__convert_time" in about(pilot)  # the cursor stays on its row
@@ -95,14 +95,16 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Pa
     async with running(world) as (_, pilot):
         await opened(pilot)
         await pilot.press("n", "w", "down", "enter", "down")
-        assert "Switched, this holds from the first request on." in about(pilot)
+        assert "Switched, applies from the first request on." in about(pilot)
         await pilot.press("n")  # nothing was sent: there is nothing to begin anew
         assert world.mcp[1].switched_off == set()
         session = world.agent.session
-        price = SwitchPrice("calls of it are refused, at no cost", "−40 tokens a request; so much")
+        price = SwitchPrice(
+            "calls to it are refused, at no cost", "−40 tokens per request; so much"
+        )
         world.agent.price_of_switch = lambda tool: price  # type: ignore[method-assign]
         await pilot.press("down", "up")
-        assert "Switched now: −40 tokens a request; so much." in about(pilot)
+        assert "Switched now: −40 tokens per request; so much." in about(pilot)
         await pilot.press("w")
         assert world.mcp[1].switched_off == {"convert_time"}
         assert [r.type for r in session.records if r.type == "reload"] == ["reload"]

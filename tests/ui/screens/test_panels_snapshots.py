@@ -42,7 +42,7 @@ from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
 CHECKS = [
     Check("program", "ok", "holdfast 1.2.3, Python 3.11.7 on Linux"),
     Check("terminal", "ok", "xterm-256color, 120 × 40"),
-    Check("colours", "warn", "16", "If the terminal has more: export COLORTERM=truecolor"),
+    Check("colours", "warn", "16", "If the terminal supports more: export COLORTERM=truecolor"),
     Check("configuration", "ok", "~/.config/holdfast/config.toml"),
     Check("key", "fail", "none", "Set ANTHROPIC_API_KEY, or run `holdfast` and paste one."),
     Check("storage", "ok", "~/.local/share/holdfast can be written"),
@@ -139,8 +139,8 @@ def decided(*, any_: bool = True) -> Callable[[Stage], Shot]:
             allow=("read_file", "run_command(git status*)"), deny=("run_command(git push*)",)
         )
         rows = (
-            ("run_command", "git status", "allow", "safe", "It only looks."),
-            ("edit_file", "src/store.py", "once", "person", "It writes a file."),
+            ("run_command", "git status", "allow", "safe", "Read-only."),
+            ("edit_file", "src/store.py", "once", "person", "Writes a file."),
             ("run_command", "rm -rf build", "no", "person", "`rm -r` removes files for good."),
             ("run_command", "pip install -e .", "allow", "elevated", "It installs packages."),
             ("run_command", "git push origin main --force-with-lease", "deny",

@@ -60,9 +60,9 @@ async def test_what_was_typed_still_switches_and_an_edited_paste_does_not() -> N
         await pilot.press("home", "slash", "escape")
         assert await sent(world, app, pilot) == ("/elevated go", {})
         await until(pilot, lambda: not app.conversation.busy)
-        await paste(app, pilot, "go on")
+        await paste(app, pilot, "continue")
         await pilot.press("home", *"xx", "backspace", "backspace", "slash", *"think", "space")
-        assert await sent(world, app, pilot) == ("go on", {"think": True})
+        assert await sent(world, app, pilot) == ("continue", {"think": True})
 
 
 async def test_a_pasted_directive_from_the_history_or_a_cut_switches_nothing() -> None:

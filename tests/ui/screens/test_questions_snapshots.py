@@ -50,7 +50,7 @@ DIFF = """\
 """
 EDITS = "edits of files in ~/proj"
 WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF, EDITS)
-ASKED = Decision("ask", "It writes a file.", "default", "standard")
+ASKED = Decision("ask", "Writes a file.", "default", "standard")
 COMMAND = "rm -rf build && pip install -e ."
 ONLY = "exactly this command"
 RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND, ONLY)
@@ -101,11 +101,11 @@ def trust(stage: Stage) -> Shot:
         TrustItem("mcp.files", "Starts npx -y files-mcp --root . (MCP server files)", "2"),
         TrustItem(
             "permissions.allow: run_command(make *)",
-            "Allows without a question: run_command(make *)",
+            "Allows without asking: run_command(make *)",
             "3",
             change=(
-                "-Allows without a question: run_command(make test)",
-                "+Allows without a question: run_command(make *)",
+                "-Allows without asking: run_command(make test)",
+                "+Allows without asking: run_command(make *)",
             ),
         ),
         TrustItem(

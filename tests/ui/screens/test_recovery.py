@@ -137,7 +137,7 @@ async def test_a_switch_is_one_line_with_cause_and_way_back() -> None:
     switched = events.ModelSwitched(
         MODEL, OTHER, f"{MODEL}: overloaded", "2026-11-21T09:01:00.000Z", "overloaded", 529
     )
-    back = events.ModelSwitched(OTHER, MODEL, f"{MODEL} can be asked again")
+    back = events.ModelSwitched(OTHER, MODEL, f"{MODEL} is available again")
     world.scripts.append(turn(switched, *answer("Hello.")))
     world.scripts.append(turn(back, *answer("Again.")))
     async with running(world) as (app, pilot):
@@ -149,7 +149,7 @@ async def test_a_switch_is_one_line_with_cause_and_way_back() -> None:
         assert app.chat.header.state.model == OTHER
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 2)
-        assert items(app, NoticeItem)[-1].text == f"back to {MODEL}: {MODEL} can be asked again"
+        assert items(app, NoticeItem)[-1].text == f"back to {MODEL}: {MODEL} is available again"
         assert app.chat.header.state.model == MODEL
 
 
@@ -195,7 +195,7 @@ async def compaction() -> AsyncIterator[Event]:
 
 
 async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
-    done = "Compacted 50.0k → 8.0k tokens: a summary stands for 12 messages."
+    done = "Compacted 50.0k → 8.0k tokens: a summary replaces 12 messages."
     async with running(World()) as (app, pilot):
         show = app.frontend.renderer.show
         show(events.Notice("📝 Saving context..."))
@@ -203,14 +203,14 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
         app.conversation.start_side_work("compacting", compaction())
         await until(pilot, lambda: not app.conversation.busy)
         assert told(app)[1:] == [
-            ("info", "2 lines saved to memory, in /home/me/proj/.holdfast/MEMORY.md."),
-            ("success", f"{done} /uncompact brings everything back."),
+            ("info", "2 lines to memory: /home/me/proj/.holdfast/MEMORY.md."),
+            ("success", f"{done}Undo with /uncompact."),
         ]
         assert items(app, NoticeItem)[-1].detail == "what was said"
         show(events.CompactionUndone(50_100))
         assert told(app)[-1] == (
             "success",
-            "The full conversation is sent again: 50.1k tokens. /compact makes a new summary.",
+            "Sending the full conversation again: 50.1k tokens. /compact summarizes it again.",
         )
 
 

@@ -66,9 +66,7 @@ def test_parked(snap_compare: Compare, size: tuple[int, int]) -> None:
 
 @SIZES
 def test_a_recovery_step(snap_compare: Compare, size: tuple[int, int]) -> None:
-    step = events.RecoveryStep(
-        "compaction", "the conversation so far was summarised", 204_000, 41_000
-    )
+    step = events.RecoveryStep("compaction", "summarized the conversation so far", 204_000, 41_000)
     world, drive = waited(step)
     shoot(snap_compare, world, drive, size)
 

@@ -96,7 +96,7 @@ async def test_what_two_marks_print_is_for_the_person_alone(world: World) -> Non
         await say(pilot, "!!printf secret")
         await until(pilot, lambda: ended(app))
         assert app.chat.output.text == "secret"
-        assert "not shown to the model" in items(app, ToolItem)[-1].summary
+        assert "hidden from the model" in items(app, ToolItem)[-1].summary
         await say(pilot, "go")
         await until(pilot, lambda: world.agent.sent == ["go"])
         assert world.agent.attached == [""]

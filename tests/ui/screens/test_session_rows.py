@@ -95,7 +95,7 @@ def test_the_title_counts_and_names_trouble() -> None:
         (Browsing(sessions=[], tab="everywhere"), "No sessions yet."),
         (Browsing(sessions=[], tab="others"), "No sessions of other agents were found."),
         (Browsing(sessions=[], problem="It is gone."), "It is gone."),
-        (Browsing(sessions=ROWS, words="x"), "No session matches “x”."),
+        (Browsing(sessions=ROWS, words="x"), "No session title matches “x”."),
         (Browsing(sessions=ROWS, words="x", searching=True), "Type words that stand in"),
         (Browsing(sessions=ROWS, words="xy", searching=True), "Searching …"),
         (Browsing(sessions=ROWS, words="xy", searching=True, places=[]), "Nothing has “xy” in it."),

@@ -107,7 +107,7 @@ async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Pa
     async with app.run_test() as pilot:
         await until(pilot, lambda: app.ready and bool(items(app, UserItem)))
         assert app.conversation.agent is None
-        await say(pilot, "go on")
-        assert app.chat.queued.texts == ("go on",)
+        await say(pilot, "continue")
+        assert app.chat.queued.texts == ("continue",)
         held.set()
-        await until(pilot, lambda: bool(world.agents) and world.agent.sent == ["go on"])
+        await until(pilot, lambda: bool(world.agents) and world.agent.sent == ["continue"])

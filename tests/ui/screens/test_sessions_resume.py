@@ -73,8 +73,8 @@ async def test_tell_the_model_says_what_is_known_and_no_more(
         await press(app, "tell")
         await until(pilot, lambda: bool(world.agent.sent))
         (sent,) = world.agent.sent
-        assert "write_file a.py: started; whether it finished is not known" in sent
-        assert "the file is as it was before" in sent
+        assert "write_file a.py: started; may or may not have finished" in sent
+        assert "the file is unchanged" in sent
         assert "never started" in sent
         assert card(app) is None
 
@@ -86,7 +86,7 @@ async def test_a_write_whose_file_holds_the_new_text_had_finished(world: World) 
     branch = records(prompt("go"), answer(written | {"input": arguments}), ("intent", dict(intent)))
     (world.workspace / "a.py").write_text("the new text", encoding="utf-8")
     (found,) = interrupted_work(branch, world.workspace).calls
-    assert known(found) == "finished; its result was lost; the file holds what was to be written"
+    assert known(found) == "finished; its result was lost; the file has the new content"
 
 
 async def test_run_again_and_leave_it(world: World) -> None:
@@ -248,7 +248,7 @@ async def test_what_is_read_only_takes_no_prompt_and_loses_none(world: World) ->
         made = world.chosen[-1].path
         assert made is not None
         assert folders().sessions in made.parents
-        await until(pilot, lambda: app.chat.prompt_rule.right.plain == "asks before changes")
+        await until(pilot, lambda: app.chat.prompt_rule.right.plain == "ask first")
         assert "/fork" not in str(app.chat.prompt.placeholder)
 
 

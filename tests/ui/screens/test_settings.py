@@ -381,7 +381,7 @@ async def test_a_theme_is_tried_while_it_is_chosen(world: World) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, PickScreen))
         await pilot.press("home", "enter")
         await until(pilot, lambda: data().get("theme") == pilot.app.theme != before)
-        await until(pilot, lambda: "counts at once" in screen.notice.text)
+        await until(pilot, lambda: "applies right away" in screen.notice.text)
         await pilot.press("d")
         await until(pilot, lambda: pilot.app.theme == before)
 

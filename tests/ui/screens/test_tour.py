@@ -123,7 +123,7 @@ async def cut_and_opened(app: TourApp, pilot: Pilot[None]) -> None:
     await until(pilot, lambda: app.chat.side.output.has_focus)
     await pilot.press("o")
     await until(pilot, lambda: app.chat.side.whole)
-    await until(pilot, lambda: panel(app).text.happened == "This is the whole copy.")
+    await until(pilot, lambda: panel(app).text.happened == "This is the full copy.")
     await pilot.press("f4" if app.chat.has_class("-narrow") else "o")
 
 
@@ -160,7 +160,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         assert "pruned" in states  # the panel says that there is such a thing
         assert "can be pruned" in panel(app).text.happened
         await pilot.press("end", "up", "m")
-        await until(pilot, lambda: panel(app).text.now == "`u` undoes that.")
+        await until(pilot, lambda: panel(app).text.now == "Press `u` to undo that.")
         assert "masked" in [item.state for item in agent.ledger.items()]
         await pilot.press("u")
         await until(pilot, lambda: panel(app).text.happened.startswith("Undone."))

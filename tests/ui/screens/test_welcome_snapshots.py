@@ -18,7 +18,7 @@ from tui.ui.screens.welcome import WelcomeScreen
 def keyless(*keys: str, found: bool = True) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
-        world.refusals.append(CredentialsError("There is no API key yet."))
+        world.refusals.append(CredentialsError("No API key found."))
         if found:
             ollama = LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3"))
             world.servers = (ollama,)

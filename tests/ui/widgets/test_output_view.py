@@ -334,7 +334,7 @@ async def test_where_nothing_was_printed_that_is_said_and_not_copied() -> None:
         assert app.rows() == [""] * 8
         app.view.show("t", "")
         await pilot.pause()
-        assert app.rows() == ["no output so far", *[""] * 7]
+        assert app.rows() == ["No output yet", *[""] * 7]
         assert app.view.get_selection(Selection(None, None)) == ("", "\n")
         assert app.view.text == ""
         app.view.write("one\ntwo\n")

@@ -12,7 +12,7 @@ CALLS = (
     OpenItem("write_file", "CHANGELOG.md", "never started"),
 )
 COMMANDS = (
-    OpenItem("process 4711", "npm run dev", "still running, since 08:12 UTC", certain=False),
+    OpenItem("process 4711", "npm run dev", "still running, started 08:12 UTC", certain=False),
 )
 
 
@@ -34,7 +34,7 @@ async def test_a_thing_and_what_is_known_of_it_stand_in_one_row_where_there_is_r
         "■ the last run was interrupted   2 calls without a result · 1 command still running",
         "edit_file tui/session/store.py   finished, but the result was lost",
         "write_file CHANGELOG.md   never started",
-        "process 4711 npm run dev   still running, since 08:12 UTC",
+        "process 4711 npm run dev   still running, started 08:12 UTC",
     ]
 
 

@@ -101,7 +101,7 @@ async def test_parked_says_the_time_of_the_wall_clock_and_that_the_program_may_b
         banner.park(clock.now() + timedelta(minutes=23))
         (line,) = said(banner)
         assert "rate limited until 09:23 (in 23 min)" in line
-        assert "goes on by itself" in line
+        assert "continues by itself" in line
         assert "you can close the program" in line
         clock.start += timedelta(minutes=22)  # a laptop slept: the other clock stood still
         banner.tick()

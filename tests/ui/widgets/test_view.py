@@ -161,7 +161,7 @@ async def test_the_search_goes_round_and_marks_the_place() -> None:
         await pilot.press("n")
         await said("2 of 2")
         await pilot.press("n")
-        await said("1 of 2 · from the beginning")
+        await said("1 of 2 · from the start")
         y = app.rows().index(rows[4000])
         looks = {part.text: part.style for part in app.view.render_lines(app.view.size.region)[y]}
         assert looks["ERROR"] != looks["error"] != looks["here is an "]

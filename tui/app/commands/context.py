@@ -42,21 +42,21 @@ async def compact(conversation: Conversation, focus: str) -> None:
         return
     planned = agent.plan_compaction(focus)
     if planned is None:
-        conversation.frontend.say("There is nothing to compact yet.")
+        conversation.frontend.say("Nothing to compact yet.")
         return
     text = (
-        f"{tokens(planned.tokens_summarised)} of {tokens(planned.tokens_before)} tokens become a"
-        f" summary; {tokens(planned.tokens_kept)} stay word for word. Nothing is lost:"
-        " /uncompact brings everything back."
+        f"Summarizes {tokens(planned.tokens_summarised)} of {tokens(planned.tokens_before)} tokens "
+        f"and keeps {tokens(planned.tokens_kept)} verbatim. "
+        "Undo with /uncompact."
     )
     if planned.price:
-        text += f"\n\nThe price: {planned.price.text}."
+        text += f"\n\nPrice: {planned.price.text}."
     if planned.focus:
-        text += f"\n\nThe summary attends to: {planned.focus}"
+        text += f"\n\nThe summary focuses on: {planned.focus}"
     question = ChoiceQuestion(
         "Compact the context?",
         text,
-        (AnswerOption("c", "Compact", "compact"), AnswerOption("b", "Back", "back")),
+        (AnswerOption("c", "Compact", "compact"), AnswerOption("b", "Cancel", "back")),
         details=preview_lines(planned),
     )
     wanted = await conversation.frontend.choose(question)
@@ -94,13 +94,13 @@ async def reload(conversation: Conversation, _: str) -> None:
     if agent is None:
         return
     question = ChoiceQuestion(
-        "Reload the instructions and the tools?",
-        f"The next request begins with them as they are now: {agent.reload_cost().price}. With the"
-        " next compaction it costs nothing more.",
+        "Reload instructions and tools?",
+        f"The next request starts with the current versions: {agent.reload_cost().price}. At the"
+        " next compaction this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
-            AnswerOption("w", "With the next break", "wait"),
-            AnswerOption("b", "Back", "back"),
+            AnswerOption("w", "At the next break", "wait"),
+            AnswerOption("b", "Cancel", "back"),
         ),
     )
     wanted = await conversation.frontend.choose(question)
@@ -108,10 +108,10 @@ async def reload(conversation: Conversation, _: str) -> None:
         return
     if wanted == "reload":
         agent.reload()
-        conversation.frontend.say("The next request begins with what is there now.")
+        conversation.frontend.say("The next request uses the current instructions and tools.")
     elif wanted == "wait":
         agent.reload(wait=True)
-        conversation.frontend.say("The next compaction takes what is there then.")
+        conversation.frontend.say("The next compaction picks up the changes.")
 
 
 async def prune(conversation: Conversation, _: str) -> None:
@@ -121,7 +121,7 @@ async def prune(conversation: Conversation, _: str) -> None:
         return
     due = agent.view().due
     if not due:
-        say("No old result is waiting to be pruned.", hint="/context masks any single item.")
+        say("No old results to prune.", hint="/context masks single items.")
         return
     wanted = await _when_to_prune(conversation, agent, due)
     if wanted == "back" or conversation.agent is not agent:
@@ -130,8 +130,8 @@ async def prune(conversation: Conversation, _: str) -> None:
     changes = [Overlay(o.record, "pruned", "person", why, age=o.age, wait=wait) for o in due]
     for event in await agent.overlay(changes):
         conversation.frontend.show(event)
-    done = "will be pruned with the next break" if wait else "pruned"
-    say(f"{plural(len(due), 'old result')} {done}.", "success", hint="/context shows them.")
+    done = "will be pruned at the next break" if wait else "pruned"
+    say(f"{plural(len(due), 'old result')} {done}.", "success", hint="See /context.")
 
 
 async def _when_to_prune(conversation: Conversation, agent: Agent, due: Sequence[Due]) -> str:
@@ -145,8 +145,8 @@ async def _when_to_prune(conversation: Conversation, agent: Agent, due: Sequence
         f"Prune {plural(len(due), 'result')}: {price.text}.",
         (
             AnswerOption("n", "Now", "now"),
-            AnswerOption("w", "With the next break", "wait"),
-            AnswerOption("b", "Back", "back"),
+            AnswerOption("w", "At the next break", "wait"),
+            AnswerOption("b", "Cancel", "back"),
         ),
     )
     return await conversation.frontend.choose(question) or "back"
@@ -162,16 +162,16 @@ async def memory(conversation: Conversation, argument: str) -> None:
         if agent.memory_pending:
             conversation.start_side_work("saving to memory", agent.flush_memory())
         else:
-            say("There is nothing new to save.")
+            say("Nothing new to save.")
         return
     if argument:
-        say(f"/memory {argument} is not known.", "warning", hint="/memory, or /memory save")
+        say(f"Unknown /memory {argument}.", "warning", hint="Use /memory or /memory save")
         return
     path = conversation.services.workspace / PRIVATE_DIR / "MEMORY.md"
     if path.is_file():
         await conversation.frontend.show_file(path)
     else:
-        say("There is no MEMORY.md here yet.", hint="/memory save writes it.")
+        say("No MEMORY.md here yet.", hint="/memory save creates it.")
 
 
 async def plan(conversation: Conversation, wanted: str) -> None:
@@ -182,7 +182,7 @@ async def plan(conversation: Conversation, wanted: str) -> None:
     other: Mode = "ask" if agent.mode == "plan" else "plan"
     mode = _MODES.get(wanted.strip().lower()) if wanted.strip() else other
     if mode is None:
-        say(f"/plan {wanted} is not known.", "warning", hint="/plan, /plan edits or /plan ask")
+        say(f"Unknown /plan {wanted}.", "warning", hint="Use /plan, /plan edits or /plan ask")
         return
     agent.mode = mode
     conversation.frontend.refresh()
@@ -190,9 +190,12 @@ async def plan(conversation: Conversation, wanted: str) -> None:
         case "plan":
             say("Plan mode: the agent only reads.", hint="/plan again leaves it.")
         case "accept_edits":
-            say("Edits of files are accepted; commands are asked for.", hint="/plan ask leaves it.")
+            say(
+                "File edits are accepted without asking; commands still ask.",
+                hint="/plan ask leaves this mode.",
+            )
         case _:
-            say("Plan mode is over: the agent asks before it changes anything.")
+            say("Left plan mode: the agent asks before changing anything.")
 
 
 async def add_dir(conversation: Conversation, folder: str) -> None:
@@ -206,11 +209,11 @@ async def add_dir(conversation: Conversation, folder: str) -> None:
         return
     real = await asyncio.to_thread(_folder, conversation.services.workspace, folder)
     if real is None:
-        say(f"{folder} is no folder.", "warning")
+        say(f"{folder} isn't a folder.", "warning")
     elif agent.add_dir(real):
-        say(f"The tools may work in {shorten(real)} too.", "success", hint="Until you leave.")
+        say(f"The tools can now work in {shorten(real)} too,", "success", hint="until you quit.")
     else:
-        say(f"{shorten(real)} is inside already.")
+        say(f"{shorten(real)} is already included.")
 
 
 def _folder(root: Path, typed: str) -> Path | None:

@@ -22,20 +22,25 @@ async def effort(conversation: Conversation, wanted: str) -> None:
         return
     level = wanted.strip().lower()
     if not agent.efforts:
-        say(f"{agent.model} has no levels of effort.")
+        say(f"{agent.model} has no effort levels.")
     elif not level:
-        own = f"; {agent.own_effort} is the model's own" if agent.own_effort else ""
-        later = f"; {agent.effort_to_come} waits for the next break" if agent.effort_to_come else ""
-        say(f"The effort is {agent.effort}{own}{later}.", hint=f"/effort {'|'.join(agent.efforts)}")
+        own = f"; {agent.own_effort} is the model's default" if agent.own_effort else ""
+        later = (
+            f"; {agent.effort_to_come} applies at the next break" if agent.effort_to_come else ""
+        )
+        say(f"Effort is {agent.effort}{own}{later}.", hint=f"/effort {'|'.join(agent.efforts)}")
     elif level not in agent.efforts:
-        say(f"{agent.model} has no effort {level}.", "warning", hint=" ".join(agent.efforts))
+        say(f"{agent.model} has no effort level {level}.", "warning", hint=" ".join(agent.efforts))
     elif when := await _when(conversation, agent, level):
         for event in await agent.use_effort(level, wait=when == "wait"):
             conversation.frontend.show(event)
         if to_come := agent.effort_to_come:
-            say(f"With the next break: effort {to_come}.", hint="/compact and /reload are such.")
+            say(
+                f"Effort changes to {to_come} at the next break,",
+                hint="such as /compact or /reload.",
+            )
         else:
-            say(f"From the next request on: effort {agent.effort}.", "success")
+            say(f"Effort is now {agent.effort}.", "success")
 
 
 async def next_effort(conversation: Conversation) -> None:
@@ -76,12 +81,12 @@ async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
 async def _asked(conversation: Conversation, agent: Agent, title: str, price: str) -> str:
     question = ChoiceQuestion(
         title,
-        f"With this model the cache begins anew: {price}. With the next break that does so, such"
-        " as a compaction, it costs nothing more.",
+        f"This model's cache restarts: {price}. At the next break that restarts it anyway, such"
+        " as a compaction, it costs nothing extra.",
         (
             AnswerOption("n", "Now", "now"),
-            AnswerOption("w", "With the next break", "wait"),
-            AnswerOption("b", "Back", "back"),
+            AnswerOption("w", "At the next break", "wait"),
+            AnswerOption("b", "Cancel", "back"),
         ),
     )
     chosen = await conversation.frontend.choose(question)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tui.app.conversation import Conversation
 
 _LOOKS_S = (0, 1, 2, 4, 8)
-_NONE = "No command listens on a port inside the sandbox."
+_NONE = "No command is listening on a port inside the sandbox."
 
 
 async def forward(conversation: Conversation, wanted: str) -> None:
@@ -18,17 +18,21 @@ async def forward(conversation: Conversation, wanted: str) -> None:
         return
     ports, word = await agent.ports(), wanted.strip().lstrip(":")
     if not ports:
-        say(_NONE, hint="One without walls listens on this machine itself.")
+        say(_NONE, hint="Commands outside the sandbox listen on this machine directly.")
         return
     listed = ", ".join(map(str, ports))
     if word and (not word.isascii() or not word.isdigit() or int(word) not in ports):
-        say(f"Nothing listens on port {wanted.strip()} inside the sandbox.", "warning", hint=listed)
+        say(
+            f"Nothing is listening on port {wanted.strip()} inside the sandbox.",
+            "warning",
+            hint=listed,
+        )
         return
     if not word and len(ports) > 1:
-        say(f"Commands listen on {listed}.", hint="/forward PORT opens one of them.")
+        say(f"Commands are listening on {listed}.", hint="/forward PORT opens one.")
         return
     port = int(word or listed)
-    say(f"Open: http://127.0.0.1:{await agent.forward(port)} leads to port {port}.", "success")
+    say(f"Open http://127.0.0.1:{await agent.forward(port)} to reach port {port}.", "success")
 
 
 async def say_new_ports(conversation: Conversation, said: set[int]) -> None:
@@ -46,6 +50,6 @@ async def say_new_ports(conversation: Conversation, said: set[int]) -> None:
         if new:
             listed = " and ".join(map(str, new))
             conversation.frontend.say(
-                f"Inside the sandbox, commands listen on port {listed}.",
-                hint=f"/forward {new[0]} opens it to you at 127.0.0.1.",
+                f"Commands inside the sandbox are listening on port {listed}.",
+                hint=f"/forward {new[0]} opens it at 127.0.0.1.",
             )

@@ -91,7 +91,7 @@ async def permissions(conversation: Conversation, argument: str) -> None:
     elif word == "try" and rest.strip():
         conversation.frontend.say(would_run(agent, rest.strip()))
     else:
-        conversation.frontend.say("That is no use of /permissions.", "warning", hint=_USAGE)
+        conversation.frontend.say("Unknown /permissions argument.", "warning", hint=_USAGE)
 
 
 def would_run(agent: Agent, command: str) -> str:
@@ -115,7 +115,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     found = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
     rows = [row for row in found if row.kind in {"allow", "session"}][: len(_KEYS) - 1]
     if not rows:
-        conversation.frontend.say("No rule allows anything, and nothing was granted.")
+        conversation.frontend.say("No allow rules and no grants yet.")
         return
     keys = _KEYS.replace("n", "")
     options = [
@@ -124,8 +124,8 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     ]
     question = ChoiceQuestion(
         "Revoke what?",
-        "What you take back is asked again from the next call on.",
-        (*options, AnswerOption("n", "Nothing", "back")),
+        "The next matching call asks again.",
+        (*options, AnswerOption("n", "Cancel", "back")),
     )
     chosen = await conversation.frontend.choose(question)
     if chosen is None or chosen == "back":
@@ -139,5 +139,5 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     conversation.frontend.say(
         f"Revoked: {visible(str(row.rule))}.",
         "success",
-        hint=f"It holds again next time: it comes from {row.origin}." if stays else "",
+        hint=f"It returns next time: it comes from {row.origin}." if stays else "",
     )

@@ -55,51 +55,47 @@ def _command(
 
 COMMANDS: tuple[SlashCommand, ...] = (
     _command("help [TOPIC]", "keys, commands and the manual"),
-    _command("new", "begin a new session; the old one is kept", "commands.sessions", "clear"),
-    _command("resume [ID]", "go on with a session", "commands.sessions", "sessions"),
-    _command("rename TITLE", "give the session a title", "commands.sessions"),
-    _command("fork", "go on with a copy; the original stays as it is", "commands.sessions"),
-    _command(
-        "rewind", "back to an earlier prompt, with the files if wanted", "commands.rewind", "undo"
-    ),
-    _command("export [md|html|jsonl]", "write the session as a document", "commands.sessions"),
+    _command("new", "start a new session (keeps this one)", "commands.sessions", "clear"),
+    _command("resume [ID]", "resume a session", "commands.sessions", "sessions"),
+    _command("rename TITLE", "rename this session", "commands.sessions"),
+    _command("fork", "fork this session", "commands.sessions"),
+    _command("rewind", "rewind the conversation (and files)", "commands.rewind", "undo"),
+    _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
     _command("copy", "copy the last answer"),
-    _command("compact [FOCUS]", "put a summary in the place of the beginning", "commands.context"),
-    _command("uncompact", "send the full conversation again", "commands.context"),
-    _command("reload", "take changed instructions and tools now", "commands.context"),
-    _command("context", "what the model sees, item by item; mask and pin"),
-    _command("prune", "leave out old tool results now", "commands.context"),
-    _command("pin", "keep the chosen tool result in the context, or let it go"),
-    _command(
-        "memory [save]", "open MEMORY.md in the editor, or save to it now", "commands.context"
-    ),
+    _command("compact [FOCUS]", "summarize older messages", "commands.context"),
+    _command("uncompact", "undo /compact", "commands.context"),
+    _command("reload", "reload changed instructions and tools", "commands.context"),
+    _command("context", "see the context item by item; mask and pin"),
+    _command("prune", "prune old tool results now", "commands.context"),
+    _command("pin", "pin/unpin the selected tool result"),
+    _command("memory [save]", "edit MEMORY.md, or save to it now", "commands.context"),
     _command("find [TEXT]", "find in the conversation"),
-    _command("output [%]", "show or hide the output pane, or set its width"),
-    _command("diff", "what this session changed in files"),
-    _command("tasks", "the tasks of this folder's run, and how they stand"),
-    _command("todos", "the agent's list of what is to be done"),
-    _command("plan", "plan mode: read only; again leaves it", "commands.context"),
-    _command("permissions [revoke|try COMMAND]", "rules and decisions; take a rule back; try one"),
-    _command("trust", "decide what this folder's own files may change", "commands.trust"),
-    _command("add-dir FOLDER", "let the tools work in another folder too", "commands.context"),
-    _command("forward [PORT]", "open a port of the sandbox to you", "commands.forward"),
-    _command("mcp", "the MCP servers: state, restart, tools on and off"),
+    _command("output [%]", "show, hide or resize the output pane"),
+    _command("diff", "files changed in this session"),
+    _command("tasks", "task run status"),
+    _command("todos", "show the agent's to-do list"),
+    _command("plan", "plan mode: read-only (toggle)", "commands.context"),
+    _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke or try a rule"),
+    _command("trust", "choose what this folder's settings may do", "commands.trust"),
+    _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
+    _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
+    _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),
-    _command("model [NAME]", "choose the model that answers, or name it", "models"),
-    _command("retry [other]", "send it again now, or with another model", "error_options"),
-    _command("theme [NAME]", "choose the colours"),
-    _command("think [on|off]", "reason step by step before acting", directive=True),
-    _command("effort [low|medium|high|xhigh|max]", "how deep the model thinks", "commands.effort"),
+    _command("model [NAME]", "switch model", "models"),
+    _command("retry [other]", "retry now, or with another model", "error_options"),
+    _command("theme [NAME]", "change theme"),
+    _command("think [on|off]", "think step by step before acting", directive=True),
+    _command("effort [low|medium|high|xhigh|max]", "how hard the model thinks", "commands.effort"),
     _command("verbose [on|off]", "show every decision", directive=True),
-    _command("elevated [on|off]", "nothing is asked any more", directive=True),
-    _command("config [WORDS]", "the settings: see and change them"),
-    _command("init", "let the model write AGENTS.md for this folder", "commands.sessions"),
-    _command("repair", "what is damaged in this session, and the ways on", "commands.sessions"),
-    _command("doctor", "check the installation, the key and the sessions"),
-    _command("tour", "every protective feature once, in five minutes"),
-    _command("drill [FAULTS]", "see what happens to errors, in a scratch session"),
-    _command("quit", "save and leave", "", "exit"),
+    _command("elevated [on|off]", "stop asking for permission", directive=True),
+    _command("config [WORDS]", "open settings"),
+    _command("init", "have the model write AGENTS.md", "commands.sessions"),
+    _command("repair", "diagnose and repair this session", "commands.sessions"),
+    _command("doctor", "check installation, key and sessions"),
+    _command("tour", "5-minute tour"),
+    _command("drill [FAULTS]", "simulate API failures safely"),
+    _command("quit", "save and quit", "", "exit"),
 )
 """In the order of the help screen."""
 
@@ -135,7 +131,7 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
     near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
     meant = f"Did you mean /{near[0]}? " if near else ""
-    return f"There is no /{word}.", f"{meant}/help lists all; a space before it sends it as text."
+    return f"Unknown command /{word}.", f"{meant}Press space first to send it as text."
 
 
 def user_commands(services: AppServices) -> UserCommands:

@@ -38,15 +38,15 @@ async def rewind(conversation: Conversation, number: str) -> None:
         return
     found = points(agent.session.records) if agent else []
     if agent is None or not found:
-        say("There is no prompt to go back to yet.")
+        say("Nothing to rewind yet.")
         return
     if agent.session.path is None:
-        say("This session is not kept on disk, so it has no branches to go back to.", "warning")
+        say("This session isn't saved to disk, so it can't be rewound.", "warning")
         return
     if conversation.idle_agent() is None:
         return
     if number and not (number.isdecimal() and 1 <= int(number[:9]) <= len(found)):
-        say(f"There is no prompt {number}.", "warning", hint="/rewind lists them.")
+        say(f"No prompt {number}.", "warning", hint="See /rewind.")
         return
     answer = str(len(found) - int(number)) if number else None
     answer = answer or await conversation.frontend.choose(PointQuestion(found))
@@ -63,12 +63,12 @@ def _files_question(conversation: Conversation, point: Point) -> ChoiceQuestion:
     root = conversation.services.workspace
     return ChoiceQuestion(
         "Rewind the files too?",
-        f"{plural(len(point.changed), 'file')} changed since that prompt. A file that somebody"
-        " else has changed meanwhile is left alone, and what is replaced is kept.",
+        f"{plural(len(point.changed), 'file')} changed since. Files edited outside Holdfast"
+        " are left alone; replaced versions are backed up.",
         (
-            AnswerOption("f", "The conversation and the files", "both"),
-            AnswerOption("c", "Only the conversation", "talk"),
-            AnswerOption("b", "Back", "back"),
+            AnswerOption("f", "Restore conversation and files", "both"),
+            AnswerOption("c", "Conversation only", "talk"),
+            AnswerOption("b", "Cancel", "back"),
         ),
         details=[_shown_path(change.path, root) for change in point.changed],
         warning=True,
@@ -81,7 +81,7 @@ async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, fi
     try:
         await agent.session.rewind(point.record.id)
     except HoldfastError as error:
-        frontend.say(error.message, "error", hint="Nothing was rewound.")
+        frontend.say(error.message, "error", hint="Nothing rewound.")
         return
     done: list[RestoredFile] = []
     if files:
@@ -96,7 +96,7 @@ async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, fi
     if conversation.agent.model != model:
         await use_model(conversation, model)
     frontend.refresh()
-    frontend.say("Back before that prompt; what came since stays in the session's file.", "success")
+    frontend.say("Rewound. Later messages are still in the session file.", "success")
     if done:
         whole = all(each.outcome in _RESTORED for each in done)
         level: Level = "info" if whole else "warning"
@@ -132,10 +132,10 @@ def _outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[
     lines = [
         f"{each.outcome:<14} {_shown_path(each.path, root)}"
         + (f" · {each.detail}" if each.detail else "")
-        + (f" · its last content is kept as {each.kept.name}" if each.kept else "")
+        + (f" · backup: {each.kept.name}" if each.kept else "")
         for each in done
     ]
-    title = f"{good} of {plural(len(done), 'file')} are as they were before that prompt."
+    title = f"Restored {good} of {plural(len(done), 'file')}."
     return title, lines
 
 

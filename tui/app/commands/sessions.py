@@ -46,8 +46,8 @@ async def resume(conversation: Conversation, wanted: str) -> None:
     if len(found) == 1:
         await switch_session(conversation, SessionChoice(found[0].path))
         return
-    many = f"{len(found)} sessions begin" if found else "No session of this folder begins"
-    conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="/sessions lists them.")
+    many = f"{len(found)} sessions start" if found else "No session in this folder starts"
+    conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="See /sessions.")
 
 
 async def fork(conversation: Conversation, _: str) -> None:
@@ -59,7 +59,7 @@ async def fork(conversation: Conversation, _: str) -> None:
 
 async def rename(conversation: Conversation, title: str) -> None:
     if not title:
-        conversation.frontend.say("What is the title?", hint="/rename a few words")
+        conversation.frontend.say("Give a title:", hint="/rename a few words")
     elif _begun(conversation, "rename"):
         conversation.rename(title)
 
@@ -69,15 +69,15 @@ async def export(conversation: Conversation, format_: str) -> None:
     say = conversation.frontend.say
     wanted = _FORMATS.get(format_.lower() or "md")
     if wanted is None:
-        say(f"{format_} is no format.", "warning", hint="/export md, html or jsonl")
+        say(f"Unknown format {format_}.", "warning", hint="Use /export md, html or jsonl")
         return
     agent = _begun(conversation, "export")
     if agent is None:
         return
     root = conversation.services.workspace
     path, secrets = await asyncio.to_thread(_write, agent.session, root, wanted)
-    removed = f"{plural(secrets, 'secret')} removed." if secrets else ""
-    say(f"Written: {shorten(path)}.", "success", hint=removed)
+    removed = f"Removed {plural(secrets, 'secret')}." if secrets else ""
+    say(f"Exported to {shorten(path)}.", "success", hint=removed)
 
 
 async def repair(conversation: Conversation, _: str) -> None:
@@ -93,9 +93,9 @@ async def repair(conversation: Conversation, _: str) -> None:
     found = damage_findings((*agent.session.findings, *agent.view().findings))
     now = SessionChoice(agent.session.path)
     if not found:
-        say("Nothing in this session needs repair.", "success")
+        say("This session needs no repair.", "success")
     elif now.path is None:
-        say(f"Repaired in memory, in {plural(len(found), 'place')}.")
+        say(f"Repaired in memory: {plural(len(found), 'place')}.")
     else:
         choice = await ask_damaged(conversation, agent, now, found)
         if choice is not None and choice != now:
@@ -111,7 +111,7 @@ def _begun(conversation: Conversation, what: str) -> Agent | None:
     """The agent whose session holds something; else it is said that there is nothing yet."""
     agent = conversation.agent
     if agent is None or not agent.session.records:
-        conversation.frontend.say(f"There is nothing to {what} yet.")
+        conversation.frontend.say(f"Nothing to {what} yet.")
         return None
     return agent
 

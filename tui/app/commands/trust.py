@@ -14,9 +14,9 @@ from tui.settings.trust import TrustItem
 _ANSWERS = (
     AnswerOption("y", "Trust all of it", "all"),
     AnswerOption("c", "Choose one by one", "choose"),
-    AnswerOption("n", "Not now: none of it counts", "none"),
+    AnswerOption("n", "Not now: ignore it all", "none"),
 )
-_ONE = (AnswerOption("y", "Trust it", "yes"), AnswerOption("n", "Leave it out", "no"))
+_ONE = (AnswerOption("y", "Trust it", "yes"), AnswerOption("n", "Ignore it", "no"))
 _CHANGE_MAX = 12
 """Lines of a change that are shown; the file itself has them all."""
 
@@ -25,10 +25,10 @@ async def trust(conversation: Conversation, _: str) -> None:
     """/trust: decide again about everything that the folder's files would do."""
     brought = await asyncio.to_thread(conversation.services.brought)
     if not brought:
-        conversation.frontend.say("This folder's files ask for nothing that needs your trust.")
+        conversation.frontend.say("This folder has nothing that needs your trust.")
         return
     if await ask_trust(conversation, brought):
-        conversation.frontend.say("Its settings count from the next session on: /new.")
+        conversation.frontend.say("Its settings apply to new sessions: /new.")
 
 
 async def ask_trust(
@@ -39,9 +39,9 @@ async def ask_trust(
     now = services.trust()
     trusted = {item.name for item in about if now.granted.get(item.name) == item.sha256}
     question = ChoiceQuestion(
-        "Trust what this folder brings?",
-        "Its files ask for what is listed here. Until you trust them they can only make Holdfast"
-        " stricter. If one of them changes, you are asked again.",
+        "Trust this folder's Holdfast files?",
+        "They ask for what is listed here. Untrusted, they can only tighten"
+        " permissions. If one of them changes, you're asked again.",
         _ANSWERS,
         details=[line for item in about for line in _lines(item, item.name in trusted)],
         warning=True,

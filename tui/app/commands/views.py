@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CHARS_MAX = 2_000_000
 """Above this a file's diff takes too long to make: only its name is shown."""
 
-UNPRICED = "A model without a known price answered, so the cost is not known."
+UNPRICED = "One of the models has no known price, so the cost is unknown."
 
 
 def usage_rows(agent: Agent) -> list[tuple[str, list[str]]]:
@@ -53,7 +53,7 @@ def status_figures(agent: Agent) -> list[str]:
     if (share := found.last.cache_share) is None:
         return []
     return [
-        f"cache    {floor(100 * share)} % of the last request came from it",
+        f"cache    {floor(100 * share)} % of the last request",
         f"cost     {money(found.session.usd)}",
     ]
 
@@ -65,8 +65,8 @@ async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
     found = changes(list(agent.session.records)) if agent else []
     if not found:
         conversation.frontend.say(
-            "This session's tools have changed no file.",
-            hint="What a command did to files is not known here.",
+            "No files edited in this session",
+            hint="(changes made by shell commands aren't tracked).",
         )
         return None
     return len(found), await asyncio.to_thread(_diff_text, found, conversation.services.workspace)
@@ -82,13 +82,13 @@ def _of_file(change: FileChange, root: Path) -> str:
     try:
         old, new = texts(change)
     except OSError as error:
-        return f"--- {name}\n+++ {name}\n cannot be compared: {error.strerror or error}\n"
+        return f"--- {name}\n+++ {name}\n can't be compared: {error.strerror or error}\n"
     if old == new:
-        return f"--- {name}\n+++ {name}\n is as it was before the session\n"
+        return f"--- {name}\n+++ {name}\n unchanged since the session started\n"
     if len(old or "") + len(new or "") > CHARS_MAX:
         return f"--- {name}\n+++ {name}\n too large to compare\n"
     if new is None:
-        return f"--- a/{name}\n+++ /dev/null\n the file is gone\n"
+        return f"--- a/{name}\n+++ /dev/null\n deleted\n"
     return unified(old, new, name, whole=True).text + "\n"
 
 
@@ -149,5 +149,5 @@ def rule_lines(
         lines.append(("session", ", ".join(granted)))
     lines.append(("auto_grant", ", ".join(rules.auto_grant) or "none"))
     if elevated:
-        lines.insert(0, ("ELEVATED", "nothing is asked; what is denied or blocked stays so"))
+        lines.insert(0, ("ELEVATED", "no prompts; denied and blocked commands still refused"))
     return lines

@@ -79,9 +79,9 @@ def summary(checks: Sequence[Check]) -> str:
     failed = sum(check.status == "fail" for check in checks)
     warned = sum(check.status == "warn" for check in checks)
     if not failed and not warned:
-        return "All is well."
+        return "No problems found."
     parts = [plural(failed, "problem")] if failed else []
-    parts += [f"{plural(warned, 'thing')} to know"] if warned else []
+    parts += [f"{plural(warned, 'warning')}"] if warned else []
     return f"{' and '.join(parts)}."
 
 
@@ -91,4 +91,4 @@ def _one(name: str, look: Callable[[Subject], Iterable[Check]], what: Subject) -
     except HoldfastError as error:
         return [Check(name, "fail", error.message, error.hint)]
     except OSError as error:
-        return [Check(name, "fail", f"could not be checked: {error}.")]
+        return [Check(name, "fail", f"couldn't be checked: {error}.")]

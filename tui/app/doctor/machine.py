@@ -26,7 +26,7 @@ OLDEST = (3, 11)
 SMALL = (80, 24)
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*([^;]*)(;.*)?")
-_REINSTALL = "Install it again: pip install --force-reinstall holdfast"
+_REINSTALL = "Reinstall it: pip install --force-reinstall holdfast"
 
 
 def program(_: Subject) -> Iterator[Check]:
@@ -45,7 +45,7 @@ def packages(_: Subject) -> Iterator[Check]:
     try:
         wanted = metadata.requires("holdfast") or []
     except metadata.PackageNotFoundError:
-        yield Check("packages", "warn", "holdfast runs without being installed", _REINSTALL)
+        yield Check("packages", "warn", "running without being installed", _REINSTALL)
         return
     missing: list[str] = []
     other: list[str] = []
@@ -68,7 +68,7 @@ def packages(_: Subject) -> Iterator[Check]:
     if other:
         yield Check("packages", "warn", f"other versions: {', '.join(other)}", _REINSTALL)
     if not missing and not other:
-        yield Check("packages", "ok", f"all {count} are there, in versions that fit")
+        yield Check("packages", "ok", f"all {count} installed, in versions that fit")
 
 
 def satisfies(version: str, wanted: str) -> bool:
@@ -97,7 +97,7 @@ def terminal(what: Subject) -> Iterator[Check]:
     env = what.env
     size = _size()
     if size is None:
-        yield Check("terminal", "ok", "not a terminal here: only -p, sessions and the like work")
+        yield Check("terminal", "ok", "not a terminal: only -p, sessions and the like work")
     else:
         columns, rows = size
         said = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"
@@ -106,7 +106,7 @@ def terminal(what: Subject) -> Iterator[Check]:
                 "terminal", "warn", said, "TERM is dumb or not set: plain lines, no full screen."
             )
         elif columns < SMALL[0] or rows < SMALL[1]:
-            yield Check("terminal", "warn", said, "It is made for 80 × 24 and more.")
+            yield Check("terminal", "warn", said, "80 × 24 and larger works best.")
         else:
             yield Check("terminal", "ok", said)
         yield _colours(env.get("NO_COLOR", ""), env.get("COLORTERM", ""), env.get("TERM", ""), what)
@@ -115,14 +115,14 @@ def terminal(what: Subject) -> Iterator[Check]:
         yield Check("characters", "ok", encoding)
     else:
         yield Check(
-            "characters", "warn", f"{encoding}: lines and signs may be drawn as ?",
+            "characters", "warn", f"{encoding}: lines and symbols may show as ?",
             "Set a UTF-8 locale: export LANG=C.UTF-8",
         )  # fmt: skip
     if env.get("TMUX"):
-        hint = "Where Esc is slow: set -sg escape-time 10; to copy: set -g set-clipboard on"
+        hint = "If Esc is slow: set -sg escape-time 10; to copy: set -g set-clipboard on"
         yield Check("tmux", "ok", "inside tmux", hint)
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
-        hint = "Copying needs a terminal that takes OSC 52; a session is best kept in tmux."
+        hint = "Copying needs a terminal that supports OSC 52; run long sessions inside tmux."
         yield Check("ssh", "ok", "over SSH", hint)
 
 
@@ -139,7 +139,7 @@ def _colours(off: str, depth: str, term: str, what: Subject) -> Check:
         return Check("colours", "ok", "none: NO_COLOR is set")
     if depth in {"truecolor", "24bit"}:
         return Check("colours", "ok", "16 million")
-    fix = "If the terminal has more: export COLORTERM=truecolor"
+    fix = "If the terminal supports more: export COLORTERM=truecolor"
     if what.env.get("TMUX"):
         fix = 'In tmux.conf: set -ga terminal-features ",*:RGB", then COLORTERM=truecolor'
     many = "256" if "256" in term else "16"
@@ -152,13 +152,13 @@ def programs(_: Subject) -> Iterator[Check]:
     if rg:
         yield Check("ripgrep", "ok", str(rg))
     else:
-        yield Check("ripgrep", "warn", "not found: nothing can be searched", "Install ripgrep.")
+        yield Check("ripgrep", "warn", "not found: the agent can't search", "Install ripgrep.")
     if git := shutil.which("git"):
         yield Check("git", "ok", git)
     else:
-        yield Check("git", "warn", "not found", "Install git: tasks of a task file need it or jj.")
+        yield Check("git", "warn", "not found", "Install git: task files need it or jj.")
     jj = shutil.which("jj")
-    yield Check("jj", "ok", jj or "not found, and not needed where git is")
+    yield Check("jj", "ok", jj or "not found; not needed with git")
 
 
 LITTLE = 50_000_000
@@ -179,15 +179,15 @@ def folders(what: Subject) -> Iterator[Check]:
     ]
     if refused:
         fix = "Make the folder writable, or set HOLDFAST_HOME to one that is."
-        yield Check("storage", "fail", f"cannot be written: {'; '.join(refused)}", fix)
+        yield Check("storage", "fail", f"can't write: {'; '.join(refused)}", fix)
     else:
-        yield Check("storage", "ok", f"{shorten(home.data)} can be written")
+        yield Check("storage", "ok", f"{shorten(home.data)} is writable")
     free = shutil.disk_usage(_existing(home.data)).free
     wanted = what.config.guard.spill_min_free_bytes
     if free < LITTLE:
-        yield Check("space", "fail", f"{size(free)} free", "Free some space: sessions need it.")
+        yield Check("space", "fail", f"{size(free)} free", "Free up some space for sessions.")
     elif free < wanted:
-        fix = f"Full copies of outputs are kept from {size(wanted)} free on."
+        fix = f"Full copies of outputs need at least {size(wanted)} free."
         yield Check("space", "warn", f"{size(free)} free", fix)
     else:
         yield Check("space", "ok", f"{size(free)} free")
@@ -197,7 +197,7 @@ def _refusal(folder: Path) -> str:
     """Why a folder cannot be written, "" where it can. One that is not there yet is not made."""
     there = _existing(folder)
     if not there.is_dir():
-        return f"{shorten(there)} is not a folder"
+        return f"{shorten(there)} isn't a folder"
     if there == folder:
         try:
             with TemporaryFile(dir=folder):
@@ -227,7 +227,7 @@ def sessions(what: Subject) -> Iterator[Check]:
         yield Check("sessions", "ok", detail)
         return
     ids = ", ".join(entry.id for entry in damaged[:_NAMED]) + (", …" if damaged[_NAMED:] else "")
-    fix = f"They open repaired; `holdfast sessions check ID` says what is wrong: {ids}"
+    fix = f"They open repaired; `holdfast sessions check ID` shows what is wrong: {ids}"
     yield Check("sessions", "warn", detail, fix)
 
 
@@ -245,7 +245,7 @@ def outputs(what: Subject) -> Iterator[Check]:
     said = f"{plural(count, 'full copy').replace('copys', 'copies')}, {size(total)}, in this folder"
     most = what.config.guard.keep_bytes
     if total > most:
-        fix = f"More than guard.keep_bytes ({size(most)}): sessions still name them."
+        fix = f"More than guard.keep_bytes ({size(most)}): sessions still refer to them."
         yield Check("outputs", "warn", said, fix)
     else:
         yield Check("outputs", "ok", said if count else "no full copies in this folder")

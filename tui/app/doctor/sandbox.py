@@ -12,7 +12,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.proof import Proof, prove
 
-_INSTALL = "Install bubblewrap, or ask who runs this machine to allow user namespaces."
+_INSTALL = "Install bubblewrap, or ask your admin to allow user namespaces."
 _PROFILE = (
     "Ubuntu: sudo apt install apparmor-profiles, then"
     " sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
@@ -23,7 +23,7 @@ _PROFILE = (
 def sandbox(what: Subject) -> Iterator[Check]:
     """Try every wall with the engine that would be used."""
     if what.config.sandbox.engine == "off":
-        yield Check("sandbox", "warn", "switched off: commands that are not plain ask", "")
+        yield Check("sandbox", "warn", "off: commands that aren't plain ask first", "")
         return
     with TemporaryDirectory(prefix="holdfast-") as folder:
         place = Path(folder)
@@ -38,20 +38,20 @@ def sandbox(what: Subject) -> Iterator[Check]:
     if proofs is None:
         refused = _PROFILE if "without a profile" in confinement.reason else _INSTALL
         fix = confinement.cure or refused
-        detail = f"nothing confines commands, so they ask ({confinement.reason})"
+        detail = f"nothing confines commands, so they ask first ({confinement.reason})"
         yield Check("sandbox", "warn", detail, fix)
         return
     engine, tried = proofs
     broken = [f"{proof.wall}: {proof.detail or 'no wall'}" for proof in tried if not proof.holds]
     if broken:
-        yield Check("sandbox", "fail", f"{engine}: a wall does not hold: {'; '.join(broken)}", "")
+        yield Check("sandbox", "fail", f"{engine}: a wall has a hole: {'; '.join(broken)}", "")
         return
     held = ", ".join(proof.wall for proof in tried)
     if engine == "landlock":
-        detail = f"landlock confines what only reads, the rest asks; tried: {held}"
+        detail = f"landlock confines read-only commands, others ask first; tried: {held}"
         yield Check("sandbox", "ok", detail, _INSTALL)
         return
-    yield Check("sandbox", "ok", f"{engine}; tried and kept out: {held}", "")
+    yield Check("sandbox", "ok", f"{engine}; tried and blocked: {held}", "")
 
 
 async def _proofs(confinement: Confinement) -> tuple[str, list[Proof]] | None:

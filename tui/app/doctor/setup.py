@@ -31,12 +31,12 @@ def configuration(what: Subject) -> Iterator[Check]:
         return
     files = (what.folders.config_file, layers.project_file(what.workspace))
     there = [shorten(file) for file in files if file.exists()]
-    yield Check("configuration", "ok", ", ".join(there) or "none: all settings are the defaults")
+    yield Check("configuration", "ok", ", ".join(there) or "none: all settings are defaults")
     if what.ignored:
         keys = ", ".join(ignored.key for ignored in what.ignored)
         one = what.ignored[0]
         fix = "Open holdfast in this folder and trust it, or run with --trust."
-        yield Check("project", "warn", f"{shorten(one.file)}: not in force: {keys}", fix)
+        yield Check("project", "warn", f"{shorten(one.file)}: not applied: {keys}", fix)
     model = what.config.model
     fallback = (
         f", then {', '.join(what.config.fallback_models)}" if what.config.fallback_models else ""
@@ -54,7 +54,7 @@ def key(what: Subject) -> Iterator[Check]:
     server = server_of(what.config.base_url)
     if found:
         file = shorten(credentials.credentials_file(what.folders))
-        yield Check("key", "ok", f"there, from {_PLACES.get(found.source, file)}, for {server}")
+        yield Check("key", "ok", f"found in {_PLACES.get(found.source, file)}, for {server}")
     elif other := _other_key(what):
         yield Check("key", "ok", f"none, but {other} is set")
     elif what.config.base_url:
@@ -85,24 +85,24 @@ def server(what: Subject) -> Iterator[Check]:
     other = None if what.foreign_server else env.get("ANTHROPIC_AUTH_TOKEN")
     token = found.key if found else other or None
     if token is None and not config.base_url:
-        yield Check("server", "ok", "not asked: there is no key")
+        yield Check("server", "ok", "not checked: no key")
         return
     started = time.monotonic()
     status, why = _ask_for_models(name, token)
     took = f"{name} answers in {(time.monotonic() - started) * 1000:.0f} ms"
     if status is None:
         fix = "Check the connection, HTTPS_PROXY and base_url."
-        yield Check("server", "fail", f"{name} cannot be reached: {why}", fix)
+        yield Check("server", "fail", f"can't reach {name}: {why}", fix)
     elif status in {401, 403} and token:
         fix = "Enter another key: run `holdfast`, or set ANTHROPIC_API_KEY."
-        yield Check("server", "fail", f"{name} refuses the key ({status})", fix)
+        yield Check("server", "fail", f"{name} rejects the key ({status})", fix)
     elif status in {401, 403}:
-        yield Check("server", "warn", f"{name} wants a key ({status})", _NO_KEY)
+        yield Check("server", "warn", f"{name} needs a key ({status})", _NO_KEY)
     elif status == 429 or status >= 500:
-        fix = "Requests are retried; if it lasts, try again later."
+        fix = "Requests are retried; if this continues, try later."
         yield Check("server", "warn", f"{took}, with {status}", fix)
     else:
-        said = "the key is accepted" if token and status == 200 else f"with {status}"
+        said = "the key works" if token and status == 200 else f"with {status}"
         yield Check("server", "ok", f"{took}, {said}")
 
 
@@ -152,10 +152,12 @@ def mcp(what: Subject) -> Iterator[Check]:
         for name, one in servers.items()
         if one.command and not _exists(one.command[0], what.workspace)
     }
-    yield Check("mcp", "ok", f"{plural(len(servers), 'server')}: {', '.join(servers)}; not asked")
+    yield Check(
+        "mcp", "ok", f"{plural(len(servers), 'server')}: {', '.join(servers)}; not contacted"
+    )
     for name, command in lost.items():
-        fix = f"Install it, or correct mcp.{name}.command."
-        yield Check("mcp", "warn", f"{name}: {command} is not found", fix)
+        fix = f"Install it, or fix mcp.{name}.command."
+        yield Check("mcp", "warn", f"{name}: {command} not found", fix)
 
 
 def _exists(command: str, workspace: Path) -> bool:

@@ -136,7 +136,7 @@ def _prompt(given: dict[str, Any]) -> dict[str, Any]:
     text, prompt = str(given.pop("text", "")), str(given.pop("prompt", ""))
     if text and prompt:
         raise UsageError(
-            "There are two prompts: the TEXT of -p and PROMPT.",
+            "Two prompts given: -p TEXT and PROMPT.",
             hint="Put the whole prompt in quotes.",
         )
     return {**given, "prompt": text or prompt or None}
@@ -147,21 +147,24 @@ def _check(options: Options) -> None:
     o = options
     conflicts = (
         ((o.resume or "").startswith("-"), f"unknown option {o.resume}."),
-        (o.newest and o.resume is not None, "--continue and --resume exclude each other."),
+        (o.newest and o.resume is not None, "--continue and --resume can't be combined."),
         (
             o.headless and o.resume == "",
-            "-p cannot open the session browser; --resume needs an ID.",
+            "-p can't open the session browser; --resume needs an ID.",
         ),
         (
             o.no_session and (o.newest or o.resume is not None),
-            "--no-session keeps nothing, --continue and --resume go on with what was kept.",
+            "--no-session saves nothing, so it can't be combined with --continue or --resume.",
         ),
-        (o.plain and o.headless, "-p prints lines already; --plain is for a conversation."),
-        (o.output_format != "text" and not o.headless, "--output-format is for -p."),
-        (sum((o.dry_run, o.status, o.reset)) > 1, "Only one of --dry-run, --status and --reset."),
+        (o.plain and o.headless, "-p already prints lines; --plain is for conversations."),
+        (o.output_format != "text" and not o.headless, "--output-format needs -p."),
+        (
+            sum((o.dry_run, o.status, o.reset)) > 1,
+            "Use only one of --dry-run, --status and --reset.",
+        ),
         (
             o.command == "run" and not (o.tasks or o.status or o.reset),
-            "run: a task file is needed: holdfast run TASKS.md.",
+            "run: name a task file: holdfast run TASKS.md.",
         ),
     )
     for wrong, message in conflicts:
@@ -180,8 +183,8 @@ def _unexpected(given: str, command: Command, name: str) -> UsageError:
         names = [n for f in command.flags for n in f.names if n.startswith("--")]
         return UsageError(f"{prefix(name)}unknown option {flag}.", hint=near(flag, names) or see)
     if command is MAIN:
-        return UsageError(f"There is more than one prompt: {given!r}.", hint="Put it in quotes.")
-    return UsageError(f"{prefix(name)}{given!r} is too much.", hint=see)
+        return UsageError(f"More than one prompt: {given!r}.", hint="Put it in quotes.")
+    return UsageError(f"{prefix(name)}unexpected argument {given!r}.", hint=see)
 
 
 # Which command
@@ -201,10 +204,10 @@ def _dispatch(argv: list[str]) -> tuple[Command, list[str]]:
     if at is None:
         if {"-h", "--help"} & set(rest):
             return Command((first,), GROUPS[first]), ["--help"]
-        raise UsageError(f"{first}: what? One of: {', '.join(seconds)}.", hint=_see(first))
+        raise UsageError(f"{first}: choose one of: {', '.join(seconds)}.", hint=_see(first))
     if rest[at] not in seconds:
         hint = near(rest[at], seconds) or _see(first)
-        raise UsageError(f"{first}: {rest[at]!r} is none of: {', '.join(seconds)}.", hint=hint)
+        raise UsageError(f"{first}: {rest[at]!r} isn't one of: {', '.join(seconds)}.", hint=hint)
     return _command(first, rest[at]), rest[:at] + rest[at + 1 :]
 
 
@@ -321,19 +324,19 @@ def _rows(title: str, rows: list[tuple[str, str]]) -> str:
 
 _EXAMPLES = """
 
-A prompt that is one of these words is given with -p or after --.
+To send one of these words as a prompt, use -p or put it after --.
 
 Examples:
   holdfast                                  open the screen in this folder
   holdfast "explain this repository"        open it and ask
   holdfast --practice                       try it: no key, no network
-  holdfast -c                               go on where you stopped
+  holdfast -c                               continue the last session
   holdfast -p "fix the failing test" --allow edit_file --allow "run_command(pytest*)"
   git diff | holdfast -p "review this" --output-format json
   holdfast help permissions                 read the manual on a topic
 
-Exit codes: 0 done, 1 failed or a limit reached, 2 usage or configuration, 3 no usable key,
-4 the session cannot be opened, 130 interrupted."""
+Exit codes: 0 done, 1 failed or limit reached, 2 usage or configuration, 3 no usable key,
+4 session can't be opened, 130 interrupted."""
 
 
 def _escaped(text: str) -> str:
@@ -384,12 +387,12 @@ def _span(text: str) -> float:
 def _name(text: str) -> str:
     if text.strip():
         return text
-    raise argparse.ArgumentTypeError("must not be empty.")
+    raise argparse.ArgumentTypeError("can't be empty.")
 
 
 def _path(text: str) -> Path:
     if not text or "\0" in text:
-        raise argparse.ArgumentTypeError("must not be empty.")
+        raise argparse.ArgumentTypeError("can't be empty.")
     try:
         return Path(text).expanduser()
     except RuntimeError:  # "~nobody"
@@ -400,9 +403,9 @@ def _faults(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     for name in names:
         if name not in FAULTS:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(FAULTS)}.")
+            raise argparse.ArgumentTypeError(f"{name!r} isn't one of {', '.join(FAULTS)}.")
     if not names:
-        raise argparse.ArgumentTypeError("must not be empty.")
+        raise argparse.ArgumentTypeError("can't be empty.")
     return names
 
 

@@ -104,21 +104,21 @@ def _group(title: str, *flags: Flag) -> tuple[Flag, ...]:
 
 _CWD = _flag("-C --cwd DIR", "work in DIR")
 _JSON = _flag("--json", "print JSON")
-_DRY_RUN = _flag("--dry-run", "show what would be done, do nothing")
-_THEME = _flag("--theme NAME", "the colours, for this run", group="Screen")
+_DRY_RUN = _flag("--dry-run", "show what would happen, change nothing")
+_THEME = _flag("--theme NAME", "the theme, for this run", group="Screen")
 _FALLBACK = _flag(
     "--fallback-model NAME",
-    "the model to go on with when the first is not available (repeat for a chain)",
+    "fall back to this model when the first is unavailable (repeat for a chain)",
     repeat=True,
     dest="fallback_models",
 )
 _TRUST = _flag("--trust", "trust this folder's .holdfast/ files for this run")
-_ALLOW = "run without asking what matches RULE: tool or tool(glob) (may repeat)"
-_DENY = "refuse what matches RULE; goes before every --allow (may repeat)"
+_ALLOW = "run without asking what matches RULE: tool or tool(glob) (repeatable)"
+_DENY = "refuse what matches RULE; wins over every --allow (repeatable)"
 _RULES = (
     _flag("--allow RULE", _ALLOW, repeat=True),
     _flag("--deny RULE", _DENY, repeat=True),
-    _flag("-y --yolo", "start elevated: nothing is asked; what is always blocked stays blocked"),
+    _flag("-y --yolo", "start elevated: no prompts; blocked commands stay blocked"),
     _flag("--no-sandbox", "run commands without the sandbox; more of them ask"),
 )
 
@@ -126,9 +126,9 @@ _RULES = (
 def _models(fallback: Flag) -> tuple[Flag, ...]:
     return _group(
         "Model",
-        _flag("-m --model NAME", "the model to ask; opus, sonnet, haiku, fable: the newest"),
+        _flag("-m --model NAME", "the model to use; opus, sonnet, haiku, fable: the newest"),
         fallback,
-        _flag("--effort", "how deep the model thinks", choices=EFFORTS),
+        _flag("--effort", "how hard the model thinks", choices=EFFORTS),
         _flag("--practice", "the offline practice model: no key, no network"),
         _flag("--practice-script FILE", "the practice model replays FILE (TOML)"),
     )
@@ -136,17 +136,17 @@ def _models(fallback: Flag) -> tuple[Flag, ...]:
 
 MAIN = Command(
     (),
-    "A full-screen terminal agent. PROMPT is sent first.",
+    "A full-screen terminal agent. Sends PROMPT first.",
     (
         *_group(
             "Session",
-            _flag("-c --continue", "go on with the newest session of this folder", dest="newest"),
+            _flag("-c --continue", "continue this folder's last session", dest="newest"),
             _flag(
                 "-r --resume ID|FILE",
-                "go on with a session; without a value, choose one",
+                "resume a session; without a value, choose one",
                 optional=True,
             ),
-            _flag("--no-session", "keep nothing on disk"),
+            _flag("--no-session", "save nothing to disk"),
         ),
         *_models(_FALLBACK),
         *_group(
@@ -154,7 +154,7 @@ MAIN = Command(
             _CWD,
             _flag(
                 "--add-dir DIR",
-                "let the file tools use DIR too (may repeat)",
+                "let the file tools use DIR too (repeatable)",
                 repeat=True,
                 dest="add_dirs",
             ),
@@ -165,13 +165,13 @@ MAIN = Command(
             "Headless, and limits",
             _flag(
                 "-p --print TEXT",
-                "no screen: one prompt, the answer on stdout; TEXT and/or stdin",
+                "no screen: one prompt, answer on stdout; TEXT and/or stdin",
                 optional=True,
                 dest="text",
             ),
             _flag(
                 "--output-format",
-                "what -p prints: the answer, one JSON object, or one event a line",
+                "-p output: the answer, one JSON object, or one event per line",
                 choices=FORMATS,
             ),
             _flag("--max-turns N", "stop after N requests"),
@@ -180,19 +180,19 @@ MAIN = Command(
                 "--max-cost USD",
                 "stop at this cost; unknown models need [prices] in the configuration",
             ),
-            _flag("--max-wait SECONDS", "the longest wait for a server's limits; 0 waits for none"),
+            _flag("--max-wait SECONDS", "the longest wait for rate limits; 0 = don't wait"),
         ),
         *_group(
             "Screen",
             _flag("--verbose", "start with the debug view"),
             _flag(
                 "--plain",
-                "lines of text in the place of the screen: for screen readers and simple terminals",
+                "plain lines, no full screen: for screen readers and simple terminals",
             ),
             _THEME,
         ),
     ),
-    Positional("PROMPT", "prompt", "what to do; quote it", required=False),
+    Positional("PROMPT", "prompt", "what to do, in quotes", required=False),
 )
 
 _ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
@@ -222,77 +222,71 @@ COMMANDS = (
                 "Limits",
                 _flag(
                     "--max-cost USD",
-                    "end the run at this cost; unknown models need [prices] in the configuration",
+                    "stop at this cost; unknown models need [prices] in the configuration",
                 ),
-                _flag("--max-failures N", "end the run after N failed tasks in a row"),
-                _flag("--max-time TIME", "begin nothing after this time: 90s, 45m, 8h"),
+                _flag("--max-failures N", "stop after N failed tasks in a row"),
+                _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
             ),
             _DRY_RUN,
-            _flag("--status", "show how far the tasks are"),
-            _flag("--reset", "forget state and logs, do nothing else"),
+            _flag("--status", "show the status of the tasks"),
+            _flag("--reset", "clear state and logs, do nothing else"),
             _flag("--retry-failed", "run the failed tasks again"),
             _flag("--headless", "no screen: plain lines on stdout"),
-            _flag("--summary FILE", "write the summary, as Markdown, to FILE too"),
-            _flag("--json", "no screen: one event a line; of --status, an object"),
+            _flag("--summary FILE", "also write the summary, as Markdown, to FILE"),
+            _flag("--json", "no screen: one event per line; with --status, one object"),
         ),
         Positional("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
-    _sessions("list", "the sessions of this folder", None, _flag("--all", "those of all folders")),
-    _sessions(
-        "search", "find text in all sessions", Positional("TEXT", "target", "what to look for")
-    ),
+    _sessions("list", "sessions in this folder", None, _flag("--all", "sessions in all folders")),
+    _sessions("search", "search all sessions", Positional("TEXT", "target", "what to search for")),
     _sessions("show", "print a session"),
-    _sessions("check", "look for damage; exit 1 where there is some"),
+    _sessions("check", "look for damage; exit 1 if there is any"),
     _sessions(
         "view",
-        "print the exact request that the next prompt would send, or one that was sent",
+        "print the exact request the next prompt would send, or one already sent",
         _ID,
         _flag("--at N", "the body of request N, as it was sent", dest="request"),
-        _flag("--diff N M", "what differs between requests N and M", pair=True),
+        _flag("--diff N M", "the difference between requests N and M", pair=True),
     ),
-    _sessions(
-        "verify", "make every request that was sent again, and compare; exit 1 where one is another"
-    ),
-    _sessions(
-        "repair", "write a repaired copy; the original is never changed", _ID, _DRY_RUN, _OUT
-    ),
+    _sessions("verify", "rebuild every sent request and compare; exit 1 if any differs"),
+    _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
     _sessions(
         "import",
-        "take over another agent's session",
+        "import another agent's session",
         Positional("FILE", "target", "a session file", "session"),
     ),
     _sessions(
         "export",
-        "write a session as a document",
+        "export a session",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html", "jsonl")),
         _OUT,
     ),
     _sessions(
         "fork",
-        "copy a session, whole or up to a message",
+        "fork a session, whole or up to a message",
         _ID,
         _flag("--at MESSAGE", "copy up to this message"),
     ),
     _sessions(
         "rename",
-        "give a session another title",
-        second=Positional("TITLE", "title", "the title; quote it", "name"),
+        "rename a session",
+        second=Positional("TITLE", "title", "the title, in quotes", "name"),
     ),
     _sessions("delete", "move a session to the trash folder"),
     Command(
         ("doctor",),
-        "check the installation, the configuration, the key and the sessions",
+        "check the installation, configuration, key and sessions",
         (*_group(_FILES, _CWD), _JSON),
     ),
     Command(
         ("tour",),
-        "every protective feature once, in five minutes, with the practice model",
+        "5-minute tour with the practice model",
         (_THEME,),
     ),
     Command(
         ("drill",),
-        "the practice model with faults, in a scratch session: see what happens to errors",
+        "simulate API failures safely, in a scratch session",
         (_THEME,),
         Positional(
             "FAULTS", "faults", f"any of {','.join(FAULTS)}", "faults", FAULTS, required=False
@@ -308,13 +302,13 @@ COMMANDS = (
     ),
     Command(
         ("completion",),
-        "print the completion script of a shell",
+        "print a shell's completion script",
         (),
         Positional("SHELL", "shell", "bash, zsh or fish", "name", SHELLS),
     ),
 )
 
-GROUPS = {"sessions": "find, read, check, repair, copy and export saved sessions"}
+GROUPS = {"sessions": "list, search, check, repair, copy and export sessions"}
 
 
 def first_words() -> tuple[str, ...]:

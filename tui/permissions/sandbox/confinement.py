@@ -163,7 +163,7 @@ class Confinement:
 
         engine = await self.engine()
         if engine is None:
-            raise SandboxError(f"It is to run in the sandbox, and there is none: {self.reason}.")
+            raise SandboxError(f"It should run in the sandbox, but there is none: {self.reason}.")
         program = shutil.which(argv[0], path=environment.get("PATH")) or argv[0]
 
         def words() -> list[str]:
@@ -217,7 +217,7 @@ class Confinement:
         if before:
             place = self.cache.parent / "quarantine"
             moved = await asyncio.to_thread(quarantine, before, place)
-            lines += [f"{old} was moved to {new}: git would run it" for old, new in moved]
+            lines += [f"moved {old} to {new}: git would run it" for old, new in moved]
         if settings:
             lines += await asyncio.to_thread(settings.settle)
         return lines
@@ -270,7 +270,7 @@ class Confinement:
             hide_secrets()
         asked = self.settings.engine
         if asked == "off":
-            self.reason = "the sandbox is switched off"
+            self.reason = "the sandbox is off"
             return None
         try:
             walls = self.walls()

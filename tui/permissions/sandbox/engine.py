@@ -43,12 +43,15 @@ _RUN = (
     "from tui.permissions.sandbox.zygote import run; run(sys.argv[2])"
 )
 _CURES = (
-    ("setting up uid map", "this system forbids user namespaces to programs without a profile"),
-    ("Creating new namespace failed", "this system forbids user namespaces"),
-    ("new namespaces", "this system forbids user namespaces"),
-    ("uid_map", "this system forbids user namespaces to programs without a profile"),
-    ("RTM_NEWADDR", "no network of its own is allowed here, as in some containers"),
-    ("no network of its own", "no network of its own is allowed here, as in some containers"),
+    (
+        "setting up uid map",
+        "this system doesn't allow user namespaces to programs without a profile",
+    ),
+    ("Creating new namespace failed", "this system doesn't allow user namespaces"),
+    ("new namespaces", "this system doesn't allow user namespaces"),
+    ("uid_map", "this system doesn't allow user namespaces to programs without a profile"),
+    ("RTM_NEWADDR", "no private network is allowed here, as in some containers"),
+    ("no network of its own", "no private network is allowed here, as in some containers"),
     ("mount proc", "/proc is partly covered here, as in some containers"),
     ("mounting proc", "/proc is partly covered here, as in some containers"),
 )
@@ -194,7 +197,7 @@ class Sandbox:
         if self.engine is Engine.SEATBELT or (
             self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY
         ):
-            raise SandboxError(f"{self.engine} cannot confine it to the level {level}.")
+            raise SandboxError(f"{self.engine} can't confine it to the level {level}.")
         spec = self._spec(argv, cwd, environment, walls, level)
         path = walls.session / f"start-{secrets.token_hex(8)}"
         replace_file(path, json.dumps(spec).encode())
@@ -355,11 +358,11 @@ async def run_to_end(
 async def probe(engine: Engine, walls: Walls) -> ProbeResult:
     """Run the real thing once, in every level that the engine has: not a look for a program."""
     if engine is Engine.SEATBELT and not shutil.which(seatbelt.PROGRAM):
-        return ProbeResult(engine, f"{seatbelt.PROGRAM} is not there")
+        return ProbeResult(engine, f"{seatbelt.PROGRAM} is missing")
     if engine is not Engine.SEATBELT and sys.platform != "linux":
         return ProbeResult(engine, f"not for {sys.platform}")
     if engine is Engine.BUBBLEWRAP and not _bubblewrap(walls):
-        return ProbeResult(engine, "bubblewrap is not installed")
+        return ProbeResult(engine, "bubblewrap isn't installed")
     if engine is Engine.LANDLOCK:
         from tui.permissions.sandbox.system_calls import landlock_version  # noqa: PLC0415
 
@@ -376,7 +379,7 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
     except SandboxError as error:
         return ProbeResult(engine, _in_words(str(error)))
     except TimeoutError:
-        return ProbeResult(engine, f"it did not answer in {_PROBE_S:g} s")
+        return ProbeResult(engine, f"it didn't respond within {_PROBE_S:g} s")
     finally:
         await asyncio.to_thread(sandbox.close)
     return ProbeResult(engine)

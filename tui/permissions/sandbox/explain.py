@@ -46,7 +46,7 @@ def walls_in_words(level: Level, walls: Walls) -> str:
     """The walls in force, in one line: a hidden folder only looks as if it did not exist."""
     if level is Level.OUTSIDE:
         return "no walls"
-    caches = "the person's caches" if walls.share_caches else "caches of its own"
+    caches = "your caches" if walls.share_caches else "its own caches"
     writes = "/tmp" if level is Level.READ_ONLY else f"the workspace, {caches} and /tmp"  # noqa: S108
     network = "the network" if level is Level.NETWORK else "only its own loopback"
     return (
@@ -77,7 +77,7 @@ def _needs(line: str, level: Level, walls: Walls) -> tuple[str, Level] | None:
     if level is not Level.NETWORK and _NETWORK.search(line):
         return "needs the network", Level.NETWORK
     if _SIGNING.search(line):
-        return "needs your signing key, which the walls hide", Level.OUTSIDE
+        return "needs your signing key, which the sandbox hides", Level.OUTSIDE
     path = _path_in(line)
     if _READ_ONLY.search(line) or _BUSY.search(line):
         if _GIT_SETTINGS.search(path) or "config.lock" in line or "lock config" in line:
@@ -88,7 +88,7 @@ def _needs(line: str, level: Level, walls: Walls) -> tuple[str, Level] | None:
     if _ROOM.search(line) and (_DENIED.search(line) or "No space left" in line):
         return "needs namespaces of its own, as containers do", Level.OUTSIDE
     if _DENIED.search(line):
-        words = f"needs {_short(path, walls)}" if path else "needs what a wall denies"
+        words = f"needs {_short(path, walls)}" if path else "needs what the sandbox denies"
         return words, _level_of(path, walls)
     return None
 

@@ -61,8 +61,8 @@ class GitSettings:
         bad = {key for key, value in (now or set()) - then if not _runs_nothing(key, value)}
         if now is None or bad:
             self._put_back()
-            what = f"git may run {', '.join(sorted(bad))}" if bad else "git cannot read it"
-            return [f"{self.path} was put back: {what}"]
+            what = f"git may run {', '.join(sorted(bad))}" if bad else "git can't read it"
+            return [f"put {self.path} back: {what}"]
         diff = difflib.unified_diff(_lines(self.before), _lines(after), lineterm="", n=0)
         changed = [line for line in diff if line[:2] not in {"--", "++", "@@"}]
         more = len(changed) - _MOST_LINES

@@ -123,7 +123,7 @@ class Plan:
 def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
     """The mounts for a level. Looks at the file system, changes nothing. Raises WallError."""
     if level is Level.OUTSIDE:
-        raise WallError("A command that runs outside has no walls.")
+        raise WallError("A command that runs outside isn't confined.")
     homes = check_workspace(walls)
     writes = level is not Level.READ_ONLY
     roots = [_real(path) for path in (walls.workspace, *walls.added)]
@@ -192,13 +192,13 @@ def check_workspace(walls: Walls) -> tuple[str, ...]:
     for folder in (walls.workspace, *walls.added):
         real = _real(folder)
         if any(_is_within(real, place) for place in _SYSTEM):
-            raise WallError(f"{folder} belongs to the system: no walls can be built around it.")
+            raise WallError(f"{folder} belongs to the system and can't be sandboxed.")
         for place in (str(walls.home), _real(walls.home), *homes, "/tmp", *_EMPTY):  # noqa: S108
             if _is_within(place, real):
                 what = "is" if place == real else f"holds {place},"
                 raise WallError(
                     f"{folder} {what} a folder that the walls must hide.",
-                    hint="Start in the folder of the project.",
+                    hint="Start Holdfast in the project's folder.",
                 )
     return homes
 

@@ -65,8 +65,8 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
     if any(isinstance(e, ssl.SSLCertVerificationError) for e in chain):
         return ProviderError(
             "network",
-            f"The certificate of {at.url} could not be verified.",
-            hint="If a proxy looks into TLS, set SSL_CERT_FILE to its certificate.",
+            f"Couldn't verify the certificate of {at.url}.",
+            hint="If a proxy inspects TLS, set SSL_CERT_FILE to its certificate.",
         )
     if not isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
         return stream_error("the server sent something that is not an event of the Messages API")
@@ -74,8 +74,8 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
         return stream_error("the connection was lost")
     return ProviderError(
         "network",
-        f"Cannot reach {at.url}{_reason(chain, at)}.",
-        hint="Check the connection, and that the server runs at this address.",
+        f"Can't reach {at.url}{_reason(chain, at)}.",
+        hint="Check the connection, and that the server is running at this address.",
         retryable=True,
     )
 
@@ -87,7 +87,7 @@ def not_json(value: object) -> ProviderError | None:
     except (TypeError, ValueError):
         return ProviderError(
             "invalid_request",
-            "The request cannot be written as JSON.",
+            "The request can't be written as JSON.",
             hint="Repair the session with /repair.",
         )
     return None
@@ -96,7 +96,7 @@ def not_json(value: object) -> ProviderError | None:
 def stream_error(why: str) -> ProviderError:
     """A stream that did not reach its end."""
     return ProviderError(
-        "stream_broken", f"The answer broke off: {why}.", hint=STREAM_HINT, retryable=True
+        "stream_broken", f"The answer was cut off: {why}.", hint=STREAM_HINT, retryable=True
     )
 
 
@@ -200,7 +200,7 @@ def _phrase(rule: ErrorRule, status: int, text: str, at: RequestAttempt) -> tupl
 def _of_page(status: int, page: str, rule: ErrorRule, at: RequestAttempt) -> tuple[str, str]:
     message = f"{at.url} answered with {_a_page(page)} ({status}), not with the Messages API."
     if rule.error_class in {"server", "overloaded", "timeout", "rate_limit"}:
-        return message, "A proxy may be in the way; wait a moment and send the prompt again."
+        return message, "A proxy may be in the way; try again in a moment."
     return message, f"{URL_HINT} A proxy may be in the way."
 
 
@@ -235,11 +235,11 @@ def _reason(chain: list[BaseException], at: RequestAttempt) -> str:
     """
     for error in reversed(chain):
         if isinstance(error, socket.gaierror):
-            return ": its name is not known here"
+            return ": unknown host name"
         if isinstance(error, ssl.SSLError):
-            return ": it does not speak TLS"
+            return ": the server doesn't speak TLS"
         if type(error).__name__ == "EndOfStream" and at.url.startswith("https:"):
-            return ": it closed the connection; perhaps it does not speak TLS"
+            return ": the server closed the connection; maybe it doesn't speak TLS"
         if type(error).__name__ == "ProxyError":
             return (
                 f": the proxy said “{error_bodies.shortened(error_bodies.plain(str(error)), 80)}”"

@@ -313,7 +313,7 @@ class AnthropicProvider:
         place = client_factory.shown(self.url)
         if silence.only_pings:
             minutes = f"{LONGEST_PINGING_S / 60:.0f} min"
-            message, hint = f"{place} sent nothing but signs of life for {minutes}.", STREAM_HINT
+            message, hint = f"{place} sent only pings for {minutes}.", STREAM_HINT
         elif silence.began:
             message = f"The answer stopped: nothing came for {silence.limit_s:g} s."
             hint = STREAM_HINT

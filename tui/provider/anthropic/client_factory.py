@@ -52,7 +52,7 @@ def check_url(url: str) -> None:
     if not usable:
         raise ProviderError(
             "invalid_request",
-            f"{shown(url)} is not the address of a server.",
+            f"{shown(url)} isn't a server address.",
             hint="base_url (or ANTHROPIC_BASE_URL) looks like https://host or "
             "http://127.0.0.1:8080.",
         )
@@ -75,7 +75,7 @@ def usable_key(api_key: str | None, url: str) -> str:
         return _NO_KEY
     if not key:
         raise CredentialsError(
-            "There is no API key.",
+            "No API key found.",
             hint="Set ANTHROPIC_API_KEY, or start holdfast without -p to enter a key. "
             "ANTHROPIC_BASE_URL names another server; --practice needs neither.",
         )
@@ -108,8 +108,8 @@ async def load_client(key: str, url: str, *, env_headers: bool = True) -> AsyncA
     except ImportError as error:
         raise ProviderError(
             "unknown",
-            f"The Anthropic SDK cannot be loaded: {error}.",
-            hint="Install holdfast again.",
+            f"Can't load the Anthropic SDK: {error}.",
+            hint="Reinstall Holdfast.",
         ) from error
 
 

@@ -90,16 +90,16 @@ NOT_OVERFLOW: Final = _words(
 )
 """Texts that mention tokens or windows and mean something else."""
 
-_AGAIN = "Wait a moment and send the prompt again"
-_OTHER_MODEL = "choose another model with /model or --model"
+_AGAIN = "Try again in a moment"
+_OTHER_MODEL = "use another model (/model, --model)"
 
 RULES: Final[tuple[ErrorRule, ...]] = (
     # 402 "billing_error"; 400 Your credit balance is too low to access the Anthropic API. …
     # 429 with details.error_code "enforced_spend_limit_reached": waiting a minute does not help
     ErrorRule(
         error_class="billing",
-        headline="The account cannot pay for this request",
-        hint="Add credit or raise the spend limit with the provider, or use another key.",
+        headline="The account can't pay for this request",
+        hint="Add credit, raise the spend limit with your provider, or use another key.",
         statuses=frozenset({402}),
         types=frozenset({"billing_error"}),
         codes=_words(r"spend_limit_reached", r"billing", r"not_billable", r"insufficient_quota"),
@@ -107,8 +107,8 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ),
     ErrorRule(
         error_class="billing",
-        headline="The account cannot pay for this request",
-        hint="Add credit with the provider, or use another key.",
+        headline="The account can't pay for this request",
+        hint="Add credit with your provider, or use another key.",
         statuses=frozenset({400, 403, 429}),
         text=_words(r"credit balance is too low", r"exceeded your current quota"),
         final=True,
@@ -150,7 +150,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     # 401 authentication_error: invalid x-api-key
     ErrorRule(
         error_class="auth",
-        headline="{url} refused the API key",
+        headline="{url} rejected the API key",
         hint="Check ANTHROPIC_API_KEY or the saved key; `holdfast doctor` tests it.",
         statuses=frozenset({401}),
         types=frozenset({"authentication_error"}),
@@ -158,7 +158,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     # 403 permission_error: Your API key does not have permission to use the specified resource.
     ErrorRule(
         error_class="auth",
-        headline="The API key may not do this",
+        headline="This API key isn't allowed to do this",
         hint=f"Use another key, or {_OTHER_MODEL}; `holdfast doctor` tests the key.",
         statuses=frozenset({403}),
         types=frozenset({"permission_error"}),
@@ -166,7 +166,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     # 400 prompt is too long: 213462 tokens > 200000 maximum
     ErrorRule(
         error_class="context_overflow",
-        headline="The conversation is longer than {model} can read",
+        headline="The conversation is too long for {model}",
         hint="Shorten it with /compact, or start a new session with /new.",
         statuses=frozenset({200, 400, 422, 500}),
         text=OVERFLOW,
@@ -175,7 +175,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ),
     ErrorRule(
         error_class="context_overflow",
-        headline="The conversation is longer than {model} can read",
+        headline="The conversation is too long for {model}",
         hint="Shorten it with /compact, or start a new session with /new.",
         types=frozenset({"exceed_context_size_error", "context_length_exceeded"}),
         codes=_words(r"^context_length_exceeded$", r"^model_context_window_exceeded$"),
@@ -186,7 +186,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="not_found",
         headline="There is no model {model} at {url}",
-        hint="Choose one that the server has with /model or --model.",
+        hint="Choose one the server offers with /model or --model.",
         statuses=frozenset({404}),
         types=frozenset({"not_found_error"}),
         text=_words(r"\bmodels?\b"),
@@ -195,7 +195,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="not_found",
         headline="There is no model {model} at {url}",
-        hint="Choose one that the server has with /model or --model.",
+        hint="Choose one the server offers with /model or --model.",
         statuses=frozenset({400}),
         codes=_words(r"^model_not_found$"),
         text=_words(r"\binvalid model\b", r"model .{1,80} (not found|does not exist)"),
@@ -240,7 +240,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="invalid_request",
         headline="The server rejected the request",
-        hint="Look at the session with /repair, or start a new one with /new.",
+        hint="Check the session with /repair, or start a new one with /new.",
         statuses=frozenset({400, 422}),
         types=frozenset({"invalid_request_error"}),
         text=_words(
@@ -254,7 +254,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="invalid_request",
         headline="The server rejected the request",
-        hint="Look at the session with /repair, or start a new one with /new.",
+        hint="Check the session with /repair, or start a new one with /new.",
         statuses=frozenset(range(400, 500)),
         types=frozenset({"invalid_request_error"}),
     ),

@@ -23,8 +23,8 @@ _CONTINUE = re.compile(
     r"(?:please )?(?:continue|go on|proceed|try again|retry)[.! ]*", re.IGNORECASE
 )
 _INTERRUPTED = "Session was interrupted before tool execution completed"
-_REFUSED = ("The person said no", "Not allowed, not run")
-_REASON = re.compile(r"(?:They said|not run): (.+)", re.DOTALL)
+_REFUSED = ("Declined by the user", "Not allowed, not run")
+_REASON = re.compile(r"(?:Reason|not run): (.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,6 @@ def about_images(blocks: Sequence[Block]) -> str:
     what = "an image" if len(blocks) == 1 else f"{len(blocks)} images"
     listed = "\n".join(lines)
     return (
-        f"I was given {what}:\n\n{listed}\n\nThat is what the header says. I am the practice"
-        " model, rules without eyes: what is in it I cannot tell."
+        f"I was given {what}:\n\n{listed}\n\nThat is what the header says. I'm the practice"
+        " model, rules without eyes: I can't tell what is in it."
     )

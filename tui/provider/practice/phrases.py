@@ -73,7 +73,8 @@ def _test() -> Work:
     if not result.is_error:
         return f"The tests pass:\n\n{fence(result.text, tail=True)}"
     return (
-        f"The tests fail:\n\n{fence(result.text, tail=True)}\n\nI go by rules, so I cannot find"
+        f"The tests fail:\n\n{fence(result.text, tail=True)}\n\nI'm a rule-based demo, so I "
+        f"can't find"
         " the fix. Tell me the edit: `change OLD to NEW in FILE`."
     )
 
@@ -173,7 +174,7 @@ def match_phrase(phrase: Phrase, text: str) -> dict[str, str] | None:
 
 def _failure(result: CallResult) -> str:
     """Why a call did not work; "" if it did."""
-    return f"That did not work: {first_line(result.text)}" if result.is_error else ""
+    return f"That didn't work: {first_line(result.text)}" if result.is_error else ""
 
 
 def _unquoted(text: str) -> str:

@@ -60,8 +60,8 @@ class PracticeModel:
         if not self.unplayed:
             raise ProviderError(
                 "unknown",
-                f"The practice script {self._script.name} has no turn left: it has "
-                f"{len(self._script.turn)} and one more was asked for.",
+                f"The practice script {self._script.name} has run out of turns: it has "
+                f"{len(self._script.turn)}, and one more was needed.",
                 hint="Add a [[turn]] to the script.",
             )
         turn = self.unplayed[0]

@@ -19,7 +19,7 @@ _ATTEMPTS = 2
 """After so many calls whose arguments arrived broken, one is not asked for again."""
 
 _FIRST_PART = (
-    "\n\nThat was the first part. I am the **practice model** and do one plain thing at a time."
+    "\n\nThat was the first part. I'm the **practice model** and do one plain thing at a time."
 )
 _GREETING = re.compile(
     r"hi|hello|hey|help|\?|(?:what|who|which model) (?:can|are|do) you\b.*", re.IGNORECASE
@@ -33,8 +33,8 @@ def respond(request: Request) -> ScriptedTurn:
     prompt = last_prompt(request.messages)
     if prompt is None:
         return ScriptedTurn(
-            text="The beginning of this conversation is no longer in front of me, and with it"
-            " what I was to do. Tell me the next step, and I go on from here."
+            text="I no longer see the start of this conversation, and with it"
+            " what I was to do. Tell me the next step, and I'll continue from here."
         )
     tools = {str(tool.get("name")) for tool in request.tools}
     for phrase in PHRASES:
@@ -63,14 +63,14 @@ def _play(
         call = next(work)
         while True:
             if call.name not in tools:
-                text = f"For that I would need the tool `{call.name}`, which I do not have here."
+                text = f"For that I'd need the tool `{call.name}`, which I don't have here."
                 return ScriptedTurn(text=text, thinking=thinking)
             if (result := _taken(results, call.name)) is None:
                 said = "" if prompt.results else f"I'll {aim}."
                 return ScriptedTurn(text=said, tools=(call,), thinking=thinking)
             if result.refusal is not None:
-                reason = f" The reason given: “{result.refusal}”" if result.refusal else ""
-                return ScriptedTurn(text=f"OK, I skip that: {call.name} was not allowed.{reason}")
+                reason = f" Your reason: “{result.refusal}”" if result.refusal else ""
+                return ScriptedTurn(text=f"OK, skipping that: {call.name} was not allowed.{reason}")
             call = work.send(result)
     except StopIteration as end:
         return ScriptedTurn(text=f"{end.value}{_FIRST_PART if more else ''}")
@@ -92,12 +92,12 @@ def _about(text: str, tools: Collection[str]) -> str:
     examples = "\n".join(f"- {code(one.example)}" for one in PHRASES if one.tool in tools)
     greeted = _GREETING.fullmatch(text.strip(" .!")) is not None
     return (
-        (f"I did not understand {code(text)}. " if not greeted else "")
-        + "I am the **practice model**: a few rules that run offline, without a key or"
-        " intelligence. The tools are real, though: files are really changed, commands really"
-        " run, and you are asked first."
+        (f"I didn't understand {code(text)}. " if not greeted else "")
+        + "I'm the **practice model**: a few rules that run offline, without a key or"
+        " intelligence. The tools are real, though: they change files and run commands, and"
+        " you're asked first."
         + (f" I understand plain requests, one at a time:\n\n{examples}" if examples else "")
-        + "\n\nFor real work choose a model with `/model`, or give a key on the welcome screen."
+        + "\n\nFor real work, choose a model with `/model`, or enter a key on the welcome screen."
     )
 
 
@@ -126,9 +126,9 @@ def _extract(conversation: str) -> str:
     lines = [line.strip() for line in conversation.splitlines() if line.strip()]
     files = list(dict.fromkeys(_PATH.findall(conversation)))
     parts = {
-        "How it began": lines[:3],
-        "Files that were named": files[:_FILES],
-        "How it stands": lines[3:][-6:],
+        "How it started": lines[:3],
+        "Files mentioned": files[:_FILES],
+        "Current state": lines[3:][-6:],
     }
     listed = [
         f"## {title}\n\n" + "\n".join(f"- {line[:_LINE]}" for line in found)

@@ -83,7 +83,7 @@ def recognise(path: Path) -> Literal["ours", "claude_code", "pi", "codex"] | Non
             left -= len(data)
             return data
 
-        with os_error_as(SessionError, f"{path} cannot be read"):
+        with os_error_as(SessionError, f"Can't read {path}"):
             return _recognised(split(read))
 
 
@@ -97,13 +97,13 @@ def load(path: Path) -> LoadedSession:
         return reader.read(path)
     if found is None:
         raise SessionError(
-            f"{path} is not a session that is known: nothing in it looks like one.",
-            hint="Sessions of Holdfast, Claude Code, pi, OpenClaw and Codex can be opened.",
+            f"{path} isn't a session in any known format.",
+            hint="Holdfast opens sessions of Holdfast, Claude Code, pi, OpenClaw and Codex.",
         )
     findings = Findings()
     with open_session(path) as file:
         state = os.fstat(file.fileno())
-        with os_error_as(SessionError, f"{path} cannot be read"):
+        with os_error_as(SessionError, f"Can't read {path}"):
             return _converted(path, found, split(file.read), state.st_mtime, findings)
 
 

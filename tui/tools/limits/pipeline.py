@@ -220,7 +220,7 @@ class _Result:
         at_hand = (
             raw is None or raw.data is not None or (self.texts and not raw.partial and not lost)
         )
-        return None if at_hand else FullCopy(error=lost or "no reason is known")
+        return None if at_hand else FullCopy(error=lost or "reason unknown")
 
     def _tokens(self, raw: RawOutput, copy: FullCopy) -> int:
         """Tokens of the raw output. Above 2 MB an estimate from the part that is in memory."""

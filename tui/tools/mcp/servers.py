@@ -133,8 +133,8 @@ class Server:
         client = self._client
         if client is None:
             raise ToolError(
-                f"The MCP server {self.name} is not running: {self.detail or 'it was stopped'}.",
-                hint="The person can restart it with /mcp.",
+                f"The MCP server {self.name} isn't running: {self.detail or 'it was stopped'}.",
+                hint="The user can restart it with /mcp.",
             )
 
         async def report_progress(
@@ -197,7 +197,7 @@ class Server:
         command: Sequence[str] = self.config.command
         if self.config.sandbox != "outside":
             if self.confine is None:
-                raise ToolError("It is to run in the sandbox, and there is none.")
+                raise ToolError("It should run in the sandbox, but there is none.")
             command = await self.confine(command, given, self.config.sandbox)
         transport = open_process(command, env=given, cwd=self.cwd, errors=words)
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
@@ -230,13 +230,13 @@ class Server:
         ]
         small = [tool for tool in wanted if len(json.dumps(tool.schema())) <= SCHEMA_MAX]
         taken = sorted(small, key=lambda tool: tool.name)[:TOOLS_MAX]
-        parts = [f"{odd} left out that the protocol does not know as tools"] if odd else []
+        parts = [f"left out {odd} that the protocol doesn't recognize as tools"] if odd else []
         if large := {tool.own_name for tool in wanted} - {tool.own_name for tool in small}:
             names = ", ".join(sorted(large)[:3]) + ("…" if len(large) > 3 else "")
             parts.append(f"left out, with a schema above {size(SCHEMA_MAX)}: {names:.200}")
         if more := len(small) - len(taken):
             parts.append(
-                f"only {TOOLS_MAX} of {len(small):,} tools are used ({more:,} left out); name the "
+                f"uses only {TOOLS_MAX} of {len(small):,} tools ({more:,} left out); name the "
                 f'ones you need with tools = ["…"] under [mcp.{self.name}]'
             )
         self.left_out = "; ".join(parts)
@@ -362,7 +362,7 @@ def _error_line(error: BaseException) -> str:
         case TimeoutError():
             return f"no answer within {START_S:.0f} s"
         case FileNotFoundError(filename=str(name)):
-            return f"{name} was not found"
+            return f"{name} not found"
         case _:
             text = " ".join(str(getattr(first, "message", "") or first).split())
             return (text or type(first).__name__)[:300]

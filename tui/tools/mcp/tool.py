@@ -87,7 +87,7 @@ class McpTool(Tool[McpParams]):
             "raw_input"
         }:
             raise ToolError(
-                f"The input of {self.name} was not valid JSON.", hint="Send one JSON object."
+                f"The input of {self.name} wasn't valid JSON.", hint="Send one JSON object."
             )
         given = cast("dict[str, Any]", arguments)
         if self._wrapped and isinstance(inner := given.get(_WRAPPER), dict) and len(given) == 1:

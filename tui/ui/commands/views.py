@@ -63,9 +63,9 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
 async def copy(frontend: ScreenFrontend, _: str) -> None:
     if text := frontend.renderer.last_answer:
         frontend.app.copy_to_clipboard(text)
-        frontend.say(f"The last answer is copied: {plural(len(text), 'character')}.", "success")
+        frontend.say(f"Copied last answer ({plural(len(text), 'character')}).", "success")
     else:
-        frontend.say("There is no answer to copy yet.")
+        frontend.say("No answer to copy yet.")
 
 
 async def output(frontend: ScreenFrontend, width: str) -> None:
@@ -77,10 +77,13 @@ async def output(frontend: ScreenFrontend, width: str) -> None:
         given = panes.resize(wanted)
         if abs(given - wanted) > 0.015:  # else it is rounded to cells
             least = "most" if given < wanted else "least"
-            text = f"{round(100 * given)} % of the width now: the {least} that it gets here."
-            frontend.say(f"The output has {text}")
+            text = (
+                f"{round(100 * given)} % is as far as the width goes here: the output needs "
+                f"{least}."
+            )
+            frontend.say(f"Output pane: {text}")
     else:
-        frontend.say("The width is a percentage.", "warning", hint="/output 40")
+        frontend.say("Give the width as a percentage.", "warning", hint="/output 40")
 
 
 async def find(frontend: ScreenFrontend, text: str) -> None:
@@ -108,7 +111,7 @@ async def todos(frontend: ScreenFrontend, _: str) -> None:
     marks = {"completed": "✓", "in_progress": "▸"}
     listed = frontend.chat.todos.todos
     if not listed:
-        frontend.say("The agent keeps no list now.")
+        frontend.say("No to-do list yet.")
         return
     lines = [f"{marks.get(str(t.get('status')), '·')} {t.get('text', '')}" for t in listed]
     done = sum(t.get("status") == "completed" for t in listed)
@@ -203,13 +206,15 @@ async def mark(
     item = frontend.renderer.shown if shown else chat.conversation.cursor
     say = chat.side.say if shown else chat.notice.say
     if agent is None or not isinstance(item, ToolItem):
-        say(f"There is no tool call here to {what}.", hint="Tab and ↑ ↓ choose one, F2 shows all.")
+        say(
+            f"No tool call here to {what}.", hint="Choose one with Tab and ↑ ↓, or see all with F2."
+        )
         return
     records = reversed(agent.session.records)
     wanted = (r for r in records if r.type == "tool_result" and r.data.get("call_id") == item.id)
     record = next(wanted, None)
     if record is None:
-        say("The model has no result of this call.")
+        say("The model doesn't have a result for this call.")
         return
     if what == "mask":
         events = await agent.overlay([Overlay(record.id, "full" if item.masked else "masked")])
@@ -250,7 +255,7 @@ async def theme(frontend: ScreenFrontend, name: str) -> None:
     problems = app.use_theme(name)
     await services.save_theme(name)
     if problems:
-        frontend.say(str(problems[0]), "warning", hint="The built-in colour is used.")
+        frontend.say(str(problems[0]), "warning", hint="Using the built-in color.")
 
 
 async def doctor(frontend: ScreenFrontend, _: str) -> None:
@@ -275,7 +280,7 @@ async def drill(frontend: ScreenFrontend, faults: str) -> None:
     names = [name.strip() for name in faults.split(",") if name.strip()]
     if unknown := [name for name in names if name not in FAULTS]:
         hint = f"/drill {','.join(FAULTS)}"
-        frontend.say(f"There is no fault {unknown[0]}.", "warning", hint=hint)
+        frontend.say(f"Unknown fault {unknown[0]}.", "warning", hint=hint)
         return
     _run_aside(frontend, "drill", *([",".join(names)] if names else []))
 

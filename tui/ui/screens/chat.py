@@ -148,7 +148,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Something is going on: say what, and since when. `listening`: a byte of the model's
         answer has just come, or the wait for the first one has begun."""
         if not self.busy:
-            self._hints(footer.BUSY_HINTS, "Type ahead: it is sent when the agent can take it")
+            self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
                 self._spin.resume()
         if self._phase.enter(phase, listening=listening):
@@ -178,7 +178,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         elevated = self.header.state.elevated and self._mode != "plan"
         text, style = footer.ELEVATED if elevated else footer.MODES[self._mode]
         if self._allowed and not elevated and self._mode != "plan":
-            text += f", but for {plural(self._allowed, 'rule')}"
+            text += f", except {plural(self._allowed, 'rule')}"
         text, style = footer.READ_ONLY if self._read_only else (text, style)
         text, style = footer.SHELL.get(self._to, (text, style))
         self.prompt_rule.right = Content.styled(text, style)
@@ -279,7 +279,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if self.prompt.past.entries:
             self._search.open(self.prompt.past.entries)
         else:
-            self.notice.say("Nothing was sent from this folder yet.")
+            self.notice.say("No prompts in this folder yet.")
 
     def on_prompt_search_taken(self, event: PromptSearch.Taken) -> None:
         event.stop()

@@ -201,7 +201,7 @@ class ContextScreen(TableScreen[None]):
 
     def _price_line(self, price: str) -> str:
         masked = self.chosen is None or self.chosen.item.state == "masked"
-        return f"{price} · w with the next break" if price and not masked else price
+        return f"{price} · w waits for the next break" if price and not masked else price
 
     # Looking closer
 
@@ -243,7 +243,7 @@ class ContextScreen(TableScreen[None]):
         else:
             return
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
-        self.notice.say(f"Copied: {plural(len(text), 'character')}.", "success")
+        self.notice.say(f"Copied {plural(len(text), 'character')}.", "success")
 
     # Changing
 
@@ -277,7 +277,7 @@ class ContextScreen(TableScreen[None]):
         if self._undo:
             self.change(self._undo.pop(), undo=True)
         else:
-            self.notice.say("Nothing was changed here that could be undone.")
+            self.notice.say("Nothing to undo here.")
 
     @work(exclusive=True, group="bulk")
     async def action_many(self) -> None:
@@ -314,7 +314,7 @@ class ContextScreen(TableScreen[None]):
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
         cost = self._agent.cost_of_change(now) if now else None
-        price = f" It costs {cost.price}." if cost else ""
+        price = f" Costs {cost.price}." if cost else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
         self.notice.say(text + price, "success", hint=hint)
 

@@ -79,16 +79,16 @@ def undoing(change: ContextChange, records: Sequence[Record]) -> ContextChange:
 def change_text(change: ContextChange, saved: int, window: int) -> str:
     """What a change came to; `saved` is in tokens, less than 0 where it costs some."""
     if not change.overlays:
-        what = "pinned" if any(change.pins.values()) else "not pinned any more"
+        what = "pinned" if any(change.pins.values()) else "unpinned"
         return f"{plural(len(change.pins), 'item')} {what}."
     many = plural(len(change.overlays), "item")
     if any(overlay.wait for overlay in change.overlays):
-        return f"{many} will be masked with the next break, such as a compaction."
+        return f"{many} will be masked at the next break, such as a compaction."
     masked = any(overlay.view != "full" for overlay in change.overlays)
-    what = f"{many} masked" if masked else f"{many} as recorded again"
+    what = f"{many} masked" if masked else f"{many} restored"
     verb = "costs" if saved < 0 else "saves"
     size = f"{tokens(abs(saved))} tokens ({share(abs(saved), window)})"
-    return f"{what}: {verb} ~{size}, from the next request on."
+    return f"{what}: {verb} ~{size}, starting with the next request."
 
 
 TURNS = (0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50)
@@ -131,14 +131,14 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def compose(self) -> ComposeResult:
         keys = (
             ("enter", "now"),
-            ("w", "with the next break"),
+            ("w", "at the next break"),
             ("← →", "number"),
             ("esc", "back"),
         )
-        with self.framed(Vertical(), "mask many results", *keys):
+        with self.framed(Vertical(), "Mask in bulk", *keys):
             yield RowList(id="plans")
             yield Static(id="price", markup=False)
-            yield Static("Pinned results stay. What is masked can be undone with u.", markup=False)
+            yield Static("Pinned results are kept. u undoes.", markup=False)
 
     def on_mount(self) -> None:
         self._draw()

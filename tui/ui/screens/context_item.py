@@ -108,11 +108,11 @@ def receipt_line(texts: ItemTexts) -> str:
     if not receipt:
         return ""
     stages = ", ".join(map(str, cast("list[object]", receipt.get("stages") or [])))
-    text = f"{shrunk(receipt)} by {stages or 'a guard'}"
+    text = f"{shrunk(receipt)} by {stages or 'a limit'}"
     lines = receipt.get("lines_total"), receipt.get("lines_shown")
     if isinstance(lines[0], int) and isinstance(lines[1], int):
         text += f" · {lines[0]:,} → {lines[1]:,} lines"
-    return f"{text} · full copy: {texts.path}" if texts.path else f"{text} · no full copy was kept"
+    return f"{text} · full copy: {texts.path}" if texts.path else f"{text} · no full copy kept"
 
 
 class ContextItemScreen(BaseScreen, Screen[str]):
@@ -147,7 +147,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
         yield receipt
         with Horizontal(id="texts"):
             with Vertical(classes="side"):
-                yield PaneRule("as the model sees it", id="sent-rule")
+                yield PaneRule("what the model sees", id="sent-rule")
                 yield FilePane(id="sent")
             yield Static(id="between")
             with Vertical(classes="side", id="whole-side"):
@@ -196,7 +196,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
         """Copy this side, as far as a clipboard takes it."""
         text = self._side.view.text()
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
-        said = f"Copied: {plural(len(text), 'character')}."
+        said = f"Copied {plural(len(text), 'character')}."
         if self._side.view.file.size > COPY_MAX:
             said = f"Copied the first {size(COPY_MAX)}."
         self.query_one("#notice", NoticeLine).say(said, "success")

@@ -19,7 +19,7 @@ from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
 ORDERS: dict[Order, tuple[str, Callable[[LedgerRow], tuple[int, ...]]]] = {
-    "request": ("in the order of the request", lambda _: ()),
+    "request": ("request order", lambda _: ()),
     "tokens": ("largest first", lambda row: (-row.item.tokens,)),
     "age": ("oldest first", lambda row: (1 if row.age is None else -row.age,)),
     "kind": ("by kind", lambda row: (_KINDS.index(row.item.kind), -row.item.tokens)),
@@ -136,11 +136,11 @@ KEYS = (
     ("esc", "back"),
 )
 NOTHING_SENT = """\
-Nothing has been said yet, so there is nothing to look at.
-Every message and every tool result of the next request will stand here, with what it weighs.
-A result that is not needed any more can be masked: the model then sees one line in its place.
-What is masked is not lost. The record keeps it, and u brings it back."""
-FIXED = "Every request carries this: it can be neither masked nor pinned."
+Nothing here yet.
+Every message and tool result in the next request will be listed here with its size.
+Mask a result you don't need: the model then sees one line instead.
+Nothing is lost. The session file keeps it, and u brings it back."""
+FIXED = "System items are always sent; they can't be masked or pinned."
 
 
 def context_title(
@@ -164,7 +164,7 @@ def _waiting_facts(waiting: Waiting | None) -> list[str]:
     if waiting is None or not waiting.records:
         return []
     some = f"{len(waiting.records):,} wait" if len(waiting.records) > 1 else "1 waits"
-    return [f"{some} to be pruned, −{tokens(waiting.tokens)}"]
+    return [f"{some} to prune, −{tokens(waiting.tokens)}"]
 
 
 def _facts(items: Sequence[Item]) -> list[str]:
@@ -200,5 +200,7 @@ def totals(items: Sequence[Item], count: int, window: int, width: int) -> Conten
 def empty_text(words: str) -> str:
     """Why there is no row."""
     return (
-        f"Nothing matches “{one_line(words)}”.\nEsc clears the filter." if words else NOTHING_SENT
+        f"No item matches “{one_line(words)}”.\nPress Esc to clear the filter."
+        if words
+        else NOTHING_SENT
     )

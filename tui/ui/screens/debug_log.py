@@ -25,8 +25,7 @@ FOLLOW_S = 0.25
 NAME = 20
 _CLOSE = ("esc, f12", "close")
 _EMPTY = (
-    "Nothing has happened yet. Every request, retry, decision and measurement will stand here"
-    " with its time."
+    "No events yet. Requests, retries, decisions and measurements appear here with their times."
 )
 
 
@@ -77,7 +76,7 @@ class DebugLogScreen(TableDialog[None]):
         chosen = self.shown if self._words else self.shown[self.rows.cursor :][:1]
         if chosen:
             self.app.copy_to_clipboard("\n".join(entry.whole for entry in chosen))  # pyright: ignore[reportUnknownMemberType]
-            self._say(f"copied {plural(len(chosen), 'event')}")
+            self._say(f"Copied {plural(len(chosen), 'event')}.")
 
     def action_close(self) -> None:
         if self.has_class("-whole"):
@@ -149,7 +148,7 @@ class DebugLogScreen(TableDialog[None]):
         if self.has_class("-whole"):
             self.show_keys(SCROLL, ("y", "copy"), ("esc", "back"))
         elif self.query_one("#words", Input).has_focus:
-            self.show_keys(("enter", "to the events"), ("esc", "all events"))
+            self.show_keys(("enter", "back to the events"), ("esc", "all events"))
         else:
-            pause = ("space", "go on" if self._paused else "pause")
+            pause = ("space", "continue" if self._paused else "pause")
             self.show_keys(("enter", "open"), ("/", "filter"), pause, ("y", "copy"), _CLOSE)

@@ -51,7 +51,9 @@ async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool 
     command = command_of(program)
     if not command:
         variable = _PROGRAMS[program][0][-1]
-        return f"There is no {program}: ${variable} is not set, and no usual one found."
+        return (
+            f"No {program} found: ${variable} isn't set, and none of the usual ones is installed."
+        )
     before = signal.getsignal(signal.SIGINT)
     try:
         # Ctrl+C is for the other program. It is not ignored, as that would be inherited.
@@ -60,16 +62,16 @@ async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool 
             started = monotonic()
             code = await _run([*command, str(path)])
     except SuspendNotSupported:
-        return "This terminal cannot be handed to another program."
+        return "This terminal can't be handed to another program."
     except FileNotFoundError as error:
-        return f"{error.filename or path} cannot be opened: it is not there any more."
+        return f"Can't open {error.filename or path}: the file is gone."
     except OSError as error:
-        return f"{command[0]} cannot be started: {error.strerror or error}."
+        return f"Can't start {command[0]}: {error.strerror or error}."
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
     if not code or monotonic() - started > AT_ONCE_S:
         return ""  # pagers also say how one left them
-    return f"{command[0]} ended at once, with exit code {code}."
+    return f"{command[0]} closed at once with exit code {code}."
 
 
 async def open_text(app: App[Any], text: bytes, program: Program) -> str:
@@ -80,7 +82,7 @@ async def open_text(app: App[Any], text: bytes, program: Program) -> str:
             file.flush()
             return await open_file(app, Path(file.name), program, exact=False)
     except OSError as error:
-        return f"There is no room for a temporary file: {error.strerror or error}."
+        return f"Can't write a temporary file: {error.strerror or error}."
 
 
 async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
@@ -94,7 +96,7 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
                 return None, problem
             return file.read_text(encoding="utf-8", errors="replace"), ""
     except OSError as error:
-        return None, f"The text could not be read back: {error.strerror or error}."
+        return None, f"Can't read the text back: {error.strerror or error}."
 
 
 @contextmanager
@@ -136,7 +138,7 @@ def step_aside(app: App[Any], *words: str) -> str:
         with app.suspend():
             subprocess.run(own_command(words, app.theme), check=False)
     except SuspendNotSupported:
-        return f"This terminal cannot be shared. Run `holdfast {words[0]}` in another."
+        return f"This terminal can't be shared. Run `holdfast {words[0]}` in another one."
     return ""
 
 

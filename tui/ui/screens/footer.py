@@ -39,20 +39,20 @@ MODES: dict[Mode, tuple[str, str]] = {
     "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
 """By mode: its name and style over the prompt."""
-ELEVATED = ("asks nothing", "$text-error")
+ELEVATED = ("no prompts", "$text-error")
 """In the place of a mode that would ask."""
 SHELL: Mapping[str, tuple[str, str]] = {
-    "!": ("command, run by you", "$text-accent"),
-    "!!": ("command, run by you, kept from the model", "$text-accent"),
+    "!": ("shell command, run by you", "$text-accent"),
+    "!!": ("shell command, hidden from the model", "$text-accent"),
 }
 """In the place of a mode, by how a command of the person's own begins."""
 READ_ONLY = ("read-only", "$text-warning")
 """In the place of a mode, where nothing can be asked."""
-TO_ASK = "What shall be done?  / for commands, ! for the shell"
-TO_READ = "Read-only: nothing can be sent.  /fork goes on with a copy"
+TO_ASK = "Ask for anything · / commands · @ files · ! shell"
+TO_READ = "Read-only: can't send · /fork continues in a copy"
 """What the empty prompt says."""
 NOT_SAVED = "✗ Not saved:"
-UNSAVED = "Make room, or let the file be written: all is in memory, and it is tried again."
+UNSAVED = "Free up disk space. Your work is in memory; saving retries automatically."
 """What to do where the session cannot be written."""
 
 _BACK: Final = KeyHint("esc", "back", "screen.stop_or_close")
@@ -154,7 +154,7 @@ class ActivityIndicator:
         now = self._clock.monotonic()
         passed = duration(now - self._since)
         silent = now - self._heard if self._heard is not None else 0.0
-        silence = f"  nothing heard for {duration(silent)}" if silent >= SILENCE_S else ""
+        silence = f"  nothing received for {duration(silent)}" if silent >= SILENCE_S else ""
         room = (self._rule.size.width or _UNKNOWN) - self._rule.right.cell_length
         room -= len(passed) + _AROUND
         if room - len(silence) < min(len(self.what), _LEAST):

@@ -197,7 +197,7 @@ class HelpScreen(Dialog[None]):
 
         def draw(index: int, width: int) -> list[Part]:
             if not matches:
-                return [("Nothing in the manual mentions that.", "muted")]
+                return [("The manual doesn't mention that.", "muted")]
             match = matches[index]
             return [(f"{match.place:<{column}}", "accent"), (match.line[:width], "text")]
 

@@ -42,7 +42,7 @@ _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
 _ANEW: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
-No MCP servers are configured. Name them in config.toml:
+No MCP servers configured. Add servers to config.toml:
 
     [mcp.time]
     command = ["uvx", "mcp-server-time"]
@@ -50,7 +50,7 @@ No MCP servers are configured. Name them in config.toml:
     [mcp.docs]
     url = "http://127.0.0.1:3911/mcp"
 
-They are started with the next session. A folder's own configuration counts once it is trusted."""
+They start with your next session. A folder's own config needs trust first."""
 
 
 class McpScreen(TableDialog[None]):
@@ -73,7 +73,7 @@ class McpScreen(TableDialog[None]):
         self._shown: list[tuple[Server, McpTool | None]] = []
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "mcp servers"):
+        with self.framed(Vertical(), "MCP servers"):
             yield RowList(id="servers")
             yield Static(_NONE, id="none", markup=False)
             yield Static("", id="about", markup=False)
@@ -140,13 +140,13 @@ class McpScreen(TableDialog[None]):
         pane = self.query_one("#log", VerticalScroll)
         pane.focus()
         pane.scroll_end(animate=False)
-        self.query_one("#box").border_title = Content(f"mcp servers · {shorten(server.log_file)}")
+        self.query_one("#box").border_title = Content(f"MCP servers · {shorten(server.log_file)}")
         self.show_keys(SCROLL, ("esc", "back"))
 
     def action_close(self) -> None:
         if self.has_class("-log"):
             self.remove_class("-log")
-            self.query_one("#box").border_title = Content("mcp servers")
+            self.query_one("#box").border_title = Content("MCP servers")
             self.rows.focus()
             self._explain()
         else:
@@ -196,7 +196,7 @@ class McpScreen(TableDialog[None]):
             server, tool = row
             if tool is not None:
                 off = tool.own_name in server.switched_off
-                state = "kept from the model in this session" if off else "offered to the model"
+                state = "hidden from the model in this session" if off else "available to the model"
                 price = self._agent.price_of_switch(tool)
                 costs = f"\nSwitched now: {price.anew}." if price.anew else ""
                 text = f"{tool.name}: {state}\nSwitched, {price.text}.{costs}\n{tool.description}"

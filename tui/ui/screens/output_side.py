@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tui.ui.widgets.output_view import OutputView
 
 _NO_OUTPUT = """\
-What tools print appears here while they run.
-Enter on a tool call in the conversation shows its output again."""
+Tool output appears here.
+Select a tool call and press Enter to see it again."""
 SAID_S = 4.0
 """So long something is said where the keys stand."""
 
@@ -43,7 +43,7 @@ class OutputSide(CachedVertical):
         Binding("e", "outside('editor')", "Editor", show=False),
         Binding("v", "outside('pager')", "Pager", show=False),
         Binding("slash", "search", "Search", show=False),
-        Binding("escape", "shrink", "As before", show=False),
+        Binding("escape", "shrink", "Smaller", show=False),
     ]
 
     output: OutputView
@@ -248,7 +248,7 @@ class OutputSide(CachedVertical):
         text = part or (self.copy.view.text() if self.whole else self.output.text)
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
         if self.whole and not part and self.copy.view.file.size > COPY_MAX:
-            self.say(f"Copied the first {size(COPY_MAX)}; all is in {self._path}")
+            self.say(f"Copied the first {size(COPY_MAX)}; the rest is in {self._path}")
         else:
             self.say(f"Copied {plural(len(text), 'character')}.")
 

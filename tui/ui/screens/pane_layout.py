@@ -54,7 +54,7 @@ def save_layout(path: Path, layout: PaneLayout) -> None:
         new.write_text(json.dumps(asdict(layout)))
         new.replace(path)
     except OSError:
-        log.debug("the layout could not be kept", exc_info=True)
+        log.debug("couldn't save the layout", exc_info=True)
         with suppress(OSError):
             new.unlink()
 

@@ -226,7 +226,7 @@ class TaskPicker(FilterDialog[Path]):
     """Dismissed with the path of a task file, or None. A path may be typed."""
 
     def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:
-        super().__init__("run a task file", "Type to filter, or a path", "choose")
+        super().__init__("run a task file", "Filter, or type a path", "choose")
         self._root, self._rows = root, rows
 
     def choices(self, words: str, width: int) -> Iterable[tuple[Path, Content]]:  # noqa: ARG002
@@ -249,8 +249,8 @@ class TaskPicker(FilterDialog[Path]):
         if listed:
             return ""
         if words:
-            return f"None of those found is so named: Enter takes {one_line(words)} as a path."
-        return "No Markdown file with checkboxes is near. The path of one can be typed."
+            return f"No file by that name. Enter opens {one_line(words)} as a path."
+        return "No Markdown file with checkboxes nearby. Type the path of one."
 
 
 _NAME, _WINDOW, _PRICE = 30, 16, 21
@@ -286,7 +286,7 @@ class ModelsScreen(FilterDialog[str]):
     DEFAULT_CSS = "ModelsScreen #list { margin: 0 0 1 0; }"
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
-        super().__init__("model", "Type to filter, or another name", "switch", classes="-table")
+        super().__init__("model", "Filter, or type a model name", "switch", classes="-table")
         self.rows = rows
         self._shown: list[ModelRow] = []
 
@@ -302,7 +302,7 @@ class ModelsScreen(FilterDialog[str]):
 
     def explain(self, words: str, *, listed: bool) -> str:
         if listed:
-            return "Prices are in USD per million tokens; — is not known."
+            return "USD per million tokens · — = no price set"
         if words:
-            return f"Enter asks for {words}: the server decides whether it has it."
-        return "None is known here: type the name of one."
+            return f"Enter tries {words}: the server decides whether it has that model."
+        return "No models known here. Type a model name."

@@ -40,7 +40,7 @@ class RecoveryScreen(Dialog[str | None]):
 
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,ctrl+c", "dismiss(None)", "keep everything", show=False),
+        Binding("escape,ctrl+c", "dismiss(None)", "dismiss", show=False),
         Binding("pagedown", "scroll_text(1)", show=False, priority=True),
         Binding("pageup", "scroll_text(-1)", show=False, priority=True),
     ]
@@ -131,11 +131,11 @@ def _message(trouble: FailedRequest) -> Content:
     if trouble.meaning:
         parts.append((f"\n{trouble.meaning}", "$text-muted"))
     if trouble.before:
-        parts.append((f"\nTried already: {', '.join(trouble.before)}.", "$text-warning"))
+        parts.append((f"\nTried so far: {', '.join(trouble.before)}.", "$text-warning"))
     if trouble.findings is not None:
-        parts.append(("\n\nThe check of the request finds", "bold $foreground"))
+        parts.append(("\n\nRequest check:", "bold $foreground"))
         shown = trouble.findings[:_FINDINGS]
-        told = shown or ("nothing that is against the rules it knows",)
+        told = shown or ("no problems found",)
         parts.extend((f"\n  {one_line(finding)}", "$foreground") for finding in told)
         if more := len(trouble.findings) - len(shown):
             parts.append((f"\n  and {more:,} more", "$text-muted"))
@@ -152,4 +152,4 @@ def _row(number: int, way: RecoveryOption, *, wide: bool = True) -> Content:
 
 def _keys(ways: int) -> list[tuple[str, str]]:
     keys = [(f"1–{ways}" if ways > 1 else "1", "choose")] if ways else []
-    return [*keys, PAGES, ("esc", "keep everything")]
+    return [*keys, PAGES, ("esc", "dismiss")]

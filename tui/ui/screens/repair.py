@@ -39,7 +39,7 @@ class RepairScreen(TableScreen[Answer]):
     CSS_PATH = "repair.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "choose('continue')", "continue", show=False),
-        Binding("r", "choose('read_only')", "read only", show=False),
+        Binding("r", "choose('read_only')", "read-only", show=False),
         Binding("w", "choose('copy')", "write a copy", show=False),
         Binding("b,escape,ctrl+c", "choose('back')", "back", show=False),
         Binding("left", "app.focus_previous", show=False),
@@ -59,7 +59,7 @@ class RepairScreen(TableScreen[Answer]):
     def compose(self) -> ComposeResult:
         yield Static(self._heading(), id="title", markup=False)
         yield Static(self._summary(), id="summary", markup=False)
-        yield PaneRule("what was found, and what is done about it", id="found-rule")
+        yield PaneRule("what was found and how it is repaired", id="found-rule")
         rows = RowList(id="rows")
         rows.can_focus = False
         yield rows
@@ -73,9 +73,9 @@ class RepairScreen(TableScreen[Answer]):
         with Horizontal(id="ways"):
             yield Choice("c", "Continue", "continue")
             if self._copy is not None:
-                yield Choice("r", "Read only", "read_only")
+                yield Choice("r", "Read-only", "read_only")
                 yield Choice("w", "Write a copy", "copy")
-            yield Choice("b", "Back", "back")
+            yield Choice("b", "Cancel", "back")
 
     def on_mount(self) -> None:
         findings = self._damage.findings
@@ -90,7 +90,7 @@ class RepairScreen(TableScreen[Answer]):
 
     def _heading(self) -> Content:
         return Content.assemble(
-            ("this session is damaged", "bold $text-warning"),
+            ("This session is damaged", "bold $text-warning"),
             (f"   {self._title}" if self._title else "", "$foreground"),
             (f"   {shorten(self._damage.path)}", "$text-muted"),
         )
@@ -104,13 +104,13 @@ class RepairScreen(TableScreen[Answer]):
         )
 
     def _effect(self) -> Content:
-        said = "Nothing in the file is changed: it is repaired in memory"
+        said = "The file stays as it is: Holdfast repairs it in memory"
         if self._copy is None:
-            text = f"{said}, and a copy of it becomes a session here."
+            text = f"{said} and opens a copy."
         else:
             text = (
-                f"{said}, and what comes next is added at its end.\n"
-                f"A repaired copy would be {self._copy.name} beside it."
+                f"{said} and adds new messages at the end.\n"
+                f"A repaired copy would be named {self._copy.name}, in the same folder."
             )
         return Content.styled(text, "$text-muted")
 

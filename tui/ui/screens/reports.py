@@ -67,7 +67,7 @@ class DoctorScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         with self.framed(VerticalScroll(can_focus=True), "doctor", *_DOCTOR_KEYS):
-            yield Static("Looking …", id="checks", markup=False)
+            yield Static("Checking …", id="checks", markup=False)
 
     def on_mount(self) -> None:
         self.run_checks()
@@ -159,10 +159,10 @@ class PermissionsScreen(TableDialog[str]):
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "permissions", _REVOKE, ("esc", "close")):
-            yield Static(_heading("Rules", "deny before ask before allow"), markup=False)
+            yield Static(_heading("Rules", "deny › ask › allow"), markup=False)
             with VerticalScroll(id="rules", can_focus=False):
                 yield Static(id="rule-lines", markup=False)
-            count = plural(len(self._found), "decision") if self._found else "No decision yet"
+            count = plural(len(self._found), "decision") if self._found else "No decisions yet"
             yield Static(_heading(count), id="count", markup=False)
             yield RowList(id="decisions")
             yield Static(id="whole", markup=False)

@@ -57,7 +57,7 @@ class SessionActions:
         row = picked.row
         if row.agent:
             return _foreign(row.agent, "renamed")
-        ask = AskText("Rename the session", row.title)
+        ask = AskText("Rename session", row.title)
         title = await self.app.push_screen_wait(ask)
         if title is None:
             return None
@@ -65,27 +65,27 @@ class SessionActions:
             self.rename_current(title)
         else:
             await asyncio.to_thread(self.repository.rename, row, title)
-        return ActionOutcome(f"It is called “{title}” now.", changed=True)
+        return ActionOutcome(f"Renamed to “{title}”.", changed=True)
 
     async def fork(self, picked: PickedSession) -> ActionOutcome | None:
         """A copy, up to the place that was found in a search, or whole."""
         if picked.row.agent:
             return _foreign(picked.row.agent, "forked")
         await asyncio.to_thread(self.repository.fork, picked.row, picked.message)
-        what = "A copy up to the place found is made." if picked.message else "A copy is made."
+        what = "Forked up to that place." if picked.message else "Forked."
         return ActionOutcome(what, changed=True)
 
     async def export(self, picked: PickedSession) -> ActionOutcome | None:
         """Write it into the workspace, in the format that the person chooses."""
         where = shorten(self.repository.workspace)
         question = ChoiceQuestion(
-            "Export the session",
-            f"The document is written into {where}. Keys of known shapes are masked in it.",
+            "Export session",
+            f"Saves the session in {where}. Known kinds of keys are masked.",
             (
                 AnswerOption("m", "Markdown", "md"),
-                AnswerOption("h", "HTML, one file", "html"),
-                AnswerOption("j", "JSON lines, every record", "jsonl"),
-                AnswerOption("b", "Back", "back"),
+                AnswerOption("h", "HTML (one file)", "html"),
+                AnswerOption("j", "JSON lines (every record)", "jsonl"),
+                AnswerOption("b", "Cancel", "back"),
             ),
         )
         chosen = await self.app.push_screen_wait(ChoiceDialog(question))
@@ -93,8 +93,8 @@ class SessionActions:
             return None
         format_ = cast("Format", chosen)
         path, secrets = await asyncio.to_thread(self.repository.export, picked.row, format_)
-        masked = f"{plural(secrets, 'secret')} masked." if secrets else ""
-        return ActionOutcome(f"Written to {shorten(path)}.", hint=masked)
+        masked = f"Masked {plural(secrets, 'secret')}." if secrets else ""
+        return ActionOutcome(f"Exported to {shorten(path)}.", hint=masked)
 
     async def delete(self, picked: PickedSession) -> ActionOutcome | None:
         """Move it to the trash, if the person confirms that."""
@@ -104,24 +104,28 @@ class SessionActions:
         if row.agent:
             return _foreign(row.agent, "deleted")
         if row.path == self.current:
-            return ActionOutcome("This session is open here.", "warning", hint="/new leaves it.")
+            return ActionOutcome(
+                "This session is open here.", "warning", hint="Leave it with /new first."
+            )
         question = YesNoQuestion(
             "Delete this session?",
-            "It goes to the trash folder, from where it can be moved back.",
-            yes="Delete it",
-            no="Keep it",
-            details=(one_line(row.title) or "(nothing asked)", shorten(row.path)),
+            "It moves to the trash folder; you can move it back.",
+            yes="Delete",
+            no="Cancel",
+            details=(one_line(row.title) or "(no prompts)", shorten(row.path)),
         )
         if not await self.app.push_screen_wait(Confirmation(question)):
             return None
         await asyncio.to_thread(self.repository.delete, row)
         trash = shorten(self.repository.folders.data / "trash")
-        return ActionOutcome(f"It is in the trash: {trash}.", changed=True)
+        return ActionOutcome(f"Moved to the trash: {trash}.", changed=True)
 
 
 def _foreign(agent: str, what: str) -> ActionOutcome:
     return ActionOutcome(
-        f"{agent}'s own files are never {what}.", "warning", hint="Enter makes a copy."
+        f"Holdfast never changes {agent}'s own files: they can't be {what}.",
+        "warning",
+        hint="Press Enter to open a copy.",
     )
 
 

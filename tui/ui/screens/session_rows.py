@@ -29,7 +29,7 @@ ORDERS: dict[Order, tuple[str, Callable[[SessionRow], Any], bool]] = {
     "title": ("by title", lambda row: (not row.title, row.title.casefold()), False),
     "messages": ("longest first", lambda row: row.messages, True),
     "size": ("largest first", lambda row: row.size, True),
-    "state": ("trouble first", lambda row: _TROUBLES.get(row.state, len(_TROUBLES)), False),
+    "state": ("damaged first", lambda row: _TROUBLES.get(row.state, len(_TROUBLES)), False),
 }
 """What an order is called, what it goes by, and whether the greatest comes first."""
 
@@ -59,7 +59,7 @@ def row_parts(
     if row.agent:
         badge, look = row.agent, "secondary"
     texts = {
-        "title": one_line(row.title) or "(nothing asked)",
+        "title": one_line(row.title) or "(no prompts)",
         "folder": shorten(Path(row.cwd)) if row.cwd else "—",
         "messages": f"{row.messages:,}" if row.messages or not row.agent else "—",
         "size": size(row.size),
@@ -97,7 +97,7 @@ def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part
     """One place of a search: the session's title, then what stands there, the words marked."""
     title = min(28, width // 3)
     parts: list[Part] = [
-        (cell(one_line(place.row.title) or "(nothing asked)", title), "text"), ("  ", "muted")
+        (cell(one_line(place.row.title) or "(no prompts)", title), "text"), ("  ", "muted")
     ]  # fmt: skip
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     pieces = re.split(f"({pattern})", one_line(place.snippet), flags=re.IGNORECASE)
@@ -204,13 +204,13 @@ _PROGRESS = 24
 """Cells of the bar that shows how much has been read."""
 _NOTHING: dict[Tab, str] = {
     "here": "No sessions in this folder yet.\n"
-    "Every conversation that begins here is kept and listed here.\n"
-    "Tab shows those of all folders, and of other agents.",
-    "everywhere": "No sessions yet.\nEvery conversation is kept and listed here.\n"
-    "Tab shows the sessions of other agents.",
-    "others": "No sessions of other agents were found.\n"
-    "Those of Claude Code, pi, OpenClaw and Codex are looked for in their usual folders.\n"
-    "A file that lies elsewhere: holdfast -r FILE.",
+    "Every conversation you start here is saved and listed here.\n"
+    "Press Tab for all folders and other agents.",
+    "everywhere": "No sessions yet.\nEvery conversation is saved and listed here.\n"
+    "Press Tab for other agents' sessions.",
+    "others": "No sessions from other agents.\n"
+    "Looked in the default folders of Claude Code, pi, OpenClaw and Codex.\n"
+    "Open any other file with holdfast -r FILE.",
 }
 
 
@@ -255,14 +255,14 @@ def empty_text(seen: Browsing) -> str:
     if seen.problem:
         return seen.problem
     if seen.searching and seen.too_short:
-        return "Type words that stand in what you look for: in a prompt, an answer, a result."
+        return "Search prompts, answers and tool results."
     if seen.reading:
         return _progress(seen)
     if not words or not seen.sessions:
         return _NOTHING[seen.tab]
     if seen.searching:
-        return f"Nothing has “{words}” in it.\nTab looks in other folders too."
-    return f"No session matches “{words}”.\nCtrl+F looks for it in the texts, Esc clears."
+        return f"No session contains “{words}”.\nPress Tab to search other folders."
+    return f"No session title matches “{words}”.\nCtrl+F searches all messages, Esc clears."
 
 
 def _progress(seen: Browsing) -> str:

@@ -78,7 +78,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
-        yield self.filter_row("❯", "Type to filter")
+        yield self.filter_row("❯", "Filter")
         yield PaneRule(id="tabs")
         with Container(id="panes"):
             with Vertical(id="list-side"):
@@ -187,7 +187,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         tabs = self.query_one("#tabs", PaneRule)
         tabs.title = tab_names(TABS.values(), TABS[seen.tab])
         tabs.right = session_rows.order_name(seen, width)
-        placeholder = "Words to find in all texts" if seen.searching else "Type to filter"
+        placeholder = "Search all messages" if seen.searching else "Filter"
         self.filter_field.placeholder = placeholder
         self.put("caret", "⌕" if seen.searching else "❯")
         self.put("keys", session_rows.session_keys(seen.tab, count, width - 2))
@@ -260,7 +260,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
     def action_search_texts(self) -> None:
         """Between the titles and the texts."""
         if self._seen.tab == "others":
-            self.notice.say("Other agents' sessions are searched once they are taken over.")
+            self.notice.say("Other agents' sessions can be searched once you resume them.")
             return
         self._seen.searching, self._seen.places = not self._seen.searching, None
         self._draw(anew=True)

@@ -72,7 +72,7 @@ def columns(width: int) -> tuple[int, int, int]:
 def heading(width: int) -> str:
     """The names of the columns."""
     name, value, origin = columns(width)
-    return f"  {'setting':<{name - 2}}{'in force':<{value}}{'from':<{origin}}"
+    return f"  {'setting':<{name - 2}}{'value':<{value}}{'source':<{origin}}"
 
 
 def line_parts(line: Line, width: int) -> list[Part]:
@@ -134,7 +134,7 @@ HINTS: Final = (
 )
 NONE_HINTS: Final = (("esc", "all settings"),)
 BROKEN_HINTS: Final = (("e", "the file"), ("esc", "back"))
-FIELD_HINTS: Final = (("enter", "save it"), ("esc", "leave it"))
+FIELD_HINTS: Final = (("enter", "save"), ("esc", "cancel"))
 FILTER_HINTS: Final = (("enter", "change"), ("↑ ↓", "choose"), ("esc", "all settings"))
 
 READING: Final = "Reading the settings …"
@@ -143,7 +143,7 @@ READING: Final = "Reading the settings …"
 def settings_title(file: str, settings: Sequence[Setting], width: int) -> Content:
     """The head: the file, and where there is room how many settings it changes."""
     own = sum(setting.own is not None for setting in settings)
-    count = f"{own:,} of {len(settings):,} set there" if own else "nothing set there"
+    count = f"{own:,} of {len(settings):,} set" if own else "all defaults"
     head = Content.assemble(
         ("settings", "bold $text-primary"), (f"   {visible(file)}", "$text-muted")
     )
@@ -162,7 +162,7 @@ def setting_details(setting: Setting) -> Content:
     ]
     notes = list(setting.notes)
     if setting.hidden:
-        notes.append("The key or login in it is not shown.")
+        notes.append("It contains a key or login, which is hidden.")
     if notes:
         lines.append(Content.styled(visible(" ".join(notes)), "$text-warning"))
     return Content("\n").join(lines)
@@ -171,13 +171,13 @@ def setting_details(setting: Setting) -> Content:
 def setting_facts(setting: Setting) -> str:
     """What is allowed, the default, from when a change counts."""
     if setting.kind == "fixed":
-        return f"enter shows the servers · they are named in the file: e · {setting.when}"
+        return f"enter shows the servers · edit them in the file with e · {setting.when}"
     value = setting.value
     large = setting.key[-1].endswith("bytes") and isinstance(value, int) and value >= 10_000
     found = [
         setting.allowed,
-        f"default {display(setting.default)}",
-        f"now {size(value)}" if large else "",
+        f"default: {display(setting.default)}",
+        f"now: {size(value)}" if large else "",
         setting.when,
     ]
     return " · ".join(filter(None, found))
@@ -187,10 +187,10 @@ def saved_notice(setting: Setting) -> NoticeText:
     """What is said of a change, of the setting as it stands now."""
     if setting.notes and setting.places[-1:] != ("user",) and not setting.adds:
         return NoticeText(
-            f"{setting.name} is saved, but not in force.", "warning", setting.notes[0]
+            f"Saved {setting.name}, but another source overrides it.", "warning", setting.notes[0]
         )
     return NoticeText(
-        f"{setting.name} is {setting.shown}: {setting.when}.", "success", "u undoes it."
+        f"{setting.name} is now {setting.shown}: {setting.when}.", "success", "u undoes it."
     )
 
 
@@ -200,10 +200,10 @@ def empty_text(words: str, problem: ConfigError | None) -> str:
         hint = f"{problem.hint}\n" if problem.hint else ""
         return (
             f"{visible(problem.message)}\n{visible(hint)}\n"
-            "Nothing is changed here until that is set right. e opens your file in the editor."
+            "Settings can't be changed here until that is fixed. Press e to open the file."
         )
     if words:
-        return f"No setting matches “{one_line(words)}”.\nEsc shows all of them."
+        return f"No setting matches “{one_line(words)}”.\nPress Esc to show all."
     return READING
 
 
@@ -258,7 +258,7 @@ class SettingsState:
         refused, nothing is written."""
         edit = await asyncio.to_thread(change_settings, self.folders, wanted, accept=self._accept)
         if edit is None:
-            return NoticeText(f"{setting.name} stays as it is.")
+            return NoticeText(f"{setting.name} is unchanged.")
         self._edits.append(edit)
         await self.take_up()
         return saved_notice(next((row for row in self.rows if row.key == setting.key), setting))
@@ -266,11 +266,11 @@ class SettingsState:
     async def undo(self) -> NoticeText:
         """Take back the last change. Raises HoldfastError."""
         if not self._edits:
-            return NoticeText("Nothing was changed here that could be undone.")
+            return NoticeText("Nothing to undo here.")
         await asyncio.to_thread(take_back, self.folders, self._edits[-1])
         self._edits.pop()
         await self.take_up()
-        return NoticeText("Undone: the file is as it was before.", "success")
+        return NoticeText("Undone: the file is back as it was.", "success")
 
     async def edit_file(self) -> NoticeText:
         """Open config.toml in the person's editor, and make it count where it can be used. Raises
@@ -281,17 +281,17 @@ class SettingsState:
             file.touch(mode=0o600, exist_ok=True)
             before = file.read_bytes()
         except OSError as error:
-            text = f"{shorten(file)} cannot be opened: {error.strerror or error}."
+            text = f"Can't open {shorten(file)}: {error.strerror or error}."
             return NoticeText(text, "error")
         if problem := await open_file(self._frontend.app, file, "editor", exact=False):
             return NoticeText(problem, "error")
         wrong = await asyncio.to_thread(config_problem, file)
         await self.take_up()
         if wrong:
-            return NoticeText(wrong.message, "error", wrong.hint or "e opens it again.")
+            return NoticeText(wrong.message, "error", wrong.hint or "Press e to open it again.")
         if await asyncio.to_thread(file.read_bytes) == before:
-            return NoticeText("The settings are as they were.")
-        return NoticeText("The settings are sound.", "success", "What can count at once does.")
+            return NoticeText("Settings unchanged.")
+        return NoticeText("The settings are valid.", "success", "Changes that can apply now do.")
 
     def _accept(self, mine: Table) -> None:
         """Refuse what does not fit together with the other layers. Raises ConfigError."""

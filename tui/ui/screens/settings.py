@@ -61,7 +61,7 @@ class SettingsScreen(TableScreen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
-        yield self.filter_row("/", "Type to filter", self._words, select_on_focus=False)
+        yield self.filter_row("/", "Filter", self._words, select_on_focus=False)
         yield PaneRule()
         yield Static(id="columns", markup=False)
         with Container(id="list"):
@@ -242,7 +242,9 @@ class SettingsScreen(TableScreen[None]):
     async def _edit_lines(self, setting: Setting) -> None:
         if setting.hidden:
             self._say(
-                NoticeText("An entry holds a key, which is not shown.", hint="e opens the file.")
+                NoticeText(
+                    "This entry contains a key, which is hidden.", hint="Press e to open the file."
+                )
             )
             return
 
@@ -258,7 +260,7 @@ class SettingsScreen(TableScreen[None]):
     def _open_field(self, setting: Setting) -> None:
         field = self.query_one("#field", Input)
         self._before = "" if setting.hidden else field_text(setting.edited)
-        field.placeholder = "not shown; type it anew" if setting.hidden else ""
+        field.placeholder = "hidden; type a new value" if setting.hidden else ""
         field.value = self._before
         field.cursor_position = len(field.value)
         self.add_class("-field")
@@ -305,7 +307,7 @@ class SettingsScreen(TableScreen[None]):
             if setting is None or setting.kind == "fixed":
                 return
             if setting.own is None:
-                self._say(NoticeText(f"{setting.name} is not set in your file."))
+                self._say(NoticeText(f"{setting.name} isn't set in your file."))
             else:
                 await self._try(setting, changes_to_default(setting))
 

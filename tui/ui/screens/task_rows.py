@@ -81,7 +81,7 @@ def totals_line(state: RunState, pace: RunStatus) -> Content:
     if pace.pausing and pace.live:
         parts.append(("pauses after this task", "$text-warning"))
     if pace.ended is not None:
-        ended = f"ended early: {one_line(pace.ended)}" if pace.ended else "finished"
+        ended = f"stopped early: {one_line(pace.ended)}" if pace.ended else "finished"
         parts.append((ended, "bold $text-warning" if pace.ended else "$text-success"))
     parts.append((f"{tokens(total_usage(tasks).total)} tokens", "$text-muted"))
     if (cost := cost_of(tasks)) is not None:

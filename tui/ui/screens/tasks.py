@@ -41,23 +41,23 @@ _HINTS = (
     KeyHint("e", "edit", "screen.edit"),
     KeyHint("f4", "output", "screen.output"),
 )
-_PAUSE, _GO_ON = KeyHint("p", "pause", "screen.pause"), KeyHint("p", "go on", "screen.pause")
+_PAUSE, _GO_ON = KeyHint("p", "pause", "screen.pause"), KeyHint("p", "continue", "screen.pause")
 _SKIP, _STOP = KeyHint("s", "skip", "screen.skip"), KeyHint("ctrl+c", "stop", "screen.interrupt")
 _CHOOSE, _LEAVE = (
     KeyHint("n", "run a file", "screen.choose"),
     KeyHint("esc", "back", "screen.leave"),
 )
 _NOTHING = (
-    "No task file has been run in this folder yet.\n\n"
-    "Write one in Markdown, a line for every task:\n\n"
-    "    ## the groups share a session\n"
-    "    - [ ] what shall be done first\n"
-    "    - [ ] and then\n\n"
-    "Then press n here, or in the shell:  holdfast run TASKS.md\n\n"
-    "With git every task becomes one commit, and a failed one leaves no trace."
+    "No task file has been run in this folder.\n\n"
+    "Write one in Markdown, one line per task:\n\n"
+    "    ## tasks in a group share a session\n"
+    "    - [ ] first task\n"
+    "    - [ ] second task\n\n"
+    "Then press n here, or run:  holdfast run TASKS.md\n\n"
+    "With git, each task becomes one commit and failed tasks are undone."
 )
 
-_EDITING = "A line `- …` is a task, `## …` begins a group. Tasks that have begun must stay."
+_EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have already started."
 
 
 class TasksScreen(ChatScreen):
@@ -143,7 +143,7 @@ class TasksScreen(ChatScreen):
         if state is None:
             return
         intro = self.query_one("#intro", Static)
-        intro.update("Nothing has been said yet.\nEnter on a task shows its session.")
+        intro.update("Nothing yet.\nPress Enter on a task to show its session.")
         self.queue.show(state, self.run.skipped, max(30, self.size.width - 4))
         most = max(3, self.size.height * 35 // 100)
         self.queue.styles.height = min(self.queue.option_count, most)
@@ -199,7 +199,7 @@ class TasksScreen(ChatScreen):
         if task is None:
             return
         if task.status != "pending" or not self.run.live:
-            self.notice.say("Only a task that has not begun can be skipped, while a run goes on.")
+            self.notice.say("You can only skip a task that hasn't started, while a run is active.")
             return
         self.run.skip(task.index)
         self.redraw()
@@ -210,7 +210,7 @@ class TasksScreen(ChatScreen):
         if task is None:
             return
         if task.status != "failed" and task.index not in self.run.skipped:
-            self.notice.say("Only a failed or skipped task can be taken up again.")
+            self.notice.say("Only failed or skipped tasks can be run again.")
             return
         await self._try(self.run.redo(task.index))
 
@@ -225,7 +225,7 @@ class TasksScreen(ChatScreen):
         try:
             data, _ = read_small(path, limit=_FILE_MAX)
         except OSError as error:
-            self.notice.say(f"{path.name} cannot be read: {error.strerror or error}.", "error")
+            self.notice.say(f"Can't read {path.name}: {error.strerror or error}.", "error")
             return
         text = data.decode("utf-8", "replace")
 
@@ -234,14 +234,14 @@ class TasksScreen(ChatScreen):
 
         modal = EditText(f"edit {path.name}", _EDITING, text, save)
         if await self.app.push_screen_wait(modal):  # pyright: ignore[reportUnknownMemberType]
-            self.notice.say("The tasks are taken over.", "success")
+            self.notice.say("Tasks updated.", "success")
             self.redraw()
 
     @work(exclusive=True, group="tasks")
     async def action_open(self) -> None:
         task = self.selected
         if task is not None and task.session_id is None:
-            self.notice.say("This task has no session yet: it has not begun.")
+            self.notice.say("No session yet: this task hasn't started.")
         elif task is not None:
             await self._try(self.run.open_task(task))
 

@@ -24,22 +24,16 @@ _WIDTH = 26
 _FIXED = ("key", "server", "practice", "tour")
 """The choices that are always there, as they stand."""
 
-_KEY_HELP = (
-    "It is kept in the system's keyring, or where there is none in a file that only you can "
-    "read. It is sent to Anthropic's server and to nothing else."
-)
+_KEY_HELP = "Stored in your keychain (or a file only you can read). Sent only to Anthropic."
 _SERVER_HELP = (
-    "Ollama, LM Studio, llama.cpp, LiteLLM, a gateway: anything that speaks the Messages API. "
-    "The address is without /v1/messages; leave the key empty where none is needed."
+    "Ollama, LM Studio, llama.cpp, LiteLLM, a gateway: any server that speaks the Messages API. "
+    "Leave off /v1/messages. The key is optional."
 )
 _PRACTICE_HELP = (
     "A small built-in model that works offline. It reads, searches, edits and runs commands in "
-    "this folder with the real tools, and asks before it changes anything."
+    "this folder with the real tools, and asks before changing anything."
 )
-_TOUR_HELP = (
-    "Every protective feature once, on the real screen, in a scratch folder that is removed at "
-    "the end. It comes back here."
-)
+_TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
 class WelcomeScreen(BaseScreen, Screen[Setup | None]):
@@ -75,7 +69,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
                 ("holdfast", "bold $text-primary"),
                 ("\nA terminal agent that never loses your work.\n\n", "$text-muted"),
                 (f"{self._why}\n" if self._why else "", "$foreground"),
-                ("How shall it reach a model?", "bold $foreground"),
+                ("Connect a model", "bold $foreground"),
             )
             yield Static(welcome, id="name", markup=False)
             yield OptionList(
@@ -91,15 +85,15 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
                 yield Static(_KEY_HELP, classes="help", markup=False)
             with Vertical(classes="form", id="server-form"):
                 yield from _field("Address", "base-url", "http://127.0.0.1:11434")
-                yield from _field("Model", "model", "its name there")
-                yield from _field("Key", "server-key", "if it needs one", password=True)
+                yield from _field("Model", "model", "model name")
+                yield from _field("Key", "server-key", "if needed", password=True)
                 yield Static(_SERVER_HELP, classes="help", id="server-help", markup=False)
             with Vertical(classes="form", id="practice-form"):
                 yield Static(_PRACTICE_HELP, classes="help", markup=False)
             with Vertical(classes="form", id="tour-form"):
                 yield Static(_TOUR_HELP, classes="help", markup=False)
             yield Static(id="problem", markup=False)
-        keys = (("↑ ↓", "choose"), ("enter", "go on"), ("esc", "back, or leave"))
+        keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", "back, or quit"))
         yield Static(in_a_row(keys), id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -169,10 +163,10 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         )
         address = url.value.strip().rstrip("/")
         if not address.startswith(("http://", "https://")):
-            self._say("The address must begin with http:// or https://.")
+            self._say("The address must start with http:// or https://.")
             url.focus()
         elif not model.value.strip():
-            self._say("Name the model that the server shall use.")
+            self._say("Enter a model name.")
             model.focus()
         else:
             self.dismiss(ServerSetup(address, model.value.strip(), key.value.strip()))
@@ -202,10 +196,10 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         text = _SERVER_HELP
         if models:
             more = f" and {len(models) - 8} more" if len(models) > 8 else ""
-            text = f"Its models: {', '.join(models[:8])}{more}."
+            text = f"Models: {', '.join(models[:8])}{more}."
         elif server:
-            text = "It answers, but names no models." + (
-                " It wants a key first." if server.needs_key else " Load one there first."
+            text = "The server answers but lists no models." + (
+                "The server needs a key." if server.needs_key else "Load a model there first."
             )
         self.query_one("#server-help", Static).update(Content(text))
 
@@ -236,7 +230,7 @@ def _choice(name: str, what: str) -> Content:
 
 def _offer(server: LocalServer) -> Content:
     models = ", ".join(server.models[:2]) or (
-        "wants a key" if server.needs_key else "no models yet"
+        "needs a key" if server.needs_key else "no models yet"
     )
     more = f" and {len(server.models) - 2} more" if len(server.models) > 2 else ""
     return _choice(f"{server.name}, on this machine", f"{models}{more}")

@@ -76,5 +76,5 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     if app.failure:
         raise app.failure
     if program and program.session and program.session.path and program.session.path.exists():
-        print(f"To go on: holdfast -r {program.session.id}")  # noqa: T201
+        print(f"Resume with: holdfast -r {program.session.id}")  # noqa: T201
     return app.return_code or 0

@@ -121,14 +121,15 @@ class RunOnScreen:
             self.screen.notice.clear()
             return
         self.screen.notice.say(
-            f"The session of task {task.index + 1}.", hint="Enter on the running task goes back."
+            f"This is the session of task {task.index + 1}.",
+            hint="Press Enter on the running task to go back.",
         )
 
     async def stop(self) -> None:
         """Stop the running task and save; again, or after the end, leave."""
         runner = self.runner
         if self.live and runner and not runner.stopping:
-            self.screen.notice.say("Stopping: saving how far it is.", "warning")
+            self.screen.notice.say("Stopping and saving progress.", "warning")
             runner.stop()
         else:
             self.stop_and_leave()
@@ -197,8 +198,8 @@ class RunOnScreen:
         except Exception:
             log.exception("the run failed")
             self.failure = HoldfastError(
-                "The run was stopped by a mistake of the program.",
-                hint="What was saved is safe; the details are in the log file.",
+                "The run stopped because of a bug in Holdfast.",
+                hint="Everything saved so far is safe. Details are in the log file.",
             )
         finally:
             self.live = False
@@ -221,7 +222,7 @@ class RunOnScreen:
         try:
             self._draw(event)
         except Exception:
-            log.exception("an event could not be drawn")
+            log.exception("couldn't draw an event")
 
     def _draw(self, event: BatchEvent) -> None:
         screen = self.screen

@@ -33,9 +33,9 @@ _FILES_MAX: Final = 40
 _LOOKED_AT_MAX: Final = 2000
 _FILE_MAX: Final = 1_000_000
 _KEPT_APART: Final = {
-    "git": "Every task that succeeds becomes one commit; a failed one leaves no trace.",
-    "jj": "Every task that succeeds becomes one change; a failed one leaves no trace.",
-    "none": "There is no repository here: what failed tasks changed stays.",
+    "git": "Each successful task becomes one commit; failed tasks are undone.",
+    "jj": "Each successful task becomes one change; failed tasks are undone.",
+    "none": "No repository here: changes made by failed tasks stay.",
 }
 
 
@@ -88,7 +88,9 @@ class FolderRun(OfflineRun):
         if services.run_options is None:
             return
         if self._frontend.conversation.busy:
-            raise UsageError("The agent is at work.", hint="Let it end first, or stop it with Esc.")
+            raise UsageError(
+                "The agent is working.", hint="Wait until it is done, or stop it with Esc."
+            )
         if path is None:
             rows = await asyncio.to_thread(task_files, services.workspace)
             path = await app.push_screen_wait(TaskPicker(services.workspace, rows))
@@ -103,14 +105,16 @@ def _question(planned: RunPlan) -> YesNoQuestion:
     file = planned.file
     done = sum(task.mark == "x" for task in file.tasks)
     asks = (
-        "Nothing is asked." if planned.launch.elevated else "What no rule allows is asked for here."
+        "Nothing asks for permission."
+        if planned.launch.elevated
+        else "What no rule allows asks for permission here."
     )
     return YesNoQuestion(
         f"Run {planned.task_file.name}?",
         f"{plural(len(file.tasks), 'task')}, {done} done, with {planned.models.first}."
         f" {_KEPT_APART[planned.isolation.name]} {asks}",
         yes="Run",
-        no="Back",
+        no="Cancel",
     )
 
 

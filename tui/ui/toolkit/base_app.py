@@ -91,8 +91,8 @@ def draw_in_utf8() -> str:
         return ""
     drawn.reconfigure(encoding="utf-8", errors="replace")
     return (
-        f"The locale's characters are {encoding}; the screen is drawn in UTF-8 all the same. "
-        "Where it looks broken: export LANG=C.UTF-8."
+        f"The locale's encoding is {encoding}; Holdfast draws in UTF-8 anyway. "
+        "If the screen looks broken: export LANG=C.UTF-8."
     )
 
 
@@ -142,8 +142,8 @@ class TooSmall(BaseScreen, ModalScreen[None]):
                 self.dismiss()
             return
         self.query_one(Static).update(
-            f"The terminal is {size.width} × {size.height}.\n"
-            f"At least {SMALLEST.width} × {SMALLEST.height} are needed."
+            f"This terminal is {size.width} × {size.height}.\n"
+            f"Holdfast needs at least {SMALLEST.width} × {SMALLEST.height}."
         )
 
 
@@ -261,6 +261,6 @@ class ThemedApp(KeySequencer):
             error = error.error
         log.critical("the screen failed", exc_info=error)
         self.panic(
-            "holdfast: stopped by a mistake of its own. "
-            "What was recorded is safe; the details are in the log file."
+            "holdfast: stopped because of a bug. "
+            "Everything recorded is safe. Details are in the log file."
         )

@@ -66,9 +66,7 @@ def load(name: str, user: Path) -> LoadedTheme:
     """The theme of that name. Raises ConfigError when there is none."""
     themes = available(user)
     if name not in themes:
-        raise ConfigError(
-            "theme", name, "there is no such theme.", hint=f"Known: {', '.join(themes)}."
-        )
+        raise ConfigError("theme", name, "no such theme.", hint=f"Available: {', '.join(themes)}.")
     own = builtin_folder() / f"{name}.toml"
     if themes[name] == own:
         return _build(name, own, {})
@@ -83,10 +81,10 @@ def _read(path: Path) -> dict[str, Any]:
 
     try:
         if path.stat().st_size > _SIZE_LIMIT:
-            raise ConfigError(path, "", "this file is too large for a theme.")
+            raise ConfigError(path, "", "the file is too large for a theme.")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(path, "", f"cannot be read as a theme: {error}.") from error
+        raise ConfigError(path, "", f"can't be read as a theme: {error}.") from error
 
 
 def _build(name: str, path: Path, base: dict[str, str]) -> LoadedTheme:
@@ -94,11 +92,11 @@ def _build(name: str, path: Path, base: dict[str, str]) -> LoadedTheme:
     problems: list[ConfigError] = []
     dark = raw.get("dark", True)
     if not isinstance(dark, bool):
-        problems.append(ConfigError(path, "dark", "must be true or false; true is used."))
+        problems.append(ConfigError(path, "dark", "must be true or false; using true."))
         dark = True
     table: object = raw.get("colors", {})
     if not isinstance(table, dict):
-        problems.append(ConfigError(path, "colors", "must be a table of colours."))
+        problems.append(ConfigError(path, "colors", "must be a table of colors."))
         table = {}
     colors = dict(base)
     for role, value in cast("dict[str, object]", table).items():
@@ -116,15 +114,15 @@ def _build(name: str, path: Path, base: dict[str, str]) -> LoadedTheme:
 
 def _problem(role: str, value: object) -> str:
     if role not in ROLES:
-        return f"is not a colour of a theme; known: {', '.join(ROLES)}."
+        return f"isn't a theme color; available: {', '.join(ROLES)}."
     if not isinstance(value, str):
         return 'must be text such as "#62d2c6".'
     try:
         color = Color.parse(value)
     except ColorParseError:
-        return f'{value!r} is not a colour; write it as "#62d2c6".'
+        return f'{value!r} is no color; write it as "#62d2c6".'
     if color.a < 1 or color.ansi is not None:
-        return f'{value!r} must be an opaque colour such as "#62d2c6".'
+        return f'{value!r} must be an opaque color such as "#62d2c6".'
     return ""
 
 

@@ -99,7 +99,7 @@ class ApprovalModal(Dialog[Answer]):
                     if self.decision.once and name in _LASTING:
                         continue
                     yield Choice(key, label, name)
-            yield TextField(placeholder="Why not? The model is told.")
+            yield TextField(placeholder="Tell the model why (optional)")
 
     @property
     def armed(self) -> bool:

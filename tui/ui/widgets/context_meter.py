@@ -112,10 +112,10 @@ def meter_lines(state: ContextMeasured | None, width: int) -> Content:
     """
     if state is None or not state.window:
         return Content.styled(
-            "Nothing measured yet.\nIt fills with the first message.", "$text-muted"
+            "Nothing measured yet.\nIt fills with your first message.", "$text-muted"
         )
     assumed = "window assumed" if state.window_source == "assumed" else ""
-    kept = f"guards kept out {tokens(state.saved)}" if state.saved else ""
+    kept = f"limits saved {tokens(state.saved)}" if state.saved else ""
     said = [forecast(state), assumed] if width >= 48 else [assumed, forecast(state)]
     figure = _figure(state, width)
     room = width - figure.cell_length - 2
@@ -130,7 +130,7 @@ def _origin(state: ContextMeasured, width: int) -> Content:
     before, missed = tokens(state.measured), drift(state)
     reserve = f"reserve {tokens(state.reserve)}" if state.reserve else ""
     if not state.measured:
-        return _joined(["estimated, no answer yet", reserve], width)
+        return _joined(["estimate; no answer yet", reserve], width)
     brief = missed.removeprefix("estimate ")
     forms = (
         [f"measured {before} {sign} since {since}", missed, reserve],

@@ -77,7 +77,7 @@ class Diff:
         names = names or files > 1
         more = len(parsed) - rows_max if ends else 0
         if more > 0:
-            count = f"… {more:,} lines between are not shown"
+            count = f"… {more:,} unchanged lines"
             half = rows_max // 2
             parsed = [*parsed[:half], _Mark("rest", count, ""), *parsed[half + more :]]
         _compare(parsed)

@@ -22,7 +22,7 @@ DIFF_ROWS_MAX = 20_000
 """Rows of a diff that are drawn; the rest is counted."""
 
 _LOOKS = ("text", "note", "nothing")
-_NOTHING = "no output so far"
+_NOTHING = "No output yet"
 
 
 class OutputView(TextView):
@@ -142,7 +142,7 @@ class OutputView(TextView):
             return [decoration([(_NOTHING, looks["nothing"])])]
         if index == output.gap:
             size = output.dropped_bytes / 1e6
-            text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) are not kept here …"
+            text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) aren't kept here …"
             return [decoration([(text, looks["note"])])]
         spans = coloured(output[index], looks["text"])
         return self._laid(_clipped(spans, output.over(index), looks["note"]))

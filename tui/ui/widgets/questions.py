@@ -206,7 +206,7 @@ class EditText(Dialog[bool]):
             self.dismiss(False)
             return
         self._warned = True
-        self._say("Not saved. Ctrl+S saves it, Esc again gives the changes up.")
+        self._say("Unsaved changes: Ctrl+S to save, Esc again to discard.")
 
     @on(TextArea.Changed)
     def _typed(self) -> None:

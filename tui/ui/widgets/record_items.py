@@ -112,7 +112,9 @@ def _sent_along(prompt: str, text: str) -> list[Item]:
 
 def sent_along_item(text: str) -> NoticeItem:
     """One line for what went along with a prompt, the text folded below."""
-    return NoticeItem(f"Sent along: {plural(text.count(chr(10)) + 1, 'line')}", detail=text)
+    return NoticeItem(
+        f"Included your shell output ({plural(text.count(chr(10)) + 1, 'line')})", detail=text
+    )
 
 
 def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
@@ -247,7 +249,7 @@ def switch_item(data: Mapping[str, Any], back: str = "") -> NoticeItem:
     text = str(data.get("text") or "")
     id_ = f"request {data['request_id']}" if data.get("request_id") else ""
     detail = "\n".join(part for part in (id_, text) if part.strip())
-    said = " · ".join(filter(None, (reason, f"{new} goes on", back)))
+    said = " · ".join(filter(None, (reason, f"switched to {new}", back)))
     return NoticeItem(said, "warning", detail)
 
 
@@ -261,7 +263,7 @@ def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
     """One line for a repair, its findings folded below."""
     lines = [" · ".join(filter(None, (f.get("where"), f.get("action")))) for f in findings]
     count = "one place" if len(lines) == 1 else f"{len(lines)} places"
-    return NoticeItem(f"This session was repaired in {count}.", "warning", "\n".join(lines))
+    return NoticeItem(f"Repaired this session in {count}.", "warning", "\n".join(lines))
 
 
 def parked_item(
@@ -269,7 +271,7 @@ def parked_item(
 ) -> NoticeItem:
     """A turn that waits for a server's limit."""
     when = f" until {moment(until, now)}" if until and now else ""
-    text = f"{words(error_class)}{when}: parked, goes on by itself"
+    text = f"{words(error_class)}{when}: parked, continues by itself"
     return NoticeItem(text, "warning", "\n".join(filter(None, details)))
 
 
@@ -288,8 +290,8 @@ def compacted_item(
         stop = "" if problem[-1:] in ".!?…" else "."
         return NoticeItem(f"Not compacted: {problem}{stop}", "warning")
     size = f"{tokens(before)} → {tokens(after)} tokens"
-    what = f"a summary stands for {plural(messages, 'message')}"
-    back = "/uncompact brings everything back."
+    what = f"a summary replaces {plural(messages, 'message')}"
+    back = "/uncompact restores everything."
     return NoticeItem(f"Compacted {size}: {what}. {back}", "success", summary)
 
 

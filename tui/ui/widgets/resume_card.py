@@ -79,7 +79,7 @@ class ResumeCard(Vertical):
             with Horizontal(classes="ways"):
                 yield Choice("t", "Tell the model", "tell")
                 yield Choice("a", "Run again", "again")
-                yield Choice("l", "Leave it", "leave")
+                yield Choice("l", "Skip it", "leave")
         if self._commands:
             with Horizontal(classes="ways"):
                 yield Choice("s", "Stop the command" + "s" * (len(self._commands) > 1), "stop")

@@ -99,7 +99,7 @@ class RetryBanner(TextLines, can_focus=True):
         """Show that the turn goes on by itself at a moment of the wall clock."""
         tail = "you can close the program"
         self._show(
-            _Wait("‖", words(error_class), reason="goes on by itself", tail=tail, until=until)
+            _Wait("‖", words(error_class), reason="continues by itself", tail=tail, until=until)
         )
 
     def recover(self, what: str, step: str) -> None:

@@ -167,7 +167,7 @@ class PromptSearch(SearchBar):
         yield Static(id="found", markup=False)
         with Horizontal(id="search-row"):
             yield Static(Content.styled("history ", "$text-secondary"), markup=False)
-            yield TextField(placeholder="a part of an earlier prompt", id="search-text")
+            yield TextField(placeholder="part of an earlier prompt", id="search-text")
             yield Static(id="search-keys", markup=False)
 
     @property
@@ -227,7 +227,7 @@ class PromptSearch(SearchBar):
             )
             rows.append(row.truncate(width, ellipsis=True))
         rows.reverse()  # the newest stands next to the prompt
-        nothing = Content.styled("No earlier prompt holds that.", "$text-warning")
+        nothing = Content.styled("No earlier prompt matches.", "$text-warning")
         self.query_one("#found", Static).update(Content("\n").join(rows) if rows else nothing)
         count = f"{self._at + 1} of {len(self._found)}   " if self._found else ""
         keys = in_rows(_SEARCH_KEYS, self.size.width - len(count) - _WORDS, rows=1)

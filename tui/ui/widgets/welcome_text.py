@@ -14,20 +14,20 @@ _KEY = 11
 """The cells of a key and what stands between it and what it does."""
 
 _WHAT = (
-    "Say what shall be done, in your own words. It reads, searches, edits and runs commands in"
-    " this folder, and asks before it changes anything."
+    "Describe what you want. Holdfast reads, edits and runs commands here,"
+    " and asks before changing anything."
 )
 _INSTANCES = (
-    "read README.md and say what this project is about",
+    "read README.md and tell me what this project is about",
     "run the tests and fix what fails",
 )
 _WORTH_KNOWING = (
-    ("@", "names a file of this project"),
-    ("!", "runs a shell command of your own"),
-    ("esc", "stops it; twice goes back to an earlier prompt"),
-    ("shift+tab", "edits without asking, or reads and plans only"),
-    ("ctrl+g", "writes the prompt in your editor"),
-    ("tab", "goes to the panes, to look closer and to copy"),
+    ("@", "mention a file"),
+    ("!", "run a shell command yourself"),
+    ("esc", "stop · twice to rewind"),
+    ("shift+tab", "switch mode: ask / accept edits / plan"),
+    ("ctrl+g", "edit the prompt in your editor"),
+    ("tab", "focus the panes"),
 )
 """Shown where there is room to spare."""
 
@@ -50,7 +50,7 @@ def _rows(version: str, width: int, more: Sequence[Content] = ()) -> list[Conten
         blank,
         *Content.styled(_WHAT, "$foreground").wrap(width),
         blank,
-        Content.styled("for instance", "$text-muted"),
+        Content.styled("Try", "$text-muted"),
         *(Content.styled(f"  {one}", "$text-secondary") for one in _INSTANCES),
         blank,
         *more,
@@ -64,7 +64,7 @@ def _rows(version: str, width: int, more: Sequence[Content] = ()) -> list[Conten
 
 
 def _worth_knowing(width: int) -> list[Content]:
-    rows = [Content.styled("worth knowing", "$text-muted")]
+    rows = [Content.styled("Shortcuts", "$text-muted")]
     for key, does in _WORTH_KNOWING:
         head = Content.styled(f"  {key:<{_KEY}}", "$text-accent")
         rows += hanging(head, Content.styled(does, "$foreground").wrap(max(8, width - _KEY - 2)))

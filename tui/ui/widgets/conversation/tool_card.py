@@ -27,8 +27,8 @@ from tui.ui.widgets.markdown.text import (
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MARKS: dict[str, tuple[str, str, str]] = {
     "writing": ("…", "running", "writing"),
-    "written": ("…", "detail", "waits its turn"),
-    "waiting": ("?", "warning", "waits for you"),
+    "written": ("…", "detail", "waiting its turn"),
+    "waiting": ("?", "warning", "waiting for you"),
     "running": ("●", "running", "running"),
     "ok": ("✓", "ok", ""),
     "error": ("✗", "error", "failed"),
@@ -69,10 +69,10 @@ def badge(receipt: dict[str, Any]) -> str:
 def copy_state(receipt: dict[str, Any]) -> str:
     """How much of the whole is on the disk."""
     if not receipt.get("path"):
-        return "no full copy was kept"
+        return "no full copy kept"
     some = receipt.get("bytes_kept") or 0
     if 0 < some < (receipt.get("bytes_total") or 0):
-        return f"only the first {formatting.size(some)} were kept"
+        return f"kept only the first {formatting.size(some)}"
     return "full copy kept"
 
 

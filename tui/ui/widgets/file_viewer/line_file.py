@@ -48,7 +48,7 @@ class LineFile:
             state = os.fstat(self._descriptor)
             if not stat.S_ISREG(state.st_mode):
                 self.close()
-                raise OSError(f"{source} is not a regular file")
+                raise OSError(f"{source} isn't a regular file")
             self.size = state.st_size
         self.lines = MatchCounts(self, b"\n", kept=True)
 

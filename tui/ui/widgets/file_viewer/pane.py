@@ -31,7 +31,7 @@ async def open_file_pane(path: Path) -> tuple[LineFile | None, str]:
         gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
         why = await asyncio.to_thread(why_missing, path) if gone else ""
         reason = getattr(error, "strerror", None) or str(error)
-        return None, why or f"The full copy cannot be read: {reason}."
+        return None, why or f"Can't read the full copy: {reason}."
 
 
 class FilePane(Vertical):
@@ -50,13 +50,13 @@ class FilePane(Vertical):
         Binding("slash", "search", "Search", show=False),
         Binding("n", "next(1)", "Next", show=False),
         Binding("N", "next(-1)", "Previous", show=False),
-        Binding("escape,ctrl+c", "end_search", "End the search", show=False),
+        Binding("escape,ctrl+c", "end_search", "End search", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.view = FileView()
-        self._words = TextField(placeholder="in all of it")
+        self._words = TextField(placeholder="all of the output")
         self._said = Static(markup=False)
         self._hits: MatchCounts | None = None
         self._here = -1
@@ -147,7 +147,7 @@ class FilePane(Vertical):
             turned = ""
             found = await self._seek(hits, self._here + 1 if step > 0 else max(0, self._here), step)
             if found is None:
-                turned = "from the beginning" if step > 0 else "from the end"
+                turned = "from the start" if step > 0 else "from the end"
                 found = await self._seek(hits, 0 if step > 0 else file.size, step)
             if found is not None:
                 self._here = found
