@@ -212,7 +212,7 @@ class Compactor:
             await self.memory.flush(upto=planned.covers)
         self.ctx.debug(
             f"[DEBUG] Compaction: {reason}, {planned.messages} messages, {before:,} → {after:,} "
-            "tokens; behind the system prompt the cache is written anew"
+            "tokens; behind the system prompt the cache is written again"
         )
         return after < before
 

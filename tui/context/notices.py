@@ -216,7 +216,7 @@ def pinned(records: Sequence[Record]) -> dict[str, Any]:
     """The fields of a notice that says pinned records again, word for word."""
     said = [text_of(content_of(record)) for record in records]
     text = untrusted_text.wrap("\n\n".join(filter(None, said)), "pinned by the person")
-    lead = "The person pinned this of the conversation before the summary. It said, word for word:"
+    lead = "The person pinned this of the conversation before the summary. It said verbatim:"
     return {"kind": "pin", "text": f"{lead}\n\n{text}", "pins": [r.id for r in records]}
 
 

@@ -93,7 +93,7 @@ def strict(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
         whole = [b for b in message["content"] if _is_complete(b, paired)]
         if len(whole) != len(message["content"]):
             gone = len(message["content"]) - len(whole)
-            words = f"{gone} calls or results that do not stand together left out"
+            words = f"{gone} calls or results that do not belong together left out"
             findings.append(Finding("R13", f"messages.{index}", words))
         message["content"] = whole
     return _repaired(kept, findings, tail)

@@ -96,7 +96,7 @@ def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
     for rule in rules:
         if rule.level is not Level.WORKSPACE and not allow:
             raise UsageError(
-                f"{str(rule)!r} forbids or asks, so it cannot say how far.",
+                f"{str(rule)!r} forbids or asks, so it can't say how far.",
                 hint="Leave the word out: the rule applies with and without the sandbox.",
             )
     return rules

@@ -100,7 +100,7 @@ def read(command: str, *, cwd: Path | None, known: Mapping[str, str], most: int)
         raise TooMuchError
     reader = _Reader(source, cwd, dict(known))
     if root.has_error:
-        reader.line.problem = "its syntax cannot be read"
+        reader.line.problem = "its syntax can't be read"
     reader.walk(root)
     reader.line.nodes = root.descendant_count
     return reader.line
@@ -291,7 +291,7 @@ class _Reader:
             last = self.line.commands.pop()  # they are of the last one in a pipeline
             found = (word for group in _adjacent(words) for word in self._words(group))
             self._add(replace(last, words=(*last.words, *found)))
-            self.line.problem = "its syntax cannot be read"
+            self.line.problem = "its syntax can't be read"
         with self._apart():
             self._download(start)
             for one in redirects:

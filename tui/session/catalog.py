@@ -97,7 +97,7 @@ def check_ours(path: Path, folders: Folders) -> None:
             )
         raise SessionError(
             f"{path} isn't a session: it contains no Holdfast records.",
-            hint="It is left as it is. `holdfast sessions list --all` lists the sessions.",
+            hint="It stays untouched. `holdfast sessions list --all` lists the sessions.",
         )
 
 

@@ -131,7 +131,7 @@ def _texts_of(path: str) -> tuple[str, list[SearchedText]]:
     except SessionError:
         return "", []
     except Exception:  # the boundary: one file must not cost the search of all others
-        log.exception("%s cannot be searched", path)
+        log.exception("%s can't be searched", path)
         return "", []
 
 
@@ -220,12 +220,12 @@ def _with_index(
             with _opened(cache) as index:
                 return work(index)
         except sqlite3.OperationalError as error:
-            log.info("the index cannot be used: %s", error)
+            log.info("the index can't be used: %s", error)
             if "locked" in str(error) or "readonly" in str(error) or last:
                 break  # it is not broken, another program is using it
             _remove(cache)
         except sqlite3.DatabaseError as error:
-            log.info("the index is broken and made anew: %s", error)
+            log.info("rebuilding the broken index: %s", error)
             _remove(cache)
         except OSError as error:
             log.info("there is no index: %s", error)

@@ -49,7 +49,7 @@ def unified(old: str | None, new: str, name: str, *, whole: bool = False) -> Uni
     lines = _hunks(matcher, len(new) + len(old or "") if whole else MAX_LINE_CHARS)
     shown += lines if whole else islice(lines, MAX_LINES - len(shown))
     if next(lines, None) is not None:
-        shown.append("… the rest of the diff is not shown")
+        shown.append("… the rest of the diff isn't shown")
     return UnifiedDiff("\n".join(shown), added, removed)
 
 

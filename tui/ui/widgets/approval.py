@@ -139,7 +139,7 @@ class ApprovalModal(Dialog[Answer]):
     def action_explain(self) -> None:
         if self.armed:
             self.add_class("-explaining")
-            self.show_keys(("enter", "say no"), ("esc", "back"))
+            self.show_keys(("enter", "decline"), ("esc", "back"))
             self.query_one(Input).focus()
 
     def action_refuse(self) -> None:
@@ -181,9 +181,9 @@ class ApprovalModal(Dialog[Answer]):
 
     def _covers(self) -> str:
         if self.decision.once:
-            return f"You are asked each time. {REACHES[self.decision.level]}."
-        what = self.call.scope or f"later calls of {self.call.tool} just like this one"
-        covers = f"2 and 3 cover {visible(what)}."
+            return f"You're asked each time. {REACHES[self.decision.level]}."
+        what = self.call.scope or f"later calls to {self.call.tool} just like this one"
+        covers = f"2/3 allow {visible(what)}."
         if rules := written_rules(self.call):
             covers += f" {rules}"
         if self.call.command is not None:

@@ -158,7 +158,7 @@ VERBOSE_KEYS = (
 MCP_KEYS = (
     Key("enter", "", "Enter", "show a server's tools"),
     Key("space", "switch", "Space", "hide a tool from the model, or offer it"),
-    Key("n", "anew('now')", "n, w", "the same in what every request starts with: now or later"),
+    Key("n", "anew('now')", "n, w", "the same, also in the cached part"),
     Key("w", "anew('wait')", "", ""),
     Key("r", "restart", "r", "restart a server"),
     Key("o", "log", "o", "show a server's log"),
