@@ -64,7 +64,11 @@ def test_texts_are_plain_english(room: str) -> None:
 
 DOCUMENTS = sorted(
     path
-    for folder, pattern in (("tui/manual", "*.md"), ("tui/tools", "*.md"), ("tui/context", "**/*.md"))
+    for folder, pattern in (
+        ("tui/manual", "*.md"),
+        ("tui/tools", "*.md"),
+        ("tui/context", "**/*.md"),
+    )
     for path in (ROOT / folder).glob(pattern)
 )
 

@@ -91,7 +91,7 @@ def _flag_names(flag: Flag) -> str:
 
 
 def all_settings() -> list[Setting]:
-    nowhere = Folders(*[ROOT / "nowhere"] * 4)
+    nowhere = Folders(*[ROOT / "not kept"] * 4)
     loaded = layers.load(
         folders=nowhere, workspace=nowhere.data, allows=Trust().allows, env={}, overrides={}
     )
@@ -206,7 +206,7 @@ def test_every_exit_code_is_named() -> None:
         FAULTS,
         FORMATS,
         tuple(builtin_tools()),
-        themes.available(ROOT / "nowhere"),
+        themes.available(ROOT / "not kept"),
     ],
     ids=["error classes", "faults", "formats", "tools", "themes"],
 )

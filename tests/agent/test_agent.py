@@ -106,7 +106,7 @@ async def test_a_denied_write_is_a_result_with_the_reason(tmp_path: Path) -> Non
     ("block", "says"),
     [
         (call("no_such_tool"), "There is no tool named"),
-        (call("read_file", raw_input="{broken"), "was not valid JSON"),
+        (call("read_file", raw_input="{broken"), "wasn't valid JSON"),
         (call("read_file", path=7, depth=1), "Wrong arguments for read_file"),
         (call("read_file"), "Wrong arguments for read_file"),
         (call("read_file", path="missing.txt"), "missing.txt"),

@@ -270,7 +270,7 @@ async def test_B17_B19_a_refusal_of_thinking_is_answered_by_one_request_without_
         await done(agent, "read it")
         seen = await done(agent, "read it again")
         (notice,) = [e.text for e in seen if isinstance(e, events.Notice)]
-        assert notice.startswith("The server refused the reasoning of earlier answers.")
+        assert notice.startswith("The server rejected the reasoning in earlier answers.")
         assert not any(isinstance(e, events.ErrorRaised) for e in seen)
         await done(agent, "and now?")
         assert len(server.posts) == len(turns) + 1

@@ -431,7 +431,7 @@ async def test_D26_pays_puts_pruning_off_and_says_the_figures(tmp_path: Path) ->
     await events_of(agent, "/verbose read")
     seen = await events_of(agent, "next")
     figures = [e.text for e in of(seen, events.Debug) if "Pruning 1 results" in e.text]
-    assert "it does not pay yet" in figures[0]
+    assert "this doesn't pay off yet" in figures[0]
     assert not of(seen, events.Pruned)
     assert "overlay" not in record_types(agent)
 

@@ -366,7 +366,7 @@ async def test_what_git_would_run_is_put_back(
     before = settings.read_bytes(), settings.stat().st_mode
     agent = await agent_with(root, confine(engine), command, says=Says(Answer("once")))
     assert (settings.read_bytes(), settings.stat().st_mode) == before
-    assert f"[{settings} was put back: git may run " in outputs(agent)[0]
+    assert f"[put {settings} back: git may run " in outputs(agent)[0]
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
@@ -447,7 +447,7 @@ async def test_file_tools_and_commands_share_a_tmp(
     assert "made" in said[5]
     assert "outside the workspace" in said[6]
     assert "outside the workspace" in said[7]
-    assert "Commands and file tools have a /tmp of their own" in said[8]
+    assert "Commands and file tools have their own /tmp" in said[8]
     assert not Path(folder).exists()
 
 
@@ -500,7 +500,7 @@ async def test_what_a_background_command_plants_later_is_moved_away(
         await asyncio.sleep(0.005)
     assert hooks.exists()
     (line,) = await confinement.tidy()
-    assert line.startswith(f"{hooks} was moved to ")
+    assert line.startswith(f"moved {hooks} to ")
     assert not hooks.exists()
     await agent.close()
 

@@ -59,6 +59,6 @@ async def test_a_pin_is_recorded_and_stands_in_the_ledger(tmp_path: Path) -> Non
 
 async def test_what_is_no_record_that_the_model_sees_is_refused(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider())
-    with pytest.raises(HoldfastError, match="nothing of the id"):
+    with pytest.raises(HoldfastError, match="No item"):
         await agent.overlay([Overlay("nobody", "masked")])
     assert record_types(agent) == []

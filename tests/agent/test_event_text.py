@@ -35,7 +35,7 @@ def test_when_a_parked_turn_goes_on_is_told_in_local_time_with_the_zone() -> Non
 
 def test_when_a_model_may_be_asked_again_is_told_in_local_time() -> None:
     (line,) = event_lines(events.ModelSwitched("one", "two", "overloaded", UNTIL))
-    assert line.endswith(" one may be asked again at Sun 22 Nov 08:30 JST.")
+    assert line.endswith(" Returns to one at Sun 22 Nov 08:30 JST.")
     (line,) = event_lines(events.ModelSwitched("one", "two", "overloaded", None))
     assert line.endswith("(overloaded).")
 

@@ -355,7 +355,7 @@ async def test_O19_long_paths_and_labels_hold_nothing_up(tmp_path: Path) -> None
     labels = [event.label for event in seen if isinstance(event, events.ToolStarted)]
     assert max(map(len, labels)) == 1000
     said = [text_of(record.data["content"]) for record in results(agent)]
-    assert said[0] == "Not allowed, not run: The path has 200,000 characters; 4,096 are the most."
+    assert said[0] == "Not allowed, not run: The path has 200,000 characters; the limit is 4,096."
     assert said[1] == said[0]
     assert said[3].startswith("build")
     assert said[4].startswith("build:1:hello")

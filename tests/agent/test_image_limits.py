@@ -90,7 +90,7 @@ async def test_twenty_one_large_images_are_all_seen(tmp_path: Path) -> None:
         assert breaks(agent) == []
         assert thoughts(server) == ["s0"]
     notes = [event.text for event in told if isinstance(event, events.Notice)]
-    assert notes[0] == "p0.png goes along shrunk from 2400×100 to 2000×83."
+    assert notes[0] == "Attached p0.png, shrunk from 2400×100 to 2000×83."
     assert len(notes) == 20
 
 
@@ -165,7 +165,7 @@ async def test_an_image_that_was_read_from_a_file_stays_there_alone(tmp_path: Pa
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (picture(2400, 2400)[:-300], "damaged or cut off"),
+        (picture(2400, 2400)[:-300], "damaged or incomplete"),
         (png(9400, 9900), "too many pixels"),
     ],
 )

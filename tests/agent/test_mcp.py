@@ -173,7 +173,7 @@ async def test_a_server_that_fails_is_told_once_and_costs_its_tools_only(tmp_pat
     async with agent_with(tmp_path, provider, configured) as agent:
         told = notices(await turn(agent, "go"))
         assert len(told) == 1
-        assert told[0].startswith("The MCP server missing failed: ")
+        assert told[0].startswith("MCP server missing failed: ")
         assert "no-such-program-here" in told[0]
         assert offered(provider)
         assert notices(await turn(agent, "again")) == []
@@ -189,7 +189,7 @@ async def test_no_request_waits_longer_than_ten_seconds_for_a_silent_server(tmp_
         clock.advance(10)
         told = notices(await running)
         assert told == [
-            "The MCP server silent is still starting. Its tools join when it is up.",
+            "MCP server silent is still starting. Its tools join when it is up.",
         ]
         assert provider.requests[0].messages
         running = asyncio.create_task(turn(agent, "again"))

@@ -391,7 +391,7 @@ async def test_R11_a_failing_compaction_check_is_logged_and_the_turn_goes_on(
         seen = await events_of(agent, "go")
     assert isinstance(seen[-1], events.TurnFinished)
     assert seen[-1].outcome == "done"
-    assert "the turn goes on" in caplog.text
+    assert "the turn continues" in caplog.text
 
 
 async def test_R11_a_cancellation_in_the_check_is_passed_on(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ async def test_a_400_is_no_break_and_only_verbose_says_it(tmp_path: Path) -> Non
         one.use(HAIKU)
         said = await one.next()
         assert isinstance(said, Debug)
-        assert "did not count the tokens" in said.text
+        assert "didn't count the tokens" in said.text
         await one.turn("Go on.")
         assert (one.types("break"), one.types("error"), one.types("feature")) == ([], [], [])
 

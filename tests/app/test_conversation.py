@@ -187,7 +187,7 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
         ("/rename", "Give a title:"),
         ("/retry", "Nothing to retry: the last turn is complete."),
         ("/model small", "Switched to small."),
-        ("/nothing", "There is no /nothing."),
+        ("/nothing", "Unknown command /nothing."),
     ):
         await route(conversation, typed)
         assert frontend.said[-1] == answer
@@ -246,13 +246,13 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
         await conversation.at_rest()
         listening |= {8000: 0, 9000: 0}
         await until(lambda: "ports" not in {task.get_name() for task in asyncio.all_tasks()})
-    said = [line for line in frontend.said if line.startswith("Inside the sandbox")]
+    said = [line for line in frontend.said if line.startswith("Commands inside the sandbox")]
     assert said == ["Commands inside the sandbox are listening on port 8000 and 9000."]
     for wanted, answer in (
         ("", "Commands are listening on 8000, 9000."),
         ("80", "Nothing is listening on port 80 inside the sandbox."),
         ("x", "Nothing is listening on port x inside the sandbox."),
-        ("9000", "Open: http://127.0.0.1:9000 leads to port 9000."),
+        ("9000", "Open http://127.0.0.1:9000 to reach port 9000."),
     ):
         await route(conversation, f"/forward {wanted}")
         assert frontend.said[-1] == answer

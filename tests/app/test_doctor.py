@@ -119,7 +119,7 @@ def test_a_server_that_is_not_there_fails(tmp_path: Path) -> None:
         pass
     found = looked(tmp_path, {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": address})
     assert found["server"].status == "fail"
-    assert "cannot be reached" in found["server"].detail
+    assert "can't reach" in found["server"].detail
     assert found["key"].status == "ok"
 
 
@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
     what = Subject.of(tmp_path, home, {})
     found = {check.name: check for check in doctor.examine(what)}
     assert found["storage"].status == "fail"
-    assert "is not a folder" in found["storage"].detail
+    assert "isn't a folder" in found["storage"].detail
 
 
 def test_an_mcp_server_whose_program_is_missing_is_named(tmp_path: Path) -> None:

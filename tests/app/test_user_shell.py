@@ -145,7 +145,7 @@ async def test_K20_what_the_model_is_told_is_whole_up_to_the_limit_of_a_tool(
     assert not _kept(tmp_path).exists()
 
 
-@pytest.mark.parametrize("lines", [10_500, 300_000], ids=["held in memory", "in a file from early"])
+@pytest.mark.parametrize("lines", [10_500, 300_000], ids=["kept in memory", "in a file from early"])
 async def test_K20_a_cut_has_a_receipt_and_a_full_copy(tmp_path: Path, lines: int) -> None:
     heard, last = await _told(f"seq 1 {lines}; exit 3", tmp_path)
     printed = "".join(f"{n}\n" for n in range(1, lines + 1)).encode()
@@ -174,7 +174,7 @@ async def test_K20_without_a_session_it_is_said_that_the_rest_is_lost(tmp_path: 
     heard, last = await _told("seq 1 9000", tmp_path, keep=False)
     assert last.receipt is None
     left, _, rest = heard.partition("\n")
-    assert left == "… 35,893 characters before this are left out, and kept nowhere …"
+    assert left == "… 35,893 earlier characters are left out and not kept …"
     assert rest.endswith("9000\n(exit code 0)")
 
 

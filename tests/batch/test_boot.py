@@ -65,7 +65,7 @@ def test_A10_it_must_stay_inside(target: Path, tmp_path: Path, directive: str):
 
 @pytest.mark.parametrize("directive", ["nowhere.md", "a\0b"])
 def test_A10_a_missing_file_is_an_error(target: Path, directive: str):
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(UsageError, match="doesn't exist"):
         find_boot(directive, target / "TASKS.md", target, TRUST)
 
 

@@ -88,7 +88,7 @@ def test_what_agents_do_is_one_line_each():
 def test_how_a_task_ended_is_said():
     ended = [
         TaskFinished(0, "completed", HASH, 1, None, "", 61.0, DONE.usage, 0.5),
-        TaskFinished(1, "failed", "refs/x", 2, "timeout", "no answer", 5.0, {}, None),
+        TaskFinished(1, "failed", "refs/x", 2, "timeout", "No answer", 5.0, {}, None),
         TaskFinished(2, "interrupted", None, 1, None, "interrupted", 0.0, {}, None),
     ]
     assert lines(*ended) == [
@@ -103,7 +103,7 @@ def test_the_table_fits_and_names_what_is_left():
     text = RunSummary(state(DONE, FAILED, OPEN), "2 tasks failed in a row").text(width=80)
     assert all(len(line) <= 80 for line in text.splitlines()[:4])
     assert "3 tasks: 1 completed, 1 failed, 1 pending · 1.1k tokens · $0.75 · 1 min 06 s" in text
-    assert "ended early: 2 tasks failed in a row" in text
+    assert "stopped early: 2 tasks failed in a row" in text
     assert (
         "2. failed (timeout): no answer in time. Its attempt: git show refs/holdfast/1/task-2."
         in text
@@ -116,7 +116,7 @@ def test_a_long_table_leaves_out_what_is_completed():
     many = [task(n, "completed") for n in range(ROWS_MAX)]
     text = RunSummary(state(*many, task(ROWS_MAX, "failed", "the odd one"))).text()
     assert "the odd one" in text
-    assert "the completed are left out" in text
+    assert "Completed tasks of the" in text
     assert len(text.splitlines()) < 12
 
 

@@ -494,8 +494,8 @@ async def test_with_git_every_task_is_a_commit_and_a_failed_one_leaves_no_trace(
             ["failed", "failed", "pending"],
             "2 tasks failed in a row",
         ),
-        (RunLimits(seconds=0), ["pending"] * 3, "the limit of 0 seconds is reached"),
-        (RunLimits(cost_usd=0.0), ["pending"] * 3, "the limit of $0.00 is reached"),
+        (RunLimits(seconds=0), ["pending"] * 3, "reached the limit of 0 seconds"),
+        (RunLimits(cost_usd=0.0), ["pending"] * 3, "reached the limit of $0.00"),
     ],
 )
 async def test_stop_rules(tmp_path: Path, stops: RunLimits, expected: list[str], reason: str):
@@ -589,7 +589,7 @@ async def test_a_limit_of_cost_interrupts_the_task_and_ends_the_run(tmp_path: Pa
     )
     state = await w.run()
     assert statuses(state) == ["interrupted", "pending"]
-    assert w.reason == "the limit of $1.00 is reached"
+    assert w.reason == "reached the limit of $1.00"
 
 
 async def test_another_limit_is_a_failure_of_the_task(tmp_path: Path):

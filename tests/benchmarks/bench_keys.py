@@ -58,7 +58,7 @@ def _env(home: Path, **more: str) -> dict[str, str]:
 def _while_it_streams(home: Path, url: str) -> list[tuple[str, float, float]]:
     env = _env(home, ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=url)
     with Terminal(HOLDFAST, cwd=home / "work", env=env, columns=120, rows=40) as screen:
-        screen.wait_for("What shall be done?")
+        screen.wait_for("Ask for anything?")
         screen.type("hello\r")
         screen.wait_for("1 turn", "saved")
         screen.forget()
@@ -74,7 +74,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
     argv = [*HOLDFAST, "--practice"]
     command = f"!{sys.executable} {home / 'print.py'}\r"
     with Terminal(argv, cwd=home / "work", env=_env(home), columns=120, rows=40) as screen:
-        screen.wait_for("ask first", "What shall be done", "estimated")
+        screen.wait_for("ask first", "Ask for anything", "estimated")
         _rest(screen, 1.0)
         memory: list[float] = []
         times: list[float] = []

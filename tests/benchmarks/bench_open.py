@@ -43,7 +43,7 @@ def run() -> list[tuple[str, float, float]]:
         long: list[float] = []
         for round_ in range(RUNS + 1):
             pair = (
-                _seconds(ours, env, work, "ask first", "What shall be done"),
+                _seconds(ours, env, work, "ask first", "Ask for anything"),
                 _seconds([*ours, "-r", session], env, work, f"question {MESSAGES // 2 - 1}"),
             )
             if round_:  # the first warms the disk cache

@@ -127,7 +127,7 @@ def test_diff_over_a_break_says_what_changed(run: Run, talked: tuple[Path, list[
 
 def test_diff_of_two_branches(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     _, out, _ = run("view", talked[0], "--diff", 6, 7)
-    assert out.startswith("They are on two branches, which split behind request 4.\n")
+    assert out.startswith("They are on two branches, which split after request 4.\n")
     _, out, _ = run("view", talked[0], "--diff", 7, 7)
     assert out == (
         "Request 7 extends request 7: it starts with all of it.\n\nOnly the cache marks differ.\n"
@@ -163,7 +163,7 @@ def test_verify_says_which_request_is_another_and_where(
     assert first.startswith("request 3 (line ")
     assert first.endswith("): message 4 is not what was sent")
     assert len(rest) == 5
-    assert err == "2 of 8 requests made again.\n"
+    assert err == "Rebuilt 2 of 8 requests exactly as sent.\n"
     code, out, err = run("view", path, "--at", 3)
     assert (code, "s7" in out) == (1, True)
     assert "not made again as it was sent: message 4" in err
@@ -216,7 +216,7 @@ def test_a_session_without_requests_is_no_failure(run: Run, own_folders: Path) -
     asyncio.run(write())
     code, out, err = run("verify", session.path)
     assert (code, out) == (0, "")
-    assert err.startswith("This session has no records of requests:")
+    assert err.startswith("This session has no record of its requests:")
     code, out, _ = run("verify", session.path, "--json")
     assert (code, json.loads(out)["requests"]) == (0, 0)
     assert run("view", session.path, "--at", 1)[0] == 1

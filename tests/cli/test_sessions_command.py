@@ -71,7 +71,7 @@ def test_list_and_search_as_json(run: Run, path: Path) -> None:
         "id": id_, "path": str(path), "message": read(path).records[2].id, "line": 4,
         "snippet": "the result",
     }  # fmt: skip
-    assert run("search", "nowhere")[1:] == ("", "Nothing found.\n")
+    assert run("search", "not kept")[1:] == ("", "Nothing found.\n")
     assert run("search", " ")[0] == 2
 
 

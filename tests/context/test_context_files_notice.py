@@ -11,7 +11,7 @@ GONE = {"name": "boot.md", "origin": "boot", "raw": 5000, "kept": 0}
 
 def test_every_file_is_named_with_what_became_of_it() -> None:
     title, detail = context_files_card([AGENTS, MEMORY, GONE])
-    assert title == "In the prompt: 3 files, 23,210 characters · cut: MEMORY.md, boot.md"
+    assert title == "Loaded 3 files (23,210 characters) · cut: MEMORY.md, boot.md"
     assert detail.splitlines() == [
         "AGENTS.md  3,210 chars",
         "MEMORY.md  31,000 → 20,000 chars, cut",
@@ -20,11 +20,9 @@ def test_every_file_is_named_with_what_became_of_it() -> None:
 
 
 def test_one_file_that_is_whole_is_said_so_in_a_line() -> None:
-    assert context_files_card([AGENTS])[0] == "In the prompt: AGENTS.md, 3,210 characters"
+    assert context_files_card([AGENTS])[0] == "Loaded AGENTS.md (3,210 characters)"
 
 
 def test_without_a_screen_only_what_was_cut_is_worth_a_line() -> None:
     assert context_file_cuts([AGENTS]) == []
-    assert context_file_cuts([AGENTS, MEMORY]) == [
-        "MEMORY.md in the prompt: 31,000 → 20,000 chars, cut"
-    ]
+    assert context_file_cuts([AGENTS, MEMORY]) == ["Loaded MEMORY.md (31,000 → 20,000 chars, cut)"]

@@ -66,7 +66,7 @@ def test_any_name_makes_a_word_that_is_found_again(name: str, number: int) -> No
 
 def test_an_image_above_five_megabytes_is_refused_with_advice() -> None:
     image(more=images.MAX_FILE - len(png(1, 1)))
-    with pytest.raises(ImageError, match=r"big\.png was not attached: 3\.8 MB") as caught:
+    with pytest.raises(ImageError, match=r"Didn't attach big\.png: 3\.8 MB") as caught:
         image(name="big.png", more=images.MAX_FILE)
     assert "smaller copy" in caught.value.hint
 

@@ -162,7 +162,7 @@ def test_one_can_go_back_and_begin_anew() -> None:
     assert tour.at == 0
 
 
-@pytest.mark.parametrize(("answer", "words"), [("once", "You said yes"), ("no", "You said no")])
+@pytest.mark.parametrize(("answer", "words"), [("once", "You allowed it"), ("no", "You declined")])
 def test_it_says_what_was_answered(answer: str, words: str) -> None:
     tour = Tour("01")
     tour.skip()

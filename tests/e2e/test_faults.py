@@ -147,7 +147,7 @@ def test_R15_the_program_waits_for_a_limit_and_goes_on(serve: Serve, asking: Ask
     done = holdfast("-p", "hello", "--output-format", "stream-json")
     (parked,) = of_type(done.events, "parked")
     assert {"until", "reason"} <= set(parked)
-    assert "The turn goes on at" in done.stderr
+    assert "The turn continues at" in done.stderr
     assert "Waiting for the server: 1 s left." in done.stderr
     assert of_type(done.events, "turn_finished")[0]["outcome"] == "done"
 

@@ -126,7 +126,7 @@ def test_no_session_leaves_nothing(holdfast: Program, home: Path) -> None:
 def test_exit_2_usage(holdfast: Program) -> None:
     assert "--frobnicate" in holdfast("-p", "x", "--frobnicate", code=2).stderr
     assert "prompt" in holdfast("--practice", "-p", code=2).stderr
-    assert "not a folder" in holdfast("-C", "nowhere", "-p", "x", code=2).stderr
+    assert "not a folder" in holdfast("-C", "not kept", "-p", "x", code=2).stderr
 
 
 def test_exit_2_a_broken_configuration_names_file_and_key(holdfast: Program, home: Path) -> None:
@@ -250,7 +250,7 @@ def test_what_was_cut_of_the_prompts_files_is_said_on_stderr(holdfast: Program, 
     assert holdfast("--practice", "-p", "hello").stderr == ""
     (work / "AGENTS.md").write_text("x" * 31_000)
     done = holdfast("--practice", "-p", "hello")
-    assert done.stderr.splitlines() == ["AGENTS.md in the prompt: 31,000 → 20,000 chars, cut"]
+    assert done.stderr.splitlines() == ["Loaded AGENTS.md (31,000 → 20,000 chars, cut)"]
     lines = holdfast.lines("--practice", "-p", "hello")
     (files,) = (line["files"] for line in lines if line["type"] == "context_files")
     assert files == [{"name": "AGENTS.md", "origin": "project", "raw": 31_000, "kept": 20_000}]

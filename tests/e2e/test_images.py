@@ -91,4 +91,4 @@ def test_an_image_outside_is_refused_on_stderr(holdfast: Program, work: Path) ->
 def test_the_practice_model_says_what_it_was_given(holdfast: Program, shot: bytes) -> None:
     done = holdfast("--practice", "--no-session", "-p", "what is @shot.png")
     assert "PNG, 640 × 400 pixels" in done.stdout
-    assert "cannot tell" in done.stdout
+    assert "can't tell" in done.stdout

@@ -73,5 +73,5 @@ text = "done"
     read, written = of_type(run(holdfast, script(again), "-c"), "tool_finished")
     assert "19001" in read["text"]
     assert written["is_error"]
-    assert "program's own folders" in written["text"]
+    assert "Holdfast's own folders" in written["text"]
     assert kept.read_bytes() == SEQ

@@ -310,7 +310,7 @@ PAGE = "<html><head><title>Sign in</title></head><body><script>x</script></body>
         ({}, {"models": {}}, 1, "not_found", ["claude-sonnet-5-5", "--model"]),
         ({"status": 502, "html": PAGE}, {}, 1, "server", ["web page", "Sign in", "proxy"]),
         ({"status": 200, "html": PAGE}, {}, 1, "not_found", ["web page", "ANTHROPIC_BASE_URL"]),
-        (None, {}, 1, "network", ["Cannot reach http://127.0.0.1:"]),
+        (None, {}, 1, "network", ["Can't reach http://127.0.0.1:"]),
     ],
     ids=["key", "model", "502-page", "200-page", "nobody"],
 )
@@ -401,7 +401,7 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
         return Terminal([*HOLDFAST, *argv], cwd=work, env=holdfast.env)
 
     with opened() as screen:
-        screen.wait_for("What shall be done?")
+        screen.wait_for("Ask for anything")
         screen.type("fix the greeting\r")
         screen.wait_for("print('helo')", "print('hello')", "1 once")
         screen.press("1", lambda: "hello" in (work / "app.py").read_text())

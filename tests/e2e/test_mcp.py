@@ -65,7 +65,7 @@ def test_a_server_of_an_untrusted_folder_is_not_started(
     done = holdfast(*trusting, "-p", "hello")
     assert touched.exists()
     assert done.stdout == "hi\n"
-    assert "The MCP server evil failed" in done.stderr
+    assert "MCP server evil failed" in done.stderr
 
 
 def test_a_server_gets_no_keys_but_those_that_are_named(

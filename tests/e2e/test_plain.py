@@ -21,7 +21,7 @@ from tests.support.terminal import HOLDFAST, Terminal
 
 Open: TypeAlias = Callable[..., Terminal]
 
-READY = "Ctrl+D leaves."
+READY = "Ctrl+D quits."
 ASKED = "1 once, 2 this session, 3 always, 4 no: "
 
 
@@ -101,7 +101,7 @@ def test_the_screen_is_never_loaded(work: Path, env: dict[str, str]) -> None:
         for text, heard in (
             ("read README.md", "End of code."),
             ("/context", "/context all"),
-            ("/diff", "changed no file"),
+            ("/diff", "No files edited"),
             ("/usage", "in the session."),
             ("/permissions", "auto_grant"),
             ("/doctor", "storage"),
@@ -200,7 +200,7 @@ def test_a_signal_that_ends_it_keeps_what_was_typed(plain: Open, home: Path) -> 
 
 
 def test_kill_9_while_typing_and_the_prompt_comes_back(plain: Open, home: Path) -> None:
-    typed = "read README.md and say"
+    typed = "read README.md and tell me"
     with plain("--plain") as screen:
         ready(screen)
         screen.type(typed)
@@ -276,9 +276,9 @@ def test_the_context_is_masked_and_pinned_by_number(plain: Open, home: Path) -> 
             (f"/context unmask {number}", "One item is sent in full again"),
             (f"/context read {number}", "The demo project."),
             ("/pin", "Unpinned."),
-            ("/context mask 1", "it can be neither masked nor pinned"),
-            ("/context mask 999", "There is no item 999."),
-            ("/context paint 3", "/context paint 3 is not known."),
+            ("/context mask 1", "they can't be masked or pinned"),
+            ("/context mask 999", "No item 999."),
+            ("/context paint 3", "Unknown /context paint 3."),
         ):
             screen.forget()
             screen.type(f"{typed}\r")
@@ -312,10 +312,10 @@ def test_without_a_terminal_it_refuses(holdfast: Program) -> None:
 def test_without_a_key_and_an_answer_the_exit_code_says_so(work: Path, env: dict[str, str]) -> None:
     without = {name: value for name, value in env.items() if not name.startswith("ANTHROPIC_")}
     with Terminal([*HOLDFAST, "--plain"], cwd=work, env=without) as screen:
-        screen.wait_for("Connect a model", "or only Enter for none: ")
+        screen.wait_for("Connect a model", "or just Enter for none: ")
         screen.type("\r")
         assert screen.exit_code() == 3
-        assert "There is no API key" in screen.text
+        assert "No API key" in screen.text
 
 
 def test_a_named_session_that_does_not_exist(holdfast: Program, plain: Open) -> None:
@@ -325,4 +325,4 @@ def test_a_named_session_that_does_not_exist(holdfast: Program, plain: Open) -> 
 
 def test_p_and_plain_exclude_each_other(holdfast: Program) -> None:
     done = holdfast("--plain", "-p", "hi", "--practice", code=2)
-    assert "-p prints lines already" in done.stderr
+    assert "-p already prints lines" in done.stderr

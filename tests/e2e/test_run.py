@@ -126,7 +126,7 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
         kill_tree(process)
     assert states(repo)[:4] == ["completed"] * 3 + ["running"]
     assert (repo / names[3]).read_text() == "half\n"
-    assert "killed; the next run takes up the task" in holdfast("run", "--status").stdout
+    assert "killed; the next run resumes the interrupted task" in holdfast("run", "--status").stdout
 
     # a 429 and a timeout inside a request are waited out there; two timeouts take an attempt;
     # an overflow begins a fresh session; a refused key ends the run
@@ -172,7 +172,7 @@ def test_A5_A9_A30_words_on_the_command_line(holdfast: Program, repo: Path) -> N
     assert not (repo / ".holdfast" / "run").exists()
     assert "--fallback-model" in holdfast("run", file, "--fallback-model", code=2).stderr
     assert "--dry-run" in holdfast("run", "--help").stdout
-    assert "task file is needed" in holdfast("run", code=2).stderr
+    assert "name a task file" in holdfast("run", code=2).stderr
     assert "cannot be read" in holdfast("run", "nowhere.md", "--practice", code=2).stderr
     assert "There is no run" in holdfast("run", "--status", code=2).stderr
     done = holdfast("run", file, "--practice", "--trust")
@@ -204,7 +204,7 @@ def test_A2_a_changed_task_file_is_refused(holdfast: Program, repo: Path, script
     holdfast("run", file, "--practice-script", refused, code=3)
     (repo / file).write_text("- [ ] make one\n- [ ] make three\n")
     err = holdfast("run", file, "--practice", code=2).stderr
-    assert "has changed since the run began" in err
+    assert "has changed since the run started" in err
     assert "--reset" in err
 
 
@@ -221,7 +221,7 @@ def test_a_run_that_is_over_lets_the_next_file_begin(
     dry = holdfast("run", "NEXT.md", "--practice", "--dry-run")
     assert "Line 2 was not taken as a task: * [ ] never" in dry.stderr
     done = holdfast("run", "NEXT.md", "--practice", "--headless")
-    assert "The run that stood here was over: it is kept in" in done.stdout
+    assert "The previous run here was complete; it is kept in" in done.stdout
     assert "Line 2 was not taken as a task: * [ ] never" in done.stdout
     (kept,) = (repo / ".holdfast" / "run" / "earlier").iterdir()
     assert json.loads((kept / "state.json").read_bytes())["tasks"][0]["status"] == "completed"
@@ -271,7 +271,7 @@ def test_A5_two_runners_on_one_target_are_refused(
     with holdfast.started("run", file, "--practice-script", slow, *ASK) as process:
         until(process, "task_started")
         err = holdfast("run", file, "--practice", code=2).stderr
-        assert f"Another run is at work here (process {process.pid})." in err
+        assert f"Another run is active here (process {process.pid})." in err
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 130
 
@@ -287,7 +287,7 @@ def test_A46_without_a_repository_it_warns_and_goes_on(holdfast: Program, work: 
     (work / "TASKS.md").write_text("- read README.md\n")
     done = holdfast("run", "TASKS.md", "--practice")
     assert "isolation: none" in done.stdout
-    assert "failed ones leave traces" in done.stdout
+    assert "changes made by failed tasks stay" in done.stdout
 
 
 def test_what_no_rule_allows_is_refused_without_a_screen(holdfast: Program, repo: Path) -> None:

@@ -19,7 +19,7 @@ from tests.support.terminal import HOLDFAST, Terminal
 
 Open: TypeAlias = Callable[..., Terminal]
 
-READY = "What shall be done?"
+READY = "Ask for anything"
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_kill_9_while_an_answer_comes_and_all_of_it_comes_back(
         assert drafts(home)[-1]["queue"] == ["and then this"]
         screen.kill()
     with holdfast("-c") as screen:
-        screen.wait_for("word3", "The program ended here", "and then this", "half a thou")
+        screen.wait_for("word3", "Holdfast closed here", "and then this", "half a thou")
     (user,) = [record for record in records(home) if record["type"] == "user"]
     assert user["text"] == "go"
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 Open: TypeAlias = Callable[..., Terminal]
 
-READY = "What shall be done?"
+READY = "Ask for anything?"
 _SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
@@ -114,7 +114,7 @@ def test_the_plain_locale_does_no_harm(holdfast: Open, locale: dict[str, str]) -
 
 def test_a_locale_that_is_not_utf8_is_told_and_the_screen_is_whole(holdfast: Open) -> None:
     with holdfast("--practice", more=NO_UTF8) as screen:
-        screen.wait_for(READY, "is drawn in UTF-8 all the same", "export LANG=C.UTF-8")
+        screen.wait_for(READY, "draws in UTF-8 anyway", "export LANG=C.UTF-8")
         screen.type("read README.md\r")
         screen.wait_for("The demo project.", "1 turn", "───")
         assert "\\u2" not in screen.text

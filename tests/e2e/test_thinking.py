@@ -112,7 +112,7 @@ def test_killed_behind_a_change_and_resumed(serve: Serve, asking: Program) -> No
     assert thoughts(server) == [every[:n] for n in range(5)]
 
 
-@pytest.mark.parametrize(("how", "ready"), [((), "What shall be done?"), (("--plain",), ". >")])
+@pytest.mark.parametrize(("how", "ready"), [((), "Ask for anything?"), (("--plain",), ". >")])
 def test_a_refusal_is_said_where_a_person_sits(
     serve: Serve, asking: Program, home: Path, how: tuple[str, ...], ready: str
 ) -> None:
@@ -126,7 +126,7 @@ def test_a_refusal_is_said_where_a_person_sits(
         screen.type("one\r")
         screen.wait_for("The first.")
         screen.type("two\r")
-        screen.wait_for("refused the reasoning", "The second.")
+        screen.wait_for("rejected the reasoning", "The second.")
     assert thoughts(server) == [[], ["I say The first."], []]
 
 
@@ -138,7 +138,7 @@ def test_a_refusal_that_nothing_foretold(serve: Serve, asking: Program, home: Pa
     assert done.stdout == "one\n"
     assert done.stderr.splitlines() == [
         (
-            "The server refused the reasoning of earlier answers. The request is sent again "
+            "The server rejected the reasoning in earlier answers. The request is sent again "
             "without it, and leaves it out from now on."
         )
     ]

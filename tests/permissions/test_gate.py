@@ -164,7 +164,7 @@ def test_a_yes_to_a_guarded_file_covers_only_that(person: Person) -> None:
 def test_where_a_rule_asks_a_yes_covers_this_call_in_this_session(person: Person) -> None:
     strict = Person(person.root, Policy.of(ask=["run_command(make*)", "write_file(a*)"]))
     strict.answers(command("make x"), "always")
-    assert "a rule of yours" in strict.gate.scope_of(command("make x"))
+    assert "one of your rules" in strict.gate.scope_of(command("make x"))
     assert not strict.is_asked(command("make x"))
     assert strict.is_asked(command("make y"))
     strict.answers(write("b"), "session")
@@ -175,7 +175,7 @@ def test_where_a_rule_asks_a_yes_covers_this_call_in_this_session(person: Person
 def test_a_yes_to_another_tool_covers_the_tool(person: Person) -> None:
     call = Call("1", "mcp__x__y", "run", "")
     person.answers(call, "always")
-    assert person.gate.scope_of(call) == "every call of mcp__x__y"
+    assert person.gate.scope_of(call) == "every call to mcp__x__y"
     assert not person.is_asked(Call("2", "mcp__x__y", "run", "other"))
     assert person.is_asked(Call("3", "mcp__x__z", "run", ""))
     assert person.remembered == ["mcp__x__y"]
@@ -185,7 +185,7 @@ def test_a_configuration_that_cannot_be_written_costs_only_the_always(
     person: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_rule: Rule) -> None:
-        raise StorageError("config.toml could not be written: the disk is full.")
+        raise StorageError("Can't write config.toml: the disk is full.")
 
     person.gate = Gate(Policy(), remember_always=fail)
     person.answers(command("make test"), "always")

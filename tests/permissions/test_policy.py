@@ -335,7 +335,7 @@ def test_the_programs_own_folders_are_not_read_or_written(world: World) -> None:
 def test_a_read_that_a_rule_asks_about_is_said_to_read(world: World) -> None:
     decision = world.decide(read(".holdfast/config.toml"), ask=["read_file"])
     assert decision.answer == "ask"
-    assert decision.reason == "The rule read_file asks. It only reads."
+    assert decision.reason == "The rule read_file asks. Read-only."
 
 
 def test_a_grant_for_this_very_call_goes_before_ask_rules(world: World) -> None:

@@ -72,7 +72,7 @@ async def test_an_unknown_command_names_a_near_one(world: World) -> None:
     async with talking(world) as (_, face):
         face.prompts.append("/statsu")
         await until(lambda: face.said)
-        assert face.said[0].startswith("There is no /statsu. Did you mean /status?")
+        assert face.said[0].startswith("Unknown command /statsu. Did you mean /status?")
 
 
 async def test_help_names_every_command_and_what_is_not_here(world: World) -> None:
@@ -170,7 +170,7 @@ async def test_export_writes_a_document(world: World, tmp_path: Path) -> None:
     world.old[path] = OldSession()
     async with talking(world, choice=SessionChoice(path)) as (_, face):
         face.prompts += ["/export md", "/export pdf"]
-        await until(lambda: "pdf is no format." in face.text)
+        await until(lambda: "Unknown format pdf." in face.text)
         (made,) = tmp_path.glob("session-*.md")
         assert "what was said" in made.read_text()
 

@@ -101,7 +101,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
         await until(lambda: "Doing: a turn or a command runs." in face.said)
         assert world.agent.queue == ("and this",)
         assert "Queued: sent as soon as the agent can take it." in face.said
-        assert "The agent is working. Ctrl+C stops it." in face.said
+        assert "The agent is working. Press Ctrl+C to stop it." in face.said
         hold.release()
         await until(lambda: "You: and this" in face.said)
 
@@ -132,7 +132,7 @@ async def test_a_long_silence_is_spoken_of(world: World) -> None:
         clock.advance(SOON_S)
         await until(lambda: face.said == ["Tool run_command make: started."])
         clock.advance(30)
-        await until(lambda: "still at work" in face.text)
+        await until(lambda: "still working" in face.text)
         assert face.said[-1] == "Tool run_command make: still working after 30 s; Ctrl+C stops."
         hold.release()
         await until(lambda: not talk.busy)
@@ -198,8 +198,8 @@ async def test_an_approval(world: World, typed: list[str | None], answer: str, r
             "Question: run this command?",
             "run_command, the command: rm -rf build",
             "Risk: high-risk.",
-            "Why it is asked: It deletes files.",
-            "2 and 3 cover rm -rf build. Can reach beyond this folder.",
+            "Why you're asked: It deletes files.",
+            "2/3 allow rm -rf build. Can reach beyond this folder.",
         ]
         assert face.asked[0] == "1 once, 2 this session, 3 always, 4 no: "
         assert not face.answers
@@ -268,7 +268,7 @@ async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
         await until(lambda: "Holdfast: Well." in face.said)
         assert world.agent.repaired == ["strict", "text_only"]
         assert "1: Drop thinking: …and all thinking blocks" in face.said
-        assert "Tried already: repair and retry." in face.said
+        assert "Tried so far: repair and retry." in face.said
 
 
 async def test_a_failure_of_another_kind_asks_nothing(world: World) -> None:

@@ -57,17 +57,17 @@ SPOKEN: list[tuple[Event, list[str]]] = [
     ),
     (
         events.ModelSwitched("a", "b", "a does not answer", None, "timeout"),
-        ["a does not answer. The model b goes on. Back to a by itself, or with /model a."],
+        ["a does not answer. Switched to b. Back to a by itself, or with /model a."],
     ),
     (events.CompactionStarted("manual", 50_000, 12),
      ["Compacting 12 messages, 50,000 tokens. Ctrl+C stops it."]),
     (
         events.CompactionFinished(50_000, 8000, 12, "s", "manual"),
         [("Compacted from 50,000 to 8,000 tokens: a summary replaces 12 messages. /uncompact"
-         " brings everything back.")],
+         " restores everything.")],
     ),
     (events.CompactionFinished(1, 1, 0, "", "manual", "stopped"), ["Not compacted: stopped."]),
-    (events.Pruned(1, 900), ["1 old result left out, 900 tokens saved a request."]),
+    (events.Pruned(1, 900), ["1 old result left out, saving 900 tokens per request."]),
     (events.StorageChanged(False, "the disk is full"), ["Not saved: the disk is full."]),
     (events.StorageChanged(True), ["Everything is saved again."]),
     (

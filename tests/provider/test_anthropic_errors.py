@@ -283,7 +283,7 @@ async def test_a_refused_key_is_an_auth_error() -> None:
         await provider.aclose()
     error = caught.value
     assert (error.error_class, error.status, error.retryable) == ("auth", 401, False)
-    assert "refused the API key" in error.message
+    assert "rejected the API key" in error.message
     assert "ANTHROPIC_API_KEY" in error.hint
 
 
@@ -446,7 +446,7 @@ async def test_a_local_server_needs_no_key() -> None:
 )
 async def test_what_is_no_address_is_said_to_be_none(url: str) -> None:
     provider = AnthropicProvider(api_key="k", base_url=url, clock=FakeClock())
-    with pytest.raises(ProviderError, match="is not the address of a server") as caught:
+    with pytest.raises(ProviderError, match="isn't a server address") as caught:
         await ask(provider)
     assert caught.value.error_class == "invalid_request"
 
@@ -456,7 +456,7 @@ async def test_a_request_that_is_no_json_is_said_to_be_none(value: Any) -> None:
     async with LoopbackServer() as server:
         provider = provider_for(server)
         block = {"type": "tool_use", "id": "a", "name": "t", "input": {"x": value}}
-        with pytest.raises(ProviderError, match="cannot be written as JSON") as caught:
+        with pytest.raises(ProviderError, match="can't be written as JSON") as caught:
             await ask(provider, a_request({"role": "assistant", "content": [block]}))
         await provider.aclose()
     assert (caught.value.error_class, caught.value.retryable) == ("invalid_request", False)

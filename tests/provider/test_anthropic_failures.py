@@ -43,9 +43,9 @@ async def _over_http(fault: Json) -> ProviderError:
     [
         # answers in JSON
         ({"status": 400, "message": "nope"}, "invalid_request", False, "rejected the request"),
-        ({"status": 401, "message": "invalid x-api-key"}, "auth", False, "refused the API key"),
-        ({"status": 402}, "billing", False, "cannot pay"),
-        ({"status": 403}, "auth", False, "may not do this"),
+        ({"status": 401, "message": "invalid x-api-key"}, "auth", False, "rejected the API key"),
+        ({"status": 402}, "billing", False, "can't pay"),
+        ({"status": 403}, "auth", False, "isn't allowed to do this"),
         ({"status": 404, "message": f"model: {MODEL}"}, "not_found", False, "There is no model"),
         ({"status": 413}, "payload_too_large", False, "larger than"),
         ({"status": 429, "retry_after": 3}, "rate_limit", True, "rate limit"),
@@ -102,7 +102,7 @@ async def _over_http(fault: Json) -> ProviderError:
             False,
             "prompt is too long",
         ),
-        ({"error_event": {"type": "authentication_error"}}, "auth", False, "refused the API key"),
+        ({"error_event": {"type": "authentication_error"}}, "auth", False, "rejected the API key"),
         ({"error_event": {"type": "news"}}, "unknown", False, "reported an error"),
     ],
 )
@@ -131,7 +131,7 @@ async def test_tls_with_a_server_that_speaks_none_is_said() -> None:
         url = server.url.replace("http:", "https:")
         error = await _failure(provider_for(server, base_url=url))
     assert (error.error_class, error.retryable) == ("network", True)
-    assert error.message.startswith(f"Cannot reach {url}: it ")
+    assert error.message.startswith(f"Can't reach {url}: the server ")
     assert error.message.endswith("does not speak TLS.")
 
 
@@ -154,11 +154,11 @@ def _caused(by: BaseException) -> BaseException:
 @pytest.mark.parametrize(
     ("cause", "retryable", "said"),
     [
-        (socket.gaierror(-2, "Name or service not known"), True, "its name is not known here"),
+        (socket.gaierror(-2, "Name or service not known"), True, "unknown host name"),
         (ConnectionRefusedError(111, "refused"), True, "connection refused"),
         (OSError(101, "unreachable"), True, "network is unreachable"),
-        (ssl.SSLCertVerificationError(1, "self-signed"), False, "could not be verified"),
-        (ssl.SSLError(1, "wrong version number"), True, "it does not speak TLS"),
+        (ssl.SSLCertVerificationError(1, "self-signed"), False, "Couldn't verify"),
+        (ssl.SSLError(1, "wrong version number"), True, "the server doesn't speak TLS"),
     ],
 )
 async def test_what_keeps_a_connection_from_being_made_is_said(
@@ -211,7 +211,7 @@ async def test_R14_tokens_are_counted_by_the_server() -> None:
     ("fault", "error_class"),
     [
         ({"status": 429, "retry_after": 5}, "rate_limit"),
-        ({"status": 404, "body": "not here"}, "not_found"),
+        ({"status": 404, "body": "gone"}, "not_found"),
         ({"status": 200, "html": _PAGE}, "not_found"),
         ({"status": 200, "body": {"tokens": 3}}, "not_found"),
     ],

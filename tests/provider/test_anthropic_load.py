@@ -74,7 +74,7 @@ async def test_a_broken_sdk_is_said_to_be_one_and_tried_again(
     provider = AnthropicProvider(api_key="k", clock=FakeClock())
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "anthropic", None)
-        with pytest.raises(ProviderError, match="cannot be loaded"):
+        with pytest.raises(ProviderError, match="Can't load"):
             await provider.load()
     await provider.load()
 

@@ -287,7 +287,7 @@ async def test_no_connection_is_a_network_error_that_says_why() -> None:
     await provider.aclose()
     error = caught.value
     assert (error.error_class, error.retryable, error.status) == ("network", True, None)
-    assert error.message == f"Cannot reach {url}: connection refused."
+    assert error.message == f"Can't reach {url}: connection refused."
 
 
 async def test_a_password_in_the_address_is_not_shown() -> None:
@@ -297,7 +297,7 @@ async def test_a_password_in_the_address_is_not_shown() -> None:
     with pytest.raises(ProviderError) as caught:
         await ask(provider)
     await provider.aclose()
-    assert caught.value.message == f"Cannot reach {url}: connection refused."
+    assert caught.value.message == f"Can't reach {url}: connection refused."
 
 
 async def test_closing_the_iterator_closes_the_connection_at_once() -> None:

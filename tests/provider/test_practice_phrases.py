@@ -91,7 +91,7 @@ async def test_failing_tests_are_shown_and_the_edit_is_asked_for(world: World):
     world.refuse = lambda _: "FAILED test_a.py::test_one\n[exit code 1 · 0.1 s]"
     said = await world.ask("run the tests and fix what fails")
     assert "FAILED test_a.py::test_one" in said
-    assert "cannot find the fix" in said
+    assert "can't find the fix" in said
     assert "first part" not in said
 
 
@@ -102,8 +102,8 @@ async def test_a_change_reads_first(world: World):
     assert world.read("app.py") == "one\nthree\n"
     assert said.startswith("Done. Edited app.py")
     assert "```diff\n-two\n+three\n```" in said
-    assert "That did not work" in await world.ask("change zebra to lion in app.py")
-    assert "does not exist" in await world.ask("change a to b in gone.py")
+    assert "That didn't work" in await world.ask("change zebra to lion in app.py")
+    assert "doesn't exist" in await world.ask("change a to b in gone.py")
     assert world.read("app.py") == "one\nthree\n"
 
 
@@ -136,14 +136,14 @@ async def test_an_existing_file_is_not_replaced(world: World):
     await world.ask('create notes.txt with "hello"')
     assert world.read("notes.txt") == "hello\n"
     world.write("old.txt", "precious\n")
-    assert "That did not work" in await world.ask("create old.txt with new")
+    assert "That didn't work" in await world.ask("create old.txt with new")
     assert world.read("old.txt") == "precious\n"
 
 
 @pytest.mark.parametrize("prompt", ["hello", "help", "?", "What can you do?", "who are you?"])
 async def test_it_says_what_it_is_and_what_it_understands(world: World, prompt: str):
     said = await world.ask(prompt)
-    assert said.startswith("I am the **practice model**")
+    assert said.startswith("I'm the **practice model**")
     assert "`read README.md`" in said
     assert "`/model`" in said
     assert world.calls == []
@@ -181,7 +181,7 @@ async def test_a_tool_that_fails_is_told_with_its_reason(world: World):
     reasons = {
         "read ../outside.txt": "outside the workspace",
         "list ../": "outside the workspace",
-        "search x in gone/": "does not exist",
+        "search x in gone/": "doesn't exist",
         "create ../x.txt with y": "outside the workspace",
     }
     for prompt, reason in reasons.items():

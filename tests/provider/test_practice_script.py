@@ -72,7 +72,7 @@ async def test_an_exhausted_script_is_an_error_that_says_so(write: Write):
         with pytest.raises(ProviderError) as failed:
             await answer(model)
         assert failed.value.error_class == "unknown", "no repair of the request would help"
-        assert "no turn left" in failed.value.message
+        assert "run out of turns" in failed.value.message
         assert str(path) in failed.value.message
         assert not failed.value.retryable
 

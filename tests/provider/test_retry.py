@@ -162,7 +162,7 @@ async def test_R15_a_longer_retry_after_is_not_waited_for(seconds: float, when: 
     with pytest.raises(ProviderError) as caught:
         await parts_of(_retrying(flaky, clock).stream(a_request()))
     assert caught.value.retry_after == seconds
-    assert caught.value.hint.startswith(f"It can be tried again in {when}, ")
+    assert caught.value.hint.startswith(f"Available again in {when}, ")
     assert (flaky.attempts, clock.slept) == (1, [])
 
 
@@ -202,7 +202,7 @@ async def test_R15_waits_of_one_request_are_added_up(bound: float, waits: list[f
     retrying = RetryProvider(flaky, retry=Retry(), clock=clock, max_wait_s=bound)
     with pytest.raises(ProviderError, match="Busy") as caught:
         await parts_of(retrying.stream(a_request()))
-    assert caught.value.hint.startswith("It can be tried again in ")
+    assert caught.value.hint.startswith("Available again in ")
     assert clock.slept == waits
 
 
@@ -319,13 +319,15 @@ async def test_R18_a_partial_answer_is_void_and_the_retry_is_whole() -> None:
         {"status": 429, "retry_after": 2},
     ]
     clock = FakeClock()
-    async with LoopbackServer({"turns": [{"text": "a whole answer", "faults": faults}]}) as server:
+    async with LoopbackServer(
+        {"turns": [{"text": "a complete answer", "faults": faults}]}
+    ) as server:
         provider = _retrying(provider_for(server), clock)
         parts = await parts_of(provider.stream(a_request()))
         await provider.aclose()
     last_start = max(i for i, p in enumerate(parts) if isinstance(p, AttemptStarted))
     text = "".join(p.text for p in parts[last_start:] if isinstance(p, TextDelta))
-    assert text == "a whole answer"
+    assert text == "a complete answer"
     assert [p.error_class for p in parts if isinstance(p, RetryScheduled)] == [
         "stream_broken",
         "overloaded",

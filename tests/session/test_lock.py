@@ -143,7 +143,7 @@ async def test_what_another_host_left_is_not_taken_for_abandoned(tmp_path: Path)
     path = await new(tmp_path, FakeClock())
     about = {"pid": 12, "host": "elsewhere", "since": "2026-11-21T09:00:00.000Z"}
     lock_of(path).write_text(json.dumps(about))
-    with pytest.raises(SessionInUseError, match="cannot be seen from here") as raised:
+    with pytest.raises(SessionInUseError, match="can't tell from here") as raised:
         Session.open(path, clock=FakeClock())
     assert str(lock_of(path)) in raised.value.hint
     session = Session.open(path, clock=FakeClock(), take_over=True)

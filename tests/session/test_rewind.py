@@ -61,7 +61,7 @@ async def test_what_is_not_on_the_branch_is_refused(tmp_path: Path, folders: Fol
     session = Session.create(tmp_path, folders=folders, clock=FakeClock())
     session.append("user", text="one", content=[])
     with pytest.raises(SessionError, match="no record"):
-        await session.rewind("nowhere")
+        await session.rewind("not kept")
     assert len(session.records) == 1
     await session.close()
 

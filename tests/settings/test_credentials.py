@@ -334,7 +334,7 @@ def test_a_file_that_cannot_be_written_is_said(home: Folders, no_ring: Ring) -> 
     assert no_ring.priority == 0
     home.config.parent.mkdir(parents=True)
     home.config.write_text("a file in the folder's place")
-    with pytest.raises(StorageError, match="could not be written") as caught:
+    with pytest.raises(StorageError, match="Can't write") as caught:
         store_key(KEY, "", env={}, folders=home)
     assert KEY not in str(caught.value)
 

@@ -190,7 +190,7 @@ def test_a_document_that_comes_out_wrong_is_not_written(
 def test_a_file_that_cannot_be_written_is_said(home: Folders) -> None:
     home.config.parent.mkdir(parents=True)
     home.config.write_text("a file in the folder's place")
-    with pytest.raises(StorageError, match="could not be written"):
+    with pytest.raises(StorageError, match="Can't write"):
         remember_always(home, "read_file")
 
 

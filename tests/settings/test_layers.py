@@ -268,8 +268,8 @@ def test_whatever_an_untrusted_project_says_only_rules_and_redaction_change(
         ('[permissions]\nallow = ["ok", "x("]', "permissions.allow", "tool or tool(glob)"),
         ('[permissions]\nceiling = "src"', "permissions.ceiling", "absolute"),
         ('base_url = "ftp://x"', "base_url", "http"),
-        ('model = ""', "model", "not empty"),
-        ("model = 1979-05-27", "model", "in quotes"),
+        ('model = ""', "model", "non-empty"),
+        ("model = 1979-05-27", "model", "non-empty string"),
         ("[mcp.x]", "mcp.x", "exactly one of command and url"),
         ('[mcp.x]\ncommand = ["a"]\nurl = "http://b"', "mcp.x", "exactly one"),
         ('redact = "all"', "redact", '"off" or "record"'),
@@ -348,7 +348,7 @@ def test_a_socket_in_the_files_place(
     monkeypatch.chdir(project_file(workspace).parent)  # the address of a socket must be short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("config.toml")
-        with pytest.raises(ConfigError, match=r"config\.toml: cannot be read"):
+        with pytest.raises(ConfigError, match=r"config\.toml: can't be read"):
             load_all(home, workspace)
 
 

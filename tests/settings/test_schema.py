@@ -76,7 +76,7 @@ def test_a_row_says_what_is_allowed_and_the_default(home: Folders) -> None:
     assert row(rows, "retry.max_attempts").default == 3
     assert row(rows, "prune.when").options == ("auto", "turns", "pays")
     assert row(rows, "compaction.memory_flush").kind == "switch"
-    assert row(rows, "permissions.allow").allowed == "a rule: tool or tool(glob); one a line"
+    assert row(rows, "permissions.allow").allowed == "a rule: tool or tool(glob); one per line"
     assert row(rows, "guard.bytes").kind == "entries"
     assert row(rows, "theme").kind == "choice"
     assert row(rows, "theme").options == ("linen", "midnight")
@@ -105,7 +105,7 @@ def test_where_a_value_comes_from(home: Folders) -> None:
     assert row(rows, "retry.stall_timeout_s").origin == "default"
     deny = row(rows, "permissions.deny")
     assert (deny.origin, deny.shown, deny.edited) == ("your file + this folder", "a, b", ["a"])
-    assert "Only those of your file" in " ".join(deny.notes)
+    assert "Only those in your file" in " ".join(deny.notes)
 
 
 def test_a_folder_that_is_not_trusted_is_said_to_have_no_effect(home: Folders) -> None:

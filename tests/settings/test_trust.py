@@ -183,7 +183,7 @@ def test_what_makes_things_stricter_needs_no_trust(
 def test_a_broken_link_counts_as_something(home: Folders, tmp_path: Path) -> None:
     (tmp_path / ".holdfast").mkdir()
     link = tmp_path / ".holdfast" / "boot.md"
-    link.symlink_to("nowhere")
+    link.symlink_to("not kept")
     (found,) = trust.undecided(home, tmp_path)
     assert "cannot be read" in found.does
     say_yes(home, tmp_path)
@@ -258,6 +258,6 @@ def test_what_names_no_content_is_no_trust(home: Folders, project: Path, value: 
 def test_a_store_that_cannot_be_written_is_said(home: Folders, project: Path) -> None:
     home.data.parent.mkdir(parents=True)
     home.data.write_text("a file in the folder's place")
-    with pytest.raises(StorageError, match=r"trust\.json could not be written"):
+    with pytest.raises(StorageError, match=r"Can't write .*trust\.json"):
         say_yes(home, project)
     assert granted(home, project) == set()

@@ -61,7 +61,7 @@ async def test_regex_characters_mean_themselves(folder: Folder) -> None:
 
 async def test_an_ambiguous_passage_says_where(folder: Folder) -> None:
     error = await refused(folder, "x = 1\ny\nx = 1\nx = 1\n", "x = 1", "x = 2")
-    assert "found 3 times in f.txt (lines 1, 3, 4)" in error
+    assert "occurs 3 times in f.txt (lines 1, 3, 4)" in error
     assert "replace_all" in error
     error = await refused(folder, "x\n" * 50, "x", "y")
     assert "(lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)" in error
@@ -157,7 +157,7 @@ async def test_the_mode_is_kept(folder: Folder) -> None:
 async def test_33_edits_need_what_was_read(folder: Folder) -> None:
     path = folder.write("a.txt", "one\n")
     change = {"path": "a.txt", "old_string": "one", "new_string": "two"}
-    assert "has not been read" in await folder.error(edit_file, **change)
+    assert "hasn't been read" in await folder.error(edit_file, **change)
     await folder.call(read_file, path="a.txt")
     path.write_text("one more\n")
     assert "changed since it was last read" in await folder.error(edit_file, **change)
@@ -168,7 +168,7 @@ async def test_33_edits_need_what_was_read(folder: Folder) -> None:
     await folder.call(edit_file, **again)
     assert path.read_text() == "three more\n"
     folder.files = FileLedger()
-    assert "has not been read" in await folder.error(edit_file, **change)
+    assert "hasn't been read" in await folder.error(edit_file, **change)
 
 
 async def test_what_cannot_be_edited(folder: Folder, tmp_path: Path) -> None:
@@ -177,10 +177,10 @@ async def test_what_cannot_be_edited(folder: Folder, tmp_path: Path) -> None:
     assert "Did you mean src/main.py?" in await folder.error(edit_file, path="src/man.py", **change)
     folder.write("a.bin", b"x\0y")
     await folder.call(read_file, path="a.bin")
-    assert "not a text file" in await folder.error(edit_file, path="a.bin", **change)
+    assert "isn't a text file" in await folder.error(edit_file, path="a.bin", **change)
     folder.write("late.txt", b"x\n" * 5000 + b"\0")
     await folder.call(read_file, path="late.txt")
-    assert "not a text file" in await folder.error(edit_file, path="late.txt", **change)
+    assert "isn't a text file" in await folder.error(edit_file, path="late.txt", **change)
     os.truncate(folder.write("big.txt", "x\n" * 5000), 20 * 1024 * 1024 + 1)
     await folder.call(read_file, path="big.txt")
     assert "too large to edit: 20.0 MB" in await folder.error(edit_file, path="big.txt", **change)

@@ -174,13 +174,13 @@ async def test_jobs_are_listed_and_an_unknown_one_is_named(background: Backgroun
     listed = text_of((await background.status()).content)
     assert listed.startswith("job-1 · running · process ")
     assert listed.endswith("sleep 1000")
-    with pytest.raises(ToolError, match="There are: job-1"):
+    with pytest.raises(ToolError, match="Known: job-1"):
         await background.status("job-9")
     await background.jobs.close()
 
 
 async def test_a_job_that_cannot_start_is_not_listed(background: Background) -> None:
-    with pytest.raises(ToolError, match="could not be started"):
+    with pytest.raises(ToolError, match="Couldn't start"):
         await background.jobs.start("x", cwd=Path("/nonexistent"), path=Path("/nonexistent/x"))
     assert background.jobs.list() == ()
 

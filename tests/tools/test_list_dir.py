@@ -69,4 +69,4 @@ async def test_what_cannot_be_listed(
 
     monkeypatch.setattr("tui.tools.list_dir.os.scandir", denied)
     error = await folder.error(list_dir, path="src")
-    assert error.startswith("Could not list src: Permission denied.")
+    assert error.startswith("Couldn't list src: Permission denied.")

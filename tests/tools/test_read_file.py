@@ -168,7 +168,7 @@ async def test_an_empty_file_says_so(folder: Folder) -> None:
 async def test_a_missing_file_suggests_what_is_there(folder: Folder) -> None:
     folder.write("src/settings.py")
     assert "Did you mean src/settings.py?" in await folder.error(read_file, path="src/Setings.py")
-    assert "nor does its folder" in await folder.error(read_file, path="scr/settings.py")
+    assert "neither does its folder" in await folder.error(read_file, path="scr/settings.py")
     assert "find_by_name" in await folder.error(read_file, path="src/zzz")
 
 
@@ -210,7 +210,7 @@ async def test_an_unreadable_file_is_a_clear_error(
         patched.setattr("tui.tools.file_access.os.open", denied)
         error = await folder.error(read_file, path="locked")
     assert error == (
-        "Could not read locked: Permission denied. The permissions don't allow it; ask the user."
+        "Couldn't read locked: Permission denied. The permissions don't allow it; ask the user."
     )
 
 
@@ -233,5 +233,5 @@ async def test_paths_that_cannot_exist(folder: Folder) -> None:
     assert await folder.text(read_file, path="~nobody-here/a.txt") == "a plain name\n"
     assert "surrogate" in await folder.error(read_file, path="\ud83d.txt")
     assert "NUL" in await folder.error(read_file, path="a\0b")
-    assert "does not exist" in await folder.error(read_file, path="x" * 300)
-    assert "does not exist" in await folder.error(read_file, path="~nobody-here/a.txt/b")
+    assert "doesn't exist" in await folder.error(read_file, path="x" * 300)
+    assert "doesn't exist" in await folder.error(read_file, path="~nobody-here/a.txt/b")

@@ -228,6 +228,6 @@ def test_9_what_went_along_with_a_prompt_is_seen_when_the_session_is_resumed() -
     assert isinstance(along, NoticeItem)
     assert (said.text, along.text, along.detail) == (
         "fix it",
-        "Sent along: 2 lines",
+        "Included your shell output (2 lines)",
         "$ pytest\n1 failed",
     )

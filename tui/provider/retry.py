@@ -177,7 +177,7 @@ class RetryProvider(ProviderWrapper):
             )
             other = "now with another model (/model)"
             if self._max_wait_s is not None:
-                other = "waited for with a larger --max-wait"
+                other = "wait longer with --max-wait"
             error.hint = f"Available again in {wait_time(error.retry_after)}, or {other}."
             raise error
         if failures >= self._retry.max_attempts:

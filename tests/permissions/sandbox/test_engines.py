@@ -257,7 +257,7 @@ async def test_a_probe_says_why(scene: Scene, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", "/nowhere")
     result = await probe(Engine.BUBBLEWRAP, scene.walls)
     assert not result.ok
-    assert "not installed" in result.reason
+    assert "isn't installed" in result.reason
 
 
 async def test_a_socket_in_a_folder_that_can_be_read_cannot_be_reached(

@@ -102,7 +102,7 @@ async def test_a_server_that_cannot_start_says_why(tmp_path: Path):
         assert "no-such-program-here" in by_name["missing"].detail
         assert by_name["nobody"].detail
         assert by_name["silent"].detail
-        with pytest.raises(ToolError, match="The MCP server missing is not running"):
+        with pytest.raises(ToolError, match="The MCP server missing isn't running"):
             await call(by_name["missing"], "any")
 
 

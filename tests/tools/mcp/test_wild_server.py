@@ -70,7 +70,7 @@ async def test_22_of_thousands_of_tools_a_request_gets_what_it_can_carry(tmp_pat
         many, some = servers.all
         assert len(many.tools) == TOOLS_MAX
         assert many.left_out == (
-            "only 128 of 3,010 tools are used (2,882 left out); name the ones you need with "
+            "uses only 128 of 3,010 tools (2,882 left out); name the ones you need with "
             'tools = ["…"] under [mcp.many]'
         )
         assert {tool.own_name for tool in some.tools} == {

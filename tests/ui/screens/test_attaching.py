@@ -224,8 +224,8 @@ async def test_ctrl_v_pastes_what_was_copied_here_where_there_is_no_other_clipbo
     ("clip", "words"),
     [
         (Clip(), "The clipboard is empty."),
-        (Clip(problem="xclip is needed.", hint="Paste the path."), "xclip is needed."),
-        (Clip(image=b"MM\0*tiff"), "no PNG, JPEG, GIF or WebP"),
+        (Clip(problem="Holdfast needs xclip", hint="Paste the path."), "Holdfast needs xclip"),
+        (Clip(image=b"MM\0*tiff"), "isn't a PNG, JPEG, GIF or WebP"),
         (Clip(image=png(9000, 9)), "8,000 pixels"),
     ],
 )
@@ -329,7 +329,7 @@ async def test_up_says_where_an_image_is_gone(root: Path) -> None:
         app.chat.prompt.past.add(f"see {WORD}")
         await pilot.press("up")
         assert app.chat.prompt.text == f"see {WORD}"
-        assert "not here any more: the word is only text" in app.chat.notice.text
+        assert "gone: only the text is sent" in app.chat.notice.text
 
 
 async def test_the_draft_names_the_file_and_brings_the_image_back(
@@ -359,7 +359,7 @@ async def test_a_draft_whose_file_is_gone_says_so(root: Path) -> None:
     world.old[old_path()] = OldSession(unsent=UnsentWork(WORD, images={WORD: "0" * 32 + ".png"}))
     async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.text == WORD)
-        assert "only text" in app.chat.notice.text
+        assert "only the text" in app.chat.notice.text
 
 
 async def test_nothing_is_kept_for_a_session_in_memory(root: Path) -> None:

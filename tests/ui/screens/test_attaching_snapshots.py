@@ -71,7 +71,7 @@ def out_of_reach(stage: Stage) -> Shot:
         )
         app.conversation.images.clipboard = lambda: clip
         await pilot.press("ctrl+v")
-        await until(pilot, lambda: "out of reach" in app.chat.notice.text)
+        await until(pilot, lambda: "Can't reach the clipboard" in app.chat.notice.text)
 
     return stage.app(_world(stage)), drive
 

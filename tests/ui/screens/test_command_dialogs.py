@@ -44,7 +44,7 @@ async def test_compact_says_what_would_happen_before_it_does(
     async with running(world, size) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, "/compact the tests")
-        assert "nothing to compact" in app.chat.notice.text
+        assert "Nothing to compact" in app.chat.notice.text
         long = [Item(f"r{n}", "result", f"output {n}", 1000 * n, "full") for n in range(1, 10)]
         world.agent.planned = CompactionPreview(
             kept=(Item("k", "user", "what was asked", 200, "full"),),
@@ -136,7 +136,7 @@ async def test_a_reload_waits_for_the_next_compaction_if_wanted(world: World) ->
         await say(pilot, "/reload")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("w")
-        await until(pilot, lambda: "next compaction takes" in app.chat.notice.text)
+        await until(pilot, lambda: "next compaction picks up" in app.chat.notice.text)
         assert [r.type for r in world.agent.session.records if r.type == "reload"] == ["reload"]
 
 
@@ -145,16 +145,16 @@ async def test_uncompact_memory_and_prune_say_what_came_of_it(world: World) -> N
         await until(pilot, lambda: session_open(app))
         await say(pilot, "/uncompact")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
-        assert "No compaction" in items(app, NoticeItem)[-1].text
+        assert "Nothing to undo" in items(app, NoticeItem)[-1].text
         await say(pilot, "/memory")
-        await until(pilot, lambda: "no MEMORY.md" in app.chat.notice.text)
+        await until(pilot, lambda: "No MEMORY.md" in app.chat.notice.text)
         await say(pilot, "/memory save")
-        assert "nothing new" in app.chat.notice.text
+        assert "Nothing new" in app.chat.notice.text
         world.agent.remember()
         await say(pilot, "/memory save")
         await until(pilot, lambda: items(app, NoticeItem)[-1].text.startswith("1 line saved"))
         await say(pilot, "/prune")
-        await until(pilot, lambda: "waiting to be pruned" in app.chat.notice.text)
+        await until(pilot, lambda: "No old results to prune" in app.chat.notice.text)
 
 
 @SIZES
@@ -253,13 +253,13 @@ async def test_diff_shows_what_the_session_changed(world: World, size: tuple[int
         await say(pilot, "/diff")
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
         assert isinstance(app.screen, DiffScreen)
-        assert "is as it was before the session" in app.screen.text
+        assert "unchanged since the session started" in app.screen.text
 
 
 async def test_diff_of_a_session_that_changed_nothing(world: World) -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "/diff")
-        await until(pilot, lambda: "changed no file" in app.chat.notice.text)
+        await until(pilot, lambda: "No files edited" in app.chat.notice.text)
 
 
 async def test_plan_goes_in_and_out_of_plan_mode(world: World) -> None:
@@ -279,22 +279,22 @@ async def test_add_dir_widens_where_the_tools_work(world: World, tmp_path: Path)
         await say(pilot, f"/add-dir {other}")
         assert world.agent.folders[-1] == other
         await say(pilot, f"/add-dir {other}")
-        assert "inside already" in app.chat.notice.text
+        assert "already included" in app.chat.notice.text
         await say(pilot, "/add-dir /no/such/place")
-        assert "is no folder" in app.chat.notice.text
+        assert "isn't a folder" in app.chat.notice.text
 
 
 async def test_export_writes_the_session_into_the_workspace(world: World) -> None:
     choice = resumed(world, record("user", 0, content=[{"type": "text", "text": "hello there"}]))
     async with running(world, choice=choice) as (app, pilot):
         await say(pilot, "/export html")
-        await until(pilot, lambda: "Written" in app.chat.notice.text)
+        await until(pilot, lambda: "Exported" in app.chat.notice.text)
         (file,) = world.workspace.glob("session-*.html")
         assert "hello there" in file.read_text()
         await say(pilot, "/export")
         await until(pilot, lambda: bool(list(world.workspace.glob("session-*.md"))))
         await say(pilot, "/export pdf")
-        assert "no format" in app.chat.notice.text
+        assert "Unknown format" in app.chat.notice.text
 
 
 async def test_init_asks_the_model_for_agents_md(world: World) -> None:
@@ -308,7 +308,7 @@ async def test_repair_and_todos_say_when_there_is_nothing(world: World) -> None:
     choice = resumed(world, record("user", 0, content=[{"type": "text", "text": "hi"}], text="hi"))
     async with running(world, choice=choice) as (app, pilot):
         await say(pilot, "/repair")
-        assert "Nothing in this session needs repair" in app.chat.notice.text
+        assert "This session needs no repair" in app.chat.notice.text
         await say(pilot, "/todos")
         assert "no list" in app.chat.notice.text
         app.chat.todos.todos = ({"text": "fix it", "status": "in_progress"},)

@@ -22,7 +22,7 @@ async def test_an_unknown_command_keeps_what_was_typed() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "/modle x")
         assert app.chat.prompt.text == "/modle x"
-        assert "There is no /modle. Did you mean /model?" in app.chat.notice.text
+        assert "Unknown command /modle. Did you mean /model?" in app.chat.notice.text
         assert world.agent.sent == []
         await pilot.press("y")
         assert app.chat.notice.text == ""
@@ -113,7 +113,7 @@ async def test_copy_takes_the_last_answer() -> None:
     world.scripts.append(turn(*answer("**the** answer")))
     async with running(world) as (app, pilot):
         await say(pilot, "/copy")
-        assert "no answer" in app.chat.notice.text
+        assert "No answer" in app.chat.notice.text
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         await say(pilot, "/copy")
@@ -147,6 +147,6 @@ async def test_the_start_card_names_the_files_in_the_prompt() -> None:
     whole = Injected("project", "AGENTS.md", 3210, 3210)
     world.injected = (whole, Injected("memory", "MEMORY.md", 31_000, 20_000))
     async with running(world) as (app, _):
-        (card,) = [item for item in items(app, NoticeItem) if "In the prompt" in item.text]
+        (card,) = [item for item in items(app, NoticeItem) if "Loaded" in item.text]
         assert "MEMORY.md  31,000 → 20,000 chars, cut" in card.detail
         assert not card.folded

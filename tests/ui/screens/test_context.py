@@ -77,7 +77,7 @@ async def test_p_pins_and_u_lets_go() -> None:
         await pilot.press("u")
         await until(pilot, lambda: not pins_of(agent.session.records))
         await pilot.press("u")
-        await until(pilot, lambda: "Nothing was changed here" in screen.notice.text)
+        await until(pilot, lambda: "Nothing to undo here" in screen.notice.text)
 
 
 async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
@@ -107,7 +107,7 @@ async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
         before = len(agent.session.records)
         await pilot.press("w")  # nothing is masked a second time
         await pilot.press("home", "w")
-        await until(pilot, lambda: "neither masked nor pinned" in screen.notice.text)
+        await until(pilot, lambda: "can't be masked or pinned" in screen.notice.text)
         assert len(agent.session.records) == before
 
 
@@ -134,7 +134,7 @@ async def test_what_every_request_carries_cannot_be_masked() -> None:
     before = len(agent.session.records)
     async with inspecting(agent) as (screen, pilot, _):
         await pilot.press("m", "p")
-        await until(pilot, lambda: "neither masked nor pinned" in screen.notice.text)
+        await until(pilot, lambda: "can't be masked or pinned" in screen.notice.text)
         assert len(agent.session.records) == before
 
 
@@ -235,7 +235,7 @@ async def test_m_and_p_in_the_conversation_mark_the_tool_call() -> None:
         await until(pilot, lambda: session_open(app))
         app.chat.conversation.focus()
         await pilot.press("up", "m")
-        await until(pilot, lambda: "no tool call" in app.chat.notice.text)
+        await until(pilot, lambda: "No tool call" in app.chat.notice.text)
         await pilot.press("up", "m", "p")
         item = items(app, ToolItem)[-1]
         await until(pilot, lambda: item.masked and item.pinned)
@@ -256,7 +256,7 @@ async def test_f2_and_the_command_open_the_context() -> None:
 async def test_an_empty_session_says_what_will_stand_here() -> None:
     async with inspecting(Inspected()) as (screen, pilot, _):
         await pilot.pause()
-        assert "Nothing has been said yet" in text_of(screen, "#empty")
+        assert "Nothing here yet" in text_of(screen, "#empty")
         assert screen.query_one("#empty").display
 
 

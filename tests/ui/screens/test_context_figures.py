@@ -115,7 +115,7 @@ def test_every_badge_is_drawn_from_the_one_receipt() -> None:
 def test_a_badge_says_where_no_full_copy_was_kept() -> None:
     assert badge(RECEIPT | {"path": None}) == "✂ 471→3.0 KB not kept"
     assert copy_state(RECEIPT | {"path": None}) == "no full copy kept"
-    assert copy_state(RECEIPT | {"bytes_kept": 2048}) == "only the first 2.0 KB were kept"
+    assert copy_state(RECEIPT | {"bytes_kept": 2048}) == "kept only the first 2.0 KB"
 
 
 @pytest.mark.parametrize(("total", "shown", "text"), [(5, 90, "✂ 5 B"), (900, 900, "✂ 900 B")])

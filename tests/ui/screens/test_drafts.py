@@ -59,7 +59,7 @@ async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
         await until(pilot, lambda: app.chat.prompt.text == "a second\nand a third")
         (partial,) = items(app, AssistantItem)
         assert partial.text == "It begins with"
-        assert "does not know" in items(app, NoticeItem)[-1].text
+        assert "hasn't seen" in items(app, NoticeItem)[-1].text
 
 
 async def test_commands_that_wait_are_kept() -> None:

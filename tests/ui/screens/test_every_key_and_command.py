@@ -74,36 +74,36 @@ COMMANDS: dict[str, Seen] = {
     "undo": shows("PickScreen"),
     "export": written,
     "copy": lambda app, _: app.clipboard == "hello",
-    "compact": says("nothing to compact"),
+    "compact": says("Nothing to compact"),
     "uncompact": reports("Nothing to undo: the context isn't compacted."),
     "context": shows("ContextScreen"),
     "output": lambda app, _: app.chat.has_class("-side-closed"),
     "prune": says("No old result"),
     "pin": says("no tool call here to pin"),
-    "memory": says("no MEMORY.md"),
+    "memory": says("No MEMORY.md"),
     "status": reports("Status"),
     "usage": reports("Usage in tokens"),
     "cost": reports("Usage in tokens"),
     "model other": lambda _, world: world.agent.model == "other",
-    "retry": says("nothing to send again"),
+    "retry": says("Nothing to retry"),
     "think": switches("think"),
     "effort low": lambda app, _: app.chat.header.state.effort == "low",
     "verbose": switches("verbose"),
     "elevated": switches("elevated"),
     "plan": lambda _, world: world.agent.mode == "plan",
-    "todos": says("keeps no list"),
+    "todos": says("No to-do list"),
     "permissions": shows("PermissionsScreen"),
     "add-dir /tmp": lambda _, world: Path("/tmp").resolve() in world.agent.folders,
     "mcp": shows("McpScreen"),
     "theme": shows("PickScreen"),
     "config": shows("SettingsScreen"),
-    "diff": says("changed no file"),
+    "diff": says("No files edited"),
     "init": sends("Look at this folder and write AGENTS.md"),
     "tasks": shows("TasksScreen"),
     "repair": says("needs repair"),
     "doctor": shows("DoctorScreen"),
-    "tour": says("cannot be shared"),  # a test has no terminal to hand over
-    "drill": says("cannot be shared"),
+    "tour": says("can't be shared"),  # a test has no terminal to hand over
+    "drill": says("can't be shared"),
     "quit": leaves,
     "exit": leaves,
 }
@@ -271,7 +271,7 @@ async def test_ctrl_r_finds_an_earlier_prompt(world: World) -> None:
 async def test_ctrl_g_hands_the_prompt_to_an_editor(world: World) -> None:
     async with running(world) as (app, pilot):
         await pilot.press("a", "ctrl+g")
-        await until(pilot, lambda: "cannot be handed to another program" in app.chat.notice.text)
+        await until(pilot, lambda: "cannot be handed to Another program" in app.chat.notice.text)
         assert app.chat.prompt.text == "a"
 
 

@@ -40,7 +40,7 @@ def test_what_is_set_comes_first_then_what_there_is(
     monkeypatch.setenv("EDITOR", "mine")
     monkeypatch.setenv("VISUAL", "")
     assert command_of("editor") == ["mine"]
-    for unusable in ("nowhere", "'open", "  "):
+    for unusable in ("not kept", "'open", "  "):
         monkeypatch.setenv("PAGER", unusable)
         assert command_of("pager") == ["less", "-R"]
 
@@ -78,15 +78,15 @@ async def test_trouble_is_told(
     file = tmp_path / "copy.txt"
     file.write_text("kept")
     monkeypatch.setenv("PAGER", str(program(tmp_path, "broken", "exit 3")))
-    assert "ended at once, with exit code 3" in await open_file(app, file, "pager")
+    assert "closed at once with exit code 3" in await open_file(app, file, "pager")
     not_runnable = tmp_path / "odd"
     not_runnable.write_bytes(b"\x7fELF nothing")
     not_runnable.chmod(0o755)
     monkeypatch.setenv("PAGER", str(not_runnable))
-    assert "cannot be started" in await open_file(app, file, "pager")
+    assert "Can't start" in await open_file(app, file, "pager")
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("PAGER", "")
-    assert "There is no pager: $PAGER is not set" in await open_file(app, file, "pager")
+    assert "No pager found: $PAGER isn't set" in await open_file(app, file, "pager")
     missing = tmp_path / "gone.txt"
     monkeypatch.setenv("PAGER", str(program(tmp_path, "fine")))
     assert "cannot be opened" in await open_file(app, missing, "pager")

@@ -96,7 +96,7 @@ async def test_another_server_is_checked_before_it_is_taken() -> None:
         assert "http://" in str(problem.render())
         app.screen.query_one("#base-url", Input).value = "https://gateway.example/"
         await pilot.press("enter")
-        assert "Name the model" in str(problem.render())
+        assert "Enter a model name" in str(problem.render())
         await pilot.press("m", "1", "enter")
         await until(pilot, lambda: bool(world.agents))
         assert world.set_up_with == [ServerSetup("https://gateway.example", "m1")]
@@ -119,7 +119,7 @@ async def test_a_server_of_this_machine_is_offered_by_name() -> None:
 
 async def test_what_could_not_be_kept_is_said_and_asked_again() -> None:
     world = keyless()
-    world.set_up_refusals.append(StorageError("The file could not be written."))
+    world.set_up_refusals.append(StorageError("Can't write the file."))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         await pilot.press("enter", "k", "enter")
@@ -128,7 +128,7 @@ async def test_what_could_not_be_kept_is_said_and_asked_again() -> None:
             pilot,
             lambda: (
                 isinstance(app.screen, WelcomeScreen)
-                and "could not be written" in str(app.screen.query_one("#problem").render())
+                and "Can't write" in str(app.screen.query_one("#problem").render())
             ),
         )
 
@@ -218,7 +218,7 @@ async def test_the_browser_filters_as_one_types() -> None:
         await until(pilot, lambda: len(screen.shown) == 1)
         await pilot.press("z")
         await until(pilot, lambda: len(screen.shown) == 0)
-        assert "No session matches" in str(app.screen.query_one("#empty").render())
+        assert "No session title matches" in str(app.screen.query_one("#empty").render())
         await pilot.press("escape")
         await until(pilot, lambda: len(screen.shown) == 3)
         await pilot.press("down", "down", "up", "enter")

@@ -95,7 +95,7 @@ def first_section(app: HoldfastApp) -> str:
 
 @pytest.mark.parametrize(
     ("key", "section"),
-    [("f2", "In the context"), ("f3", "In the sessions"), ("f12", "In the debug view")],
+    [("f2", "Context"), ("f3", "Sessions"), ("f12", "Debug view")],
 )
 async def test_f1_shows_first_what_works_on_the_screen(key: str, section: str) -> None:
     async with running(World()) as (app, pilot):
@@ -120,7 +120,7 @@ async def test_f1_follows_the_focus_in_the_chat() -> None:
         await until(pilot, lambda: "enter send" not in app.chat.status.render().plain)
         await pilot.press("f1")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
-        assert first_section(app).startswith("In the conversation")
+        assert first_section(app).startswith("Conversation and output")
 
 
 async def test_f1_explains_a_dialog_that_no_table_does() -> None:

@@ -92,7 +92,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
 
         world.agent.flush_memory = flush  # type: ignore[method-assign]
         await pilot.press("ctrl+d")
-        said = "saving memory before quitting; esc leaves now"
+        said = "saving memory before quitting; esc quits now"
         await until(pilot, lambda: said in app.chat.prompt_rule.title.plain)
         wait.set()
         await until(pilot, lambda: gone(app))

@@ -179,7 +179,7 @@ async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:
         await until(pilot, lambda: f"waiting for {MODEL}" in title.title.plain)
         world.clock.elapsed += 4
         await until(pilot, lambda: " 4 s" in title.title.plain)
-        assert "nothing heard" not in title.title.plain
+        assert "nothing received" not in title.title.plain
         world.clock.elapsed += 2
         await until(pilot, lambda: "nothing heard for 6 s" in title.title.plain)
         wait.release()
@@ -187,7 +187,7 @@ async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:
         (item,) = items(app, ToolItem)
         world.clock.elapsed += 7.9
         await until(pilot, lambda: item.seconds == 7)
-        assert "nothing heard" not in title.title.plain
+        assert "nothing received" not in title.title.plain
         run.release()
         await until(pilot, lambda: item.state == "ok")
         assert item.seconds == 7.04

@@ -45,7 +45,7 @@ CHECKS = [
     Check("colours", "warn", "16", "If the terminal supports more: export COLORTERM=truecolor"),
     Check("configuration", "ok", "~/.config/holdfast/config.toml"),
     Check("key", "fail", "none", "Set ANTHROPIC_API_KEY, or run `holdfast` and paste one."),
-    Check("storage", "ok", "~/.local/share/holdfast can be written"),
+    Check("storage", "ok", "~/.local/share/holdfast is writable"),
     Check("sessions", "ok", "37 sessions (2 interrupted)"),
 ]
 

@@ -203,7 +203,7 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
         app.conversation.start_side_work("compacting", compaction())
         await until(pilot, lambda: not app.conversation.busy)
         assert told(app)[1:] == [
-            ("info", "2 lines to memory: /home/me/proj/.holdfast/MEMORY.md."),
+            ("info", "Saved 2 lines to memory: /home/me/proj/.holdfast/MEMORY.md."),
             ("success", f"{done}Undo with /uncompact."),
         ]
         assert items(app, NoticeItem)[-1].detail == "what was said"
@@ -248,11 +248,11 @@ async def test_silence_is_counted_from_five_seconds_on_and_ends_with_a_sign_of_l
             return app.chat.prompt_rule.title.plain
 
         world.clock.elapsed += 4.9
-        assert "nothing heard" not in line()
+        assert "nothing received" not in line()
         world.clock.elapsed += 0.2
         assert "nothing heard for 5 s" in line()
         alive.release()
-        await until(pilot, lambda: "nothing heard" not in line())
+        await until(pilot, lambda: "nothing received" not in line())
         assert app.chat.prompt_rule.title.plain.startswith(("⠋", "⠙", "⠹", "⠸", "⠼", "⠴"))
         end.release()
 
@@ -441,7 +441,7 @@ async def test_retry_says_that_there_is_nothing_to_do() -> None:
     world = World()
     async with running(world) as (app, pilot):
         await say(pilot, "/retry")
-        assert "nothing to send again" in app.chat.notice.text
+        assert "Nothing to retry" in app.chat.notice.text
         await say(pilot, "/retry other")
         assert "/model switches" in app.chat.notice.text
         await say(pilot, "/retry tomorrow")

@@ -155,7 +155,7 @@ async def test_one_escape_alone_rewinds_nothing(tmp_path: Path) -> None:
 async def test_there_is_nothing_to_rewind_in_a_new_session(tmp_path: Path) -> None:
     async with running(World(tmp_path)) as (app, pilot):
         await say(pilot, "/rewind")
-        assert "no prompt to go back to" in app.chat.notice.text
+        assert "Nothing to rewind" in app.chat.notice.text
         await pilot.press("escape", "escape")
         assert app.screen is app.chat
 

@@ -105,7 +105,7 @@ async def test_what_two_marks_print_is_for_the_person_alone(world: World) -> Non
 async def test_of_a_long_output_the_model_gets_the_end(world: World) -> None:
     heard = await run("seq 1 5000", world.workspace, world.clock, lambda _: None, shared=True)
     assert heard.startswith("… ")
-    assert "characters before this are left out" in heard
+    assert "earlier characters are left out" in heard
     assert heard.endswith("5000\n(exit code 0)")
     assert len(heard) < KEPT_CHARS + 200
 
@@ -161,7 +161,7 @@ async def test_30_a_folder_s_own_commands_need_its_trust(world: World, trusted: 
         if trusted:
             await until(pilot, lambda: world.agent.attached == ["Deploy it."])
         else:
-            await until(pilot, lambda: "There is no /deploy" in app.chat.notice.text)
+            await until(pilot, lambda: "Unknown command /deploy" in app.chat.notice.text)
             assert world.agent.sent == []
 
 

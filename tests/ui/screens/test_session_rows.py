@@ -93,12 +93,15 @@ def test_the_title_counts_and_names_trouble() -> None:
         (Browsing(sessions=[]), "No sessions in this folder yet."),
         (Browsing(sessions=[], words="a"), "No sessions in this folder yet."),
         (Browsing(sessions=[], tab="everywhere"), "No sessions yet."),
-        (Browsing(sessions=[], tab="others"), "No sessions of other agents were found."),
+        (Browsing(sessions=[], tab="others"), "No sessions from other agents."),
         (Browsing(sessions=[], problem="It is gone."), "It is gone."),
         (Browsing(sessions=ROWS, words="x"), "No session title matches “x”."),
-        (Browsing(sessions=ROWS, words="x", searching=True), "Type words that stand in"),
+        (Browsing(sessions=ROWS, words="x", searching=True), "Search prompts, answers"),
         (Browsing(sessions=ROWS, words="xy", searching=True), "Searching …"),
-        (Browsing(sessions=ROWS, words="xy", searching=True, places=[]), "Nothing has “xy” in it."),
+        (
+            Browsing(sessions=ROWS, words="xy", searching=True, places=[]),
+            "No session contains “xy”.",
+        ),
     ],
 )
 def test_where_nothing_stands_it_is_said_why(seen: Browsing, said: str) -> None:

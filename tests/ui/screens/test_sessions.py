@@ -82,7 +82,7 @@ async def test_what_was_sent_to_a_session_that_cannot_be_opened_comes_back() -> 
     world.refusals.append(RuntimeError("a bug"))
     app = app_of(world, prompt="precious words")
     async with app.run_test() as pilot:
-        await until(pilot, lambda: "could not be opened" in app.chat.notice.text)
+        await until(pilot, lambda: "Couldn't open" in app.chat.notice.text)
         assert app.chat.prompt.text == "precious words"
         assert app.chat.queued.texts == ()
 

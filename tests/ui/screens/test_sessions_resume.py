@@ -217,7 +217,7 @@ async def test_B44_who_lost_the_session_says_so_and_can_fork_what_is_in_memory(
         other = SessionLock(path, clock=world.clock)
         other.take()
         session = world.agent.session
-        assert "taken over" in await session.recheck()
+        assert "took over" in await session.recheck()
         session.append("note", text="not saved")
         await app.run_action("recheck")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
@@ -237,7 +237,7 @@ async def test_what_is_read_only_takes_no_prompt_and_loses_none(world: World) ->
     world.old[path] = OldSession(read_only=True)
     async with running(world, choice=SessionChoice(path, read_only=True)) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt_rule.right.plain == "read-only")
-        assert "/fork goes on with a copy" in str(app.chat.prompt.placeholder)
+        assert "/fork continues in a copy" in str(app.chat.prompt.placeholder)
         await say(pilot, "hello")
         await until(pilot, lambda: app.chat.prompt.text == "hello")
         assert not world.agent.sent

@@ -113,7 +113,7 @@ async def test_every_setting_is_there_with_value_and_origin(
         assert name(screen) == "model"
         assert "claude-opus-5-5" in line(screen, screen.rows.cursor)
         assert "your file" in line(screen, screen.rows.cursor)
-        assert "default claude-sonnet-5-5" in about(screen)
+        assert "default: claude-sonnet-5-5" in about(screen)
         assert "next session" in about(screen)
         seen = {name(screen)}
         for _ in range(len(screen.shown)):
@@ -143,7 +143,7 @@ async def test_the_columns_stand_under_their_names(world: World) -> None:
         await pilot.pause()
         head = str(screen.query_one("#columns", Static).content)
         row = line(screen, screen.rows.cursor)
-        assert row.index("claude-opus") == head.index("in force")
+        assert row.index("claude-opus") == head.index("value")
         assert row.index("your file") == head.index("from")
 
 
@@ -343,13 +343,13 @@ async def test_d_takes_a_key_out_of_the_file_and_u_puts_it_back(world: World, ke
         await until(pilot, lambda: text() == TEXT)
         await until(pilot, lambda: "Undone" in screen.notice.text)
         await pilot.press("u")
-        await until(pilot, lambda: "Nothing was changed" in screen.notice.text)
+        await until(pilot, lambda: "Nothing to undo" in screen.notice.text)
 
 
 async def test_d_on_a_default_says_that_there_is_nothing(world: World) -> None:
     async with settings(world, "stall") as (screen, pilot):
         await pilot.press("d")
-        await until(pilot, lambda: "not set in your file" in screen.notice.text)
+        await until(pilot, lambda: "isn't set in your file" in screen.notice.text)
         assert text() == TEXT
 
 
@@ -412,7 +412,7 @@ async def test_a_change_that_is_not_in_force_says_so(world: World) -> None:
     async with settings(world) as (screen, pilot):
         await pilot.press("enter")
         await fill(pilot, "mine")
-        await until(pilot, lambda: "saved, but not in force" in screen.notice.text)
+        await until(pilot, lambda: "another source overrides it" in screen.notice.text)
         assert "The command line overrides your file" in screen.notice.text
         assert data()["model"] == "mine"
 
@@ -422,7 +422,11 @@ async def test_a_change_that_is_not_in_force_says_so(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("broken", "said"),
-    [("theme = 3", "in quotes"), ("no toml", "not valid TOML"), ("[retry]\nx = 1", "known key")],
+    [
+        ("theme = 3", "non-empty string"),
+        ("no toml", "not valid TOML"),
+        ("[retry]\nx = 1", "known key"),
+    ],
 )
 async def test_a_broken_file_is_explained_and_never_overwritten(
     world: World, broken: str, said: str
@@ -460,7 +464,7 @@ async def test_what_is_secret_is_typed_anew_and_not_shown(world: World) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: field(screen).has_focus)
         assert field(screen).value == ""
-        assert "type it anew" in field(screen).placeholder
+        assert "type a new value" in field(screen).placeholder
         await pilot.press("escape", "escape", "escape")
     async with settings(world, "deny") as (screen, pilot):
         await pilot.press("enter")
@@ -475,7 +479,7 @@ async def test_what_is_secret_is_typed_anew_and_not_shown(world: World) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ('theme = "linen"', "settings are sound"),
+        ('theme = "linen"', "settings are valid"),
         ("theme = 3", "theme"),
         ("no toml at all", "config.toml"),
     ],
@@ -496,7 +500,7 @@ async def test_e_opens_the_file_and_it_is_checked_afterwards(
         await pilot.press("e")
         await until(pilot, lambda: said in screen.notice.text)
         assert text() == f"{written}\n"
-        assert screen.has_class("-broken") == (said != "settings are sound")
+        assert screen.has_class("-broken") == (said != "settings are valid")
         if not screen.has_class("-broken"):
             assert pilot.app.theme == "linen"
 

@@ -174,7 +174,7 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
         await pilot.press("ctrl+s")
         await until(
             pilot,
-            lambda: "Only tasks behind" in str(app.screen.query_one("#problem", Static).render()),
+            lambda: "Only tasks after" in str(app.screen.query_one("#problem", Static).render()),
         )
         area.text = "## g\n- [ ] say one\n- [ ] say new\n"
         await pilot.press("ctrl+s")

@@ -196,7 +196,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         await pilot.press("f")
         await until(pilot, at(app, "sessions"))
         assert "wind the clock" not in notes.read_text()
-        assert "as they were before" in items(app, NoticeItem)[-1].text
+        assert "Restored" in items(app, NoticeItem)[-1].text
 
         damaged = next((root / "home").rglob(f"*{app.tour.damaged}.jsonl"))
         torn = damaged.read_bytes()

@@ -331,7 +331,7 @@ def test_an_unknown_command_typed_early_stays_in_the_prompt(
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         screen.type("/halp\r")
-        screen.wait_for("There is no /halp.", "Did you mean /help?")
+        screen.wait_for("Unknown command /halp.", "Did you mean /help?")
 
 
 def test_the_subcommands_are_those_of_the_command_line() -> None:

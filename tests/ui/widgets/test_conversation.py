@@ -250,7 +250,7 @@ async def test_changed_draws_the_item_anew() -> None:
     item = ToolItem("1", "run_command", "make", state="waiting")
     app.items = [item]
     async with app.run_test(size=SIZE) as pilot:
-        assert app.rows()[0].endswith("? waits for you")
+        assert app.rows()[0].endswith("? waiting for you")
         item.state, item.seconds = "ok", 2.0
         app.talk.changed(item)
         await pilot.pause()
@@ -295,7 +295,7 @@ async def test_find_goes_back_from_the_end() -> None:
         assert app.talk.cursor is app.items[79]
         assert app.talk.find("message 7")
         assert app.talk.cursor is app.items[78]
-        assert not app.talk.find("nowhere")
+        assert not app.talk.find("not kept")
         await pilot.pause()
         assert any("message 78" in row for row in app.rows())
 
