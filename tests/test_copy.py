@@ -40,9 +40,10 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in documented and " " in node.value:
-                yield node.lineno, node.value
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if id(node) not in documented and " " in node.value:
+            yield node.lineno, node.value
 
 
 def _sources(room: str = "") -> list[Path]:

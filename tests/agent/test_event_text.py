@@ -42,4 +42,4 @@ def test_when_a_model_may_be_asked_again_is_told_in_local_time() -> None:
 
 def test_a_time_that_cannot_be_read_is_told_as_it_is() -> None:
     (line,) = event_lines(events.Parked("soon", "Wait."))
-    assert line.endswith("The turn goes on at soon.")
+    assert line.endswith("The turn continues at soon.")

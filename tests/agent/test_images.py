@@ -144,7 +144,10 @@ async def test_an_image_that_is_too_large_is_not_sent_and_it_is_said_why(root: P
     provider = ScriptedProvider(say("No."))
     told = await events_of(make_agent(root, provider), "see @big.png @wide.png @shot.png")
     notes = [event.text for event in told if isinstance(event, events.Notice)]
-    assert [note.split(" was not")[0] for note in notes] == ["big.png", "wide.png"]
+    assert [note.split(":")[0] for note in notes] == [
+        "Didn't attach big.png",
+        "Didn't attach wide.png",
+    ]
     assert "smaller copy" in notes[0]
     assert [block["type"] for block in sent(provider)] == ["image", "text"]
 

@@ -26,7 +26,7 @@ async def test_the_fifth_same_result_stops_the_turn(tmp_path: Path) -> None:
         5,
     )
     (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
-    assert error.message.startswith("run_command was called 5 times with the same result")
+    assert error.message.startswith("Stopped: run_command was called 5 times with the same result")
     assert isinstance(seen[-1], events.TurnFinished)
     assert seen[-1].outcome == "failed"
     assert [r.type for r in agent.session.records][-1] == "error"

@@ -208,7 +208,7 @@ def test_the_report_says_what_to_do_and_counts() -> None:
     text = doctor.report(checks)
     assert text.splitlines()[0].startswith("✓ a")
     assert "→ do this" in text
-    assert text.endswith("1 problem and 1 thing to know.")
+    assert text.endswith("1 problem and 1 warning.")
     assert doctor.summary(checks[:1]) == "No problems found."
 
 

@@ -71,7 +71,7 @@ def test_A10_a_missing_file_is_an_error(target: Path, directive: str):
 
 def test_A10_a_folder_is_no_boot_file(target: Path):
     (target / "docs").mkdir()
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="Can't read"):
         find_boot("docs", target / "TASKS.md", target, TRUST)
 
 

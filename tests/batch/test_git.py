@@ -235,7 +235,7 @@ def test_a_task_that_leaves_the_branch_stops_the_run(repo: Path):
     git(repo, "switch", "-qc", "other")
     (repo / "one").write_text("one")
     for act in (held.keep, held.undo):
-        with pytest.raises(IsolationError, match="left the branch refs/heads/main"):
+        with pytest.raises(IsolationError, match="switched from refs/heads/main"):
             act("label")
     assert (repo / "one").read_text() == "one"
 

@@ -597,7 +597,7 @@ async def test_another_limit_is_a_failure_of_the_task(tmp_path: Path):
     w = world(tmp_path, "- one\n", calls, limits=Limits(max_turns=1), answers=["no"])
     state = await w.run()
     assert statuses(state) == ["failed"]
-    assert "limit of 1 request " in (state.tasks[0].message or "")
+    assert "limit of 1 request." in (state.tasks[0].message or "")
 
 
 async def test_A2_A3_every_transition_is_one_saved_state(

@@ -65,7 +65,7 @@ def test_A2_a_changed_task_file_is_refused_with_a_hint(tmp_path: Path):
         with pytest.raises(UsageError, match="has changed") as caught:
             folder.load_for(path, parse(changed))
         assert "--reset" in caught.value.hint
-    with pytest.raises(UsageError, match=r"A run of /w/TASKS\.md stands here"):
+    with pytest.raises(UsageError, match=r"A run of /w/TASKS\.md is unfinished here"):
         folder.load_for(Path("/w/OTHER.md"), parse(TASKS))
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_state_is_named_with_the_way_on(tmp_path: Path):
     folder = RunFolder(tmp_path)
     folder.save(started())
     folder.state_file.write_bytes(folder.state_file.read_bytes()[:-30])
-    with pytest.raises(UsageError, match="cannot be read") as caught:
+    with pytest.raises(UsageError, match="Can't read") as caught:
         folder.load()
     assert "--reset" in caught.value.hint
 
@@ -172,7 +172,7 @@ def test_A5_a_second_runner_is_refused(tmp_path: Path):
         assert other.stdout
         assert other.stdout.readline() == "locked\n"
         with (
-            pytest.raises(UsageError, match=rf"at work here \(process {other.pid}\)"),
+            pytest.raises(UsageError, match=rf"active here \(process {other.pid}\)"),
             RunFolder(tmp_path).locked(),
         ):
             pass

@@ -78,7 +78,7 @@ def test_several_words_are_all_in_the_section(run: Run) -> None:
 def test_what_nothing_is_about_is_a_usage_error(run: Run, word: str, hint: str) -> None:
     code, out, err = run(word)
     assert (code, out) == (2, "")
-    assert f"nothing in the manual is about '{word}'" in err
+    assert f"the manual has nothing about '{word}'" in err
     assert hint in err
 
 

@@ -67,7 +67,7 @@ def test_view_prints_the_bytes_that_were_sent(run: Run, talked: tuple[Path, list
     for number, body in enumerate(sent, 1):
         code, out, err = run("view", path, "--at", number)
         assert (code, out.encode()) == (0, body + b"\n")
-        assert f"Request {number} as it was sent: its hash fits" in err
+        assert f"Request {number} as it was sent: its hash matches" in err
     code, out, _ = run("view", catalog.id_of(path), "--at", 3, "--json")
     told = json.loads(out)
     assert code == 0
@@ -166,7 +166,7 @@ def test_verify_says_which_request_is_another_and_where(
     assert err == "Rebuilt 2 of 8 requests exactly as sent.\n"
     code, out, err = run("view", path, "--at", 3)
     assert (code, "s7" in out) == (1, True)
-    assert "not made again as it was sent: message 4" in err
+    assert "can't be rebuilt as sent: message 4" in err
 
 
 def test_a_damaged_file_is_read_as_far_as_it_goes(

@@ -157,7 +157,7 @@ def test_exports_are_masked_and_say_so(run: Run, path: Path, format_: str, tmp_p
     assert code == 0
     assert KEY not in out
     assert "[secret removed]" in out
-    assert "1 secret removed" in err
+    assert "Removed 1 secret" in err
     file = tmp_path / f"out.{format_}"
     run("export", path, "--format", format_, "--out", file)
     assert file.read_text() == out
@@ -193,7 +193,7 @@ def test_fork_copies_the_way_to_a_message(run: Run, path: Path, at: str, kept: i
 def test_fork_of_a_message_that_is_not_there(run: Run, path: Path) -> None:
     code, _, err = run("fork", path, "--at", "99")
     assert code == 4
-    assert "no message 99" in err
+    assert "No message 99" in err
 
 
 def test_delete_moves_to_the_trash(run: Run, path: Path, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_R29_without_a_note_no_file_appears(tmp_path: Path):
 
 def test_R29_a_file_that_cannot_be_written_is_an_error(tmp_path: Path):
     (tmp_path / "MEMORY.md").mkdir()
-    with pytest.raises(StorageError, match="Can't write"):
+    with pytest.raises(StorageError, match="Couldn't write"):
         remember(tmp_path / "MEMORY.md", ["one"], TODAY)
 
 

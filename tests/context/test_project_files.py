@@ -89,7 +89,7 @@ def test_30_a_boot_file_that_is_not_trusted_as_it_is_stays_out(house: Path):
 
 
 def test_A10_a_named_boot_file_that_is_missing_is_an_error(house: Path):
-    with pytest.raises(UsageError, match=r"can't be read: No such file"):
+    with pytest.raises(UsageError, match=r"Can't read .*: No such file"):
         found(house, "repo", house / "repo/none.md")
 
 

@@ -93,11 +93,11 @@ def test_under_wsl(printed: bytes, clip: Clip) -> None:
 @pytest.mark.parametrize(
     ("env", "words"),
     [
-        (X11, "xclip is needed"),
-        (WAYLAND, "wl-paste (package wl-clipboard) is needed"),
+        (X11, "Holdfast needs xclip"),
+        (WAYLAND, "Holdfast needs wl-paste (package wl-clipboard)"),
         ({"WSL_DISTRO_NAME": "Debian"}, "powershell.exe is needed"),
         ({"SSH_CONNECTION": "1.2.3.4 5 6.7.8.9 22", "TMUX": "x"}, "out of reach over ssh"),
-        ({"TMUX": "/tmp/x"}, "out of reach in tmux"),
+        ({"TMUX": "/tmp/x"}, "reach the clipboard in tmux"),
         ({}, "out of reach without a desktop"),
     ],
 )

@@ -259,7 +259,7 @@ def test_a_lot_of_pixels_is_no_warning_on_the_screen(recwarn: pytest.WarningsRec
 def test_a_file_that_is_too_large_to_shrink_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(10, 10))
     os.truncate(tmp_path / "a.png", MAX_SOURCE + 1)
-    with pytest.raises(ImageError, match=r"Holdfast reads at most 50\.0 MB an image"):
+    with pytest.raises(ImageError, match=r"Holdfast reads at most 50\.0 MB per image"):
         load(tmp_path / "a.png")
 
 

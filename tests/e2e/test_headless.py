@@ -126,7 +126,7 @@ def test_no_session_leaves_nothing(holdfast: Program, home: Path) -> None:
 def test_exit_2_usage(holdfast: Program) -> None:
     assert "--frobnicate" in holdfast("-p", "x", "--frobnicate", code=2).stderr
     assert "prompt" in holdfast("--practice", "-p", code=2).stderr
-    assert "not a folder" in holdfast("-C", "not kept", "-p", "x", code=2).stderr
+    assert "isn't a folder" in holdfast("-C", "nowhere", "-p", "x", code=2).stderr
 
 
 def test_exit_2_a_broken_configuration_names_file_and_key(holdfast: Program, home: Path) -> None:

@@ -306,7 +306,7 @@ PAGE = "<html><head><title>Sign in</title></head><body><script>x</script></body>
 @pytest.mark.parametrize(
     ("answer", "more", "code", "error_class", "words"),
     [
-        ({}, {"keys": ["another"]}, 3, "auth", ["refused", "ANTHROPIC_API_KEY"]),
+        ({}, {"keys": ["another"]}, 3, "auth", ["rejected", "ANTHROPIC_API_KEY"]),
         ({}, {"models": {}}, 1, "not_found", ["claude-sonnet-5-5", "--model"]),
         ({"status": 502, "html": PAGE}, {}, 1, "server", ["web page", "Sign in", "proxy"]),
         ({"status": 200, "html": PAGE}, {}, 1, "not_found", ["web page", "ANTHROPIC_BASE_URL"]),
@@ -450,7 +450,7 @@ def test_30_the_environment_s_keys_never_reach_a_server_that_a_folder_names(
     holdfast = Program(work, {**env, **secrets})
     done = holdfast("--trust", "-p", "hello")
     assert done.stdout == "Hello.\n"
-    assert "ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN and ANTHROPIC_CUSTOM_HEADERS of the" in (
+    assert "ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN and ANTHROPIC_CUSTOM_HEADERS won't be" in (
         done.stderr
     )
     (post,) = server.posts

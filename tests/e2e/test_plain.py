@@ -164,7 +164,7 @@ def test_ctrl_c_stops_the_turn_clears_the_line_and_then_leaves(plain: Open, work
         press_ctrl_c(screen)
         screen.wait_for("half a line >")
         press_ctrl_c(screen)
-        screen.wait_for("Press Ctrl+C again, or Ctrl+D, to leave. >")
+        screen.wait_for("Press Ctrl+C again, or Ctrl+D, to quit. >")
         press_ctrl_c(screen)
         assert screen.exit_code() == 0
         assert termios.tcgetattr(screen.slave) == screen.before
@@ -312,7 +312,7 @@ def test_without_a_terminal_it_refuses(holdfast: Program) -> None:
 def test_without_a_key_and_an_answer_the_exit_code_says_so(work: Path, env: dict[str, str]) -> None:
     without = {name: value for name, value in env.items() if not name.startswith("ANTHROPIC_")}
     with Terminal([*HOLDFAST, "--plain"], cwd=work, env=without) as screen:
-        screen.wait_for("Connect a model", "or just Enter for none: ")
+        screen.wait_for("How do you want to connect?", "or just Enter for none: ")
         screen.type("\r")
         assert screen.exit_code() == 3
         assert "No API key" in screen.text

@@ -173,8 +173,8 @@ def test_A5_A9_A30_words_on_the_command_line(holdfast: Program, repo: Path) -> N
     assert "--fallback-model" in holdfast("run", file, "--fallback-model", code=2).stderr
     assert "--dry-run" in holdfast("run", "--help").stdout
     assert "name a task file" in holdfast("run", code=2).stderr
-    assert "cannot be read" in holdfast("run", "nowhere.md", "--practice", code=2).stderr
-    assert "There is no run" in holdfast("run", "--status", code=2).stderr
+    assert "Can't read" in holdfast("run", "nowhere.md", "--practice", code=2).stderr
+    assert "No run in" in holdfast("run", "--status", code=2).stderr
     done = holdfast("run", file, "--practice", "--trust")
     assert done.stdout.splitlines()[1] == "boot: .holdfast/boot.md"
     assert "1 task: 1 completed" in done.stdout
@@ -239,7 +239,7 @@ def test_a_task_that_is_added_while_the_run_is_at_work_joins_it(
     )
     replay = script(turn(text="Adding.", tool=add) + turn(text="One.") + writes("two"))
     events = holdfast("run", file, "--practice-script", replay, *ASK).events
-    assert "TASKS.md has 1 task more." in [event.get("text") for event in events]
+    assert "TASKS.md has 1 more task." in [event.get("text") for event in events]
     assert states(repo) == ["completed", "completed"]
     assert (repo / file).read_text() == "- [x] make one\n- [x] make two\n"
 
@@ -345,7 +345,7 @@ def test_3_a_command_that_outlived_a_kill_is_stopped_before_the_next_task(
     again = script(writes("one") + writes("two"))
     events = holdfast("run", file, "--practice-script", again, *ASK).events
     said = " ".join(event["text"] for event in of_type(events, "notice"))
-    assert f"Its command still ran and was stopped: {late}." in said
+    assert f"Its command was still running and has been stopped: {late}." in said
     with pytest.raises(OSError, match="No such device"):  # nobody reads it any more
         os.open(repo.parent / "gate", os.O_WRONLY | os.O_NONBLOCK)
     assert states_of(events) == ["completed", "completed"]

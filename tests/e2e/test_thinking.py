@@ -138,8 +138,8 @@ def test_a_refusal_that_nothing_foretold(serve: Serve, asking: Program, home: Pa
     assert done.stdout == "one\n"
     assert done.stderr.splitlines() == [
         (
-            "The server rejected the reasoning in earlier answers. The request is sent again "
-            "without it, and leaves it out from now on."
+            "The server rejected the reasoning in earlier answers. Holdfast sends the request "
+            "again without it and leaves it out from now on."
         )
     ]
     assert holdfast("-c", "-p", "and?").stdout == "two\n"

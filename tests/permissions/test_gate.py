@@ -213,7 +213,7 @@ async def test_no_rule_is_named_for_a_command_that_none_covers(tmp_path: Path) -
 async def test_the_rule_that_is_named_works(tmp_path: Path) -> None:
     for call in (command("make all"), command("rm -r a*"), write("a.txt")):
         answer = await RulesOnly().ask(call, Decision("ask", "", "default"))
-        rule = answer.reason.split("--allow ")[1].split(", or by")[0].strip("'")
+        rule = answer.reason.split("--allow ")[1].split(", or with")[0].strip("'")
         assert not Person(tmp_path, Policy.of(allow=[rule])).is_asked(call)
 
 

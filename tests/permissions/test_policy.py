@@ -358,4 +358,4 @@ def test_a_granted_prefix_stops_at_standard_risk_and_at_ask_rules(world: World) 
 
 def test_the_reason_of_a_denial_says_what_to_do(world: World) -> None:
     assert "--add-dir" in world.decide(read("/etc/passwd")).reason
-    assert "person" in world.decide(write(".holdfast/config.toml")).reason
+    assert "the user" in world.decide(write(".holdfast/config.toml")).reason

@@ -199,7 +199,7 @@ async def test_an_approval(world: World, typed: list[str | None], answer: str, r
             "run_command, the command: rm -rf build",
             "Risk: high-risk.",
             "Why you're asked: It deletes files.",
-            "2/3 allow rm -rf build. Can reach beyond this folder.",
+            "2 and 3 allow rm -rf build. Can reach beyond this folder.",
         ]
         assert face.asked[0] == "1 once, 2 this session, 3 always, 4 no: "
         assert not face.answers
@@ -267,7 +267,7 @@ async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
         face.prompts.append("go")
         await until(lambda: "Holdfast: Well." in face.said)
         assert world.agent.repaired == ["strict", "text_only"]
-        assert "1: Drop thinking: …and all thinking blocks" in face.said
+        assert "2: Text only: drop tool calls and results." in face.said
         assert "Tried so far: repair and retry." in face.said
 
 

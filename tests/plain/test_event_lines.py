@@ -75,7 +75,7 @@ SPOKEN: list[tuple[Event, list[str]]] = [
         ["To do: 1 of 2 done.", "  done: a", "  open: b"],
     ),
     (events.ErrorRaised("auth", "The key was refused.", True, "Give another."),
-     ["Error, key refused: The key was refused. Give another."]),
+     ["Error, key rejected: The key was refused. Give another."]),
     (
         events.RepairApplied(
             ({"code": "B41", "where": "line 3", "action": "left out"},
@@ -91,8 +91,8 @@ SPOKEN: list[tuple[Event, list[str]]] = [
     (events.ContextChanged(({"target": "1", "view": "masked"},)),
      ["One item is masked, starting with the next request."]),
     (events.LoopStopped("grep_search", {}, 3),
-     [("grep_search was called 3 times in a row with the same result. Say what it should"
-      " do instead.")]),
+     [("Stopped: grep_search was called 3 times in a row with the same result."
+      " What should it do instead?")]),
     (events.Alive(), []),
     (events.RequestSent(1, 1, "m", 1), []),
 ]  # fmt: skip

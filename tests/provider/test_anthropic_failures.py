@@ -132,7 +132,7 @@ async def test_tls_with_a_server_that_speaks_none_is_said() -> None:
         error = await _failure(provider_for(server, base_url=url))
     assert (error.error_class, error.retryable) == ("network", True)
     assert error.message.startswith(f"Can't reach {url}: the server ")
-    assert error.message.endswith("does not speak TLS.")
+    assert error.message.endswith("doesn't speak TLS.")
 
 
 _AT = RequestAttempt("https://host", MODEL, FakeClock().now())

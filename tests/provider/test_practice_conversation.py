@@ -137,8 +137,8 @@ async def test_a_conversation_to_be_summarised_is_extracted_without_tools(world:
     answer = await answer_to(world, summary_prompts.question(talk))
     said = text_of(answer.content)
     assert "How it started\n\n- user: fix tui/app.py" in said
-    assert "named\n\n- tui/app.py" in said
-    assert "stands\n\n- user: good" in said
+    assert "mentioned\n\n- tui/app.py" in said
+    assert "state\n\n- user: good" in said
     assert not tool_calls(answer.content)
 
 

@@ -155,7 +155,7 @@ async def test_it_says_what_it_is_and_what_it_understands(world: World, prompt: 
 )
 async def test_what_it_does_not_understand_it_says(world: World, prompt: str):
     said = await world.ask(prompt)
-    assert said.startswith(f"I didn't understand `{prompt}`. I am the **practice model**")
+    assert said.startswith(f"I didn't understand `{prompt}`. I'm the **practice model**")
     assert "`read README.md`" in said
     assert world.calls == []
 

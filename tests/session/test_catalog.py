@@ -129,9 +129,9 @@ async def test_unknown_and_ambiguous_names_list_the_candidates(
         session.path.with_name(f"20261121T100000Z-{id_}.jsonl").write_bytes(b"")
     with pytest.raises(SessionError, match=r"feed0000000[12], feed0000000[12]"):
         catalog.resolve("feed", home)
-    with pytest.raises(SessionError, match=f"no session zzz.*{session.id}"):
+    with pytest.raises(SessionError, match=f"not found: zzz.*{session.id}"):
         catalog.resolve("zzz", home)
-    with pytest.raises(SessionError, match="no file"):
+    with pytest.raises(SessionError, match="File not found"):
         catalog.resolve("/no/such.jsonl", home)
     with pytest.raises(SessionError):
         catalog.resolve("", home)

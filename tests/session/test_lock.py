@@ -92,7 +92,7 @@ async def test_B44_the_other_program_notices_and_keeps_what_it_has(tmp_path: Pat
         session = Session.open(path, clock=FakeClock(), take_over=True)
         assert [r.data["text"] for r in session.records] == ["one", "two"]
         answer = told(program, "lost")
-        assert answer.startswith("True False The session was taken over by process")
+        assert answer.startswith("True False process")
         assert str(os.getpid()) in answer
         await session.commit("user", content="three", text="three")
         assert session.saved

@@ -78,7 +78,7 @@ async def test_B44_a_session_that_was_taken_away_is_noticed_while_idle(
     assert await session.recheck() == ""
     other = SessionLock(session.path, clock=clock)
     other.take(over=True)
-    assert "taken over by" in await session.recheck()
+    assert "took over" in await session.recheck()
     assert session.read_only
     assert session.lost
     before = session.path.read_bytes()

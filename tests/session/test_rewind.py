@@ -60,8 +60,8 @@ async def test_to_before_the_first_prompt(tmp_path: Path, folders: Folders) -> N
 async def test_what_is_not_on_the_branch_is_refused(tmp_path: Path, folders: Folders) -> None:
     session = Session.create(tmp_path, folders=folders, clock=FakeClock())
     session.append("user", text="one", content=[])
-    with pytest.raises(SessionError, match="no record"):
-        await session.rewind("not kept")
+    with pytest.raises(SessionError, match="No record"):
+        await session.rewind("nowhere")
     assert len(session.records) == 1
     await session.close()
 

@@ -352,5 +352,5 @@ def test_the_key_is_in_no_repr_and_no_log(
     assert found
     assert KEY not in repr(found)
     assert KEY not in str(found)
-    assert "the keyring does not answer: RuntimeError" in caplog.text
+    assert "the keyring doesn't respond: RuntimeError" in caplog.text
     assert KEY not in caplog.text

@@ -259,7 +259,7 @@ def test_whatever_an_untrusted_project_says_only_rules_and_redaction_change(
         ("retry = 3", "retry", "a table"),
         ('[prune]\nwhen = "never"', "prune.when", '"auto" or "pays" or "turns"'),
         ("[compaction]\nthreshold = 1.5", "compaction.threshold", "above 0 and at most 1"),
-        ("[compaction]\nthreshold = nan", "compaction.threshold", "NaN is not allowed"),
+        ("[compaction]\nthreshold = nan", "compaction.threshold", "NaN isn't allowed"),
         ("[compaction]\nmemory_flush = 1", "compaction.memory_flush", "true or false"),
         ('[prices."claude-x"]\ninput = inf', "prices.claude-x.input", "a number"),
         ('[prices."a.b"]\ninput = -1', 'prices."a.b".input', "at least 0"),

@@ -114,7 +114,7 @@ def test_a_folder_that_is_not_trusted_is_said_to_have_no_effect(home: Folders) -
     project.write_text('model = "evil"')
     found = row(table(loaded(home, allows=Trust().allows)), "model")
     assert found.origin == "default"
-    assert "without effect: you have not trusted it" in found.notes[0]
+    assert "with no effect: you have not trusted it" in found.notes[0]
 
 
 def test_prices_are_asked_for_the_models_in_use_and_shown_for_all(home: Folders) -> None:

@@ -185,7 +185,7 @@ def test_a_broken_link_counts_as_something(home: Folders, tmp_path: Path) -> Non
     link = tmp_path / ".holdfast" / "boot.md"
     link.symlink_to("not kept")
     (found,) = trust.undecided(home, tmp_path)
-    assert "cannot be read" in found.does
+    assert "can't be read" in found.does
     say_yes(home, tmp_path)
     assert not trust.trust_of(home, tmp_path).allows_file(".holdfast/boot.md", link)
 

@@ -92,7 +92,7 @@ async def test_requests_that_make_no_sense(folder: Folder) -> None:
     assert "are the same" in await refused(folder, "x", "x", "x")
     assert "only in line endings" in await refused(folder, "a\r\nb", "a\r\nb", "a\nb")
     assert "surrogate" in await refused(folder, "x", "x", "\udce4")
-    assert "not in f.txt" in await refused(folder, "", "x", "y")
+    assert "isn't in f.txt" in await refused(folder, "", "x", "y")
 
 
 async def test_crlf_is_matched_and_kept(folder: Folder) -> None:
@@ -141,7 +141,7 @@ async def test_the_encoding_and_its_mark_are_kept(folder: Folder, encoding: str)
 async def test_a_file_that_is_not_utf8_keeps_its_other_bytes(folder: Folder) -> None:
     before = "größe = 1\nname = é\n".encode("latin-1")
     assert await edited(folder, before, "= 1", "= 2") == before.replace(b"= 1", b"= 2")
-    assert "not UTF-8" in await refused(folder, before, "= 1", "= é")
+    assert "isn't UTF-8" in await refused(folder, before, "= 1", "= é")
     assert "shown as \ufffd" in await refused(folder, before, "gr\ufffd\ufffde = 1", "x")
 
 
@@ -188,7 +188,7 @@ async def test_what_cannot_be_edited(folder: Folder, tmp_path: Path) -> None:
     assert "is a folder" in await folder.error(edit_file, path="src", **change)
     folder.write("odd.txt", b"\xff\xfex")
     await folder.call(read_file, path="odd.txt")
-    assert "not valid" in await folder.error(edit_file, path="odd.txt", **change)
+    assert "isn't valid" in await folder.error(edit_file, path="odd.txt", **change)
 
 
 async def test_the_preview_is_the_diff(folder: Folder) -> None:
@@ -197,7 +197,7 @@ async def test_the_preview_is_the_diff(folder: Folder) -> None:
     preview = await folder.preview(edit_file, path="a.txt", old_string="one", new_string="two")
     assert preview.text == "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two"
     assert path.read_text() == "one\n"
-    with pytest.raises(Exception, match=r"not in a\.txt"):
+    with pytest.raises(Exception, match=r"isn't in a\.txt"):
         await folder.preview(edit_file, path="a.txt", old_string="three", new_string="two")
 
 

@@ -59,7 +59,7 @@ async def test_what_cannot_be_listed(
 ) -> None:
     folder.write("src/a.py")
     (folder.root / "out").symlink_to(tmp_path)
-    assert "is not a folder. Use read_file" in await folder.error(list_dir, path="src/a.py")
+    assert "isn't a folder. Use read_file" in await folder.error(list_dir, path="src/a.py")
     assert "Did you mean src?" in await folder.error(list_dir, path="scr")
     for path in ("..", "out", "/"):
         assert "outside the workspace" in await folder.error(list_dir, path=path)

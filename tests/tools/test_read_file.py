@@ -139,7 +139,7 @@ async def test_binary_files_are_named(folder: Folder, data: bytes, kind: str) ->
     folder.write("thing", data)
     text = await folder.text(read_file, path="thing")
     assert kind in text
-    assert "not shown" in text
+    assert "Not shown" in text
 
 
 async def test_a_text_that_begins_like_a_binary_file_is_text(folder: Folder) -> None:

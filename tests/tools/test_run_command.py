@@ -134,7 +134,7 @@ async def test_cwd_is_inside_the_workspace(bench: Bench) -> None:
     assert text_of(output.content).startswith("sub\n")
     with pytest.raises(ToolError, match="outside the workspace"):
         await bench.run("pwd", cwd="..")
-    with pytest.raises(ToolError, match="not a folder"):
+    with pytest.raises(ToolError, match="isn't a folder"):
         await bench.run("pwd", cwd="missing")
 
 

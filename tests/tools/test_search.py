@@ -112,7 +112,7 @@ async def test_expressions_texts_and_case(tree: Folder) -> None:
 
 
 async def test_no_match_is_an_answer(tree: Folder) -> None:
-    output = await tree.call(grep, pattern="not kept")
+    output = await tree.call(grep, pattern="nowhere")
     assert not output.is_error
     assert output.content[0]["text"] == "No match for 'nowhere'."
     assert output.summary == "0 matches in 0 files"

@@ -187,7 +187,7 @@ def test_a_switch_and_a_wait_of_a_request_are_told() -> None:
             ),
         ]
     )
-    assert source(switched) == "overloaded · b goes on"
+    assert source(switched) == "overloaded · switched to b"
     assert source(back) == "back to a: the wait is over"
     assert source(parked).startswith("rate limited until ")
     assert source(parked).endswith(":00: parked, continues by itself\nSlow.")

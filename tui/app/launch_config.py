@@ -171,7 +171,7 @@ def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
     if not (loaded.foreign_server and names):
         return ()
     server = urlsplit(loaded.config.base_url).netloc.rpartition("@")[2]
-    why = f"Your environment's {names} isn't sent to {server}"
+    why = f"Your environment's {names} won't be sent to {server}"
     return (f"{why}: this folder's settings name that server. A key you store for it is.",)
 
 

@@ -37,7 +37,9 @@ folder: a place to try things, removed when the tour ends.
 
 - turns the lamp at a steady pace, one flash every ten seconds
 - counts the hours the lamp has burned, and says when a new one is due
-- keeps a log of every night""",
+- keeps a log of every night: the hours, the weather, what was repaired, who was on
+  watch, and which ships passed close enough to be named
+- lights the second lamp by itself when the first one fails""",
     "notes.md": """\
 # Notes
 

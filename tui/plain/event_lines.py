@@ -151,7 +151,7 @@ def of_a_request(event: Event, now: datetime | None = None) -> list[str]:
             ]
         case events.LoopStopped(name, _, times):
             stopped = f"Stopped: {name} was called {times} times in a row with the same result"
-            return [sentence(stopped, "What should it do instead")]
+            return [sentence(stopped, "What should it do instead?")]
         case _:
             return []
 

@@ -84,7 +84,7 @@ async def test_22_odd_tools_are_wrapped_renamed_or_left_out(tmp_path: Path) -> N
         (server,) = servers.all
         schemas = [tool.schema() for tool in server.tools]
         assert server.left_out == (
-            "2 that the protocol doesn't recognize as tools; "
+            "left out 2 that the protocol doesn't recognize as tools; "
             "left out, with a schema above 64.0 KB: big"
         )
         assert {tool.own_name[:9] for tool in server.tools} == {

@@ -29,7 +29,7 @@ async def test_a_long_phase_gives_way_to_the_seconds_and_the_mode(size: tuple[in
         await until(pilot, lambda: " 12 s" in rule.render().plain)
         assert "waiting for" in rule.render().plain
         assert "ask first" in rule.render().plain
-        assert ("nothing heard for 12 s" in rule.render().plain) == (size[0] > 60)
+        assert ("nothing received for 12 s" in rule.render().plain) == (size[0] > 60)
 
 
 def began(id_: str, name: str) -> Step:

@@ -100,7 +100,7 @@ async def test_what_only_counts_once_offers_no_lasting_yes() -> None:
         world.clock.elapsed += 0.6
         assert [choice.name for choice in app.screen.query(Choice)] == ["once", "no", "refuse"]
         covers = str(app.screen.query_one("#covers", Static).content)
-        assert covers.startswith("You're asked each time. It can write in the workspace")
+        assert covers.startswith("You're asked each time. Runs in the workspace")
         await pilot.press("2", "3")
         assert isinstance(app.screen, ApprovalModal)
         await pilot.press("1")

@@ -250,7 +250,7 @@ async def test_an_image_that_is_too_large_stays_a_path_and_it_is_said_what_to_do
     async with running(World(root)) as (app, pilot):
         await paste(app, pilot, f"{root}/big.png")
         assert app.chat.prompt.text == f"{root}/big.png"
-        assert "at most 3.8 MB an image" in app.chat.notice.text
+        assert "at most 3.8 MB per image" in app.chat.notice.text
         assert "smaller copy" in app.chat.notice.text
 
 

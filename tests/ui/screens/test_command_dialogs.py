@@ -62,7 +62,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         assert "pinned: 1 item, 700 tokens" in told
         assert "the plan" in told
         assert "and 3 more" in told
-        assert "attends to: the tests" in modal.text
+        assert "focuses on: the tests" in modal.text
         await pilot.press("b")
         assert world.agent.compacted == []
         await say(pilot, "/compact")
@@ -108,7 +108,10 @@ async def test_effort_says_its_price_and_waits_if_wanted(
         await say(pilot, "/effort high")  # as in the last request: at no cost
         await until(pilot, lambda: agent.effort == "high")
         assert app.screen is app.chat
-        for bad, said in (("/effort nonsense", "has no effort nonsense"), ("/effort max go", "no")):
+        for bad, said in (
+            ("/effort nonsense", "has no effort level nonsense"),
+            ("/effort max go", "no"),
+        ):
             await say(pilot, bad)
             await until(pilot, lambda said=said: said in app.chat.notice.text)
 
@@ -152,7 +155,7 @@ async def test_uncompact_memory_and_prune_say_what_came_of_it(world: World) -> N
         assert "Nothing new" in app.chat.notice.text
         world.agent.remember()
         await say(pilot, "/memory save")
-        await until(pilot, lambda: items(app, NoticeItem)[-1].text.startswith("1 line saved"))
+        await until(pilot, lambda: items(app, NoticeItem)[-1].text.startswith("Saved 1 line"))
         await say(pilot, "/prune")
         await until(pilot, lambda: "No old results to prune" in app.chat.notice.text)
 
@@ -310,7 +313,7 @@ async def test_repair_and_todos_say_when_there_is_nothing(world: World) -> None:
         await say(pilot, "/repair")
         assert "This session needs no repair" in app.chat.notice.text
         await say(pilot, "/todos")
-        assert "no list" in app.chat.notice.text
+        assert "No to-do list" in app.chat.notice.text
         app.chat.todos.todos = ({"text": "fix it", "status": "in_progress"},)
         await say(pilot, "/todos")
         assert items(app, NoticeItem)[-1].detail == "▸ fix it"

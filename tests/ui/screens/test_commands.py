@@ -94,7 +94,7 @@ async def test_model_switches_by_name() -> None:
         await say(pilot, "/model claude-opus-5-5")
         await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
         assert app.chat.header.state.model == "claude-opus-5-5"
-        assert f"/model {MODEL} goes back" in app.chat.notice.text
+        assert f"/model {MODEL} switches back" in app.chat.notice.text
 
 
 async def test_theme_switches_and_is_kept() -> None:

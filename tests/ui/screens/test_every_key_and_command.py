@@ -79,7 +79,7 @@ COMMANDS: dict[str, Seen] = {
     "context": shows("ContextScreen"),
     "output": lambda app, _: app.chat.has_class("-side-closed"),
     "prune": says("No old result"),
-    "pin": says("no tool call here to pin"),
+    "pin": says("No tool call here to pin"),
     "memory": says("No MEMORY.md"),
     "status": reports("Status"),
     "usage": reports("Usage in tokens"),
@@ -100,7 +100,7 @@ COMMANDS: dict[str, Seen] = {
     "diff": says("No files edited"),
     "init": sends("Look at this folder and write AGENTS.md"),
     "tasks": shows("TasksScreen"),
-    "repair": says("needs repair"),
+    "repair": says("needs no repair"),
     "doctor": shows("DoctorScreen"),
     "tour": says("can't be shared"),  # a test has no terminal to hand over
     "drill": says("can't be shared"),
@@ -271,7 +271,7 @@ async def test_ctrl_r_finds_an_earlier_prompt(world: World) -> None:
 async def test_ctrl_g_hands_the_prompt_to_an_editor(world: World) -> None:
     async with running(world) as (app, pilot):
         await pilot.press("a", "ctrl+g")
-        await until(pilot, lambda: "cannot be handed to Another program" in app.chat.notice.text)
+        await until(pilot, lambda: "can't be handed to another program" in app.chat.notice.text)
         assert app.chat.prompt.text == "a"
 
 

@@ -89,7 +89,7 @@ async def test_trouble_is_told(
     assert "No pager found: $PAGER isn't set" in await open_file(app, file, "pager")
     missing = tmp_path / "gone.txt"
     monkeypatch.setenv("PAGER", str(program(tmp_path, "fine")))
-    assert "cannot be opened" in await open_file(app, missing, "pager")
+    assert "Can't open" in await open_file(app, missing, "pager")
 
 
 async def test_how_one_left_a_pager_is_no_trouble(

@@ -20,7 +20,7 @@ async def test_storage_trouble_is_shown_until_it_is_over() -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.trouble == "no space left")
-        assert app.chat.notice.text.startswith("✗ Not saved: no space left. Make room")
+        assert app.chat.notice.text.startswith("✗ Not saved: no space left. Free up")
         await pilot.press("x")
         assert app.chat.notice.text.startswith("✗ Not saved: no space left.")
         hold.release()

@@ -45,7 +45,7 @@ async def test_quitting_saves_what_is_new_and_then_leaves() -> None:
         await until(pilot, lambda: gone(app))
         told = [item.text for item in items(app, NoticeItem)]
         assert told[0] == "📝 Saving context..."
-        assert told[1].startswith("1 line saved to memory")
+        assert told[1].startswith("Saved 1 line to memory")
         assert world.agent.closed
 
 

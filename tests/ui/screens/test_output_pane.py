@@ -146,7 +146,7 @@ async def test_a_pipe_in_the_place_of_the_copy_is_not_read(tmp_path: Path) -> No
     async with running(world) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         await pilot.press("o")
-        await until(pilot, lambda: "is not a regular file" in badge(app))
+        await until(pilot, lambda: "isn't a regular file" in badge(app))
         assert not side.whole
         assert side.output.text == "the cut"
 
@@ -181,7 +181,7 @@ async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:
         await until(pilot, lambda: " 4 s" in title.title.plain)
         assert "nothing received" not in title.title.plain
         world.clock.elapsed += 2
-        await until(pilot, lambda: "nothing heard for 6 s" in title.title.plain)
+        await until(pilot, lambda: "nothing received for 6 s" in title.title.plain)
         wait.release()
         await until(pilot, lambda: bool(items(app, ToolItem)))
         (item,) = items(app, ToolItem)

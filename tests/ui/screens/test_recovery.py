@@ -144,7 +144,7 @@ async def test_a_switch_is_one_line_with_cause_and_way_back() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         (line,) = items(app, NoticeItem)
-        assert line.text.startswith(f"{MODEL}: overloaded · {OTHER} goes on · back to {MODEL} from")
+        assert line.text.startswith(f"{MODEL}: overloaded · switched to {OTHER} · switches back to {MODEL} at")
         assert line.text.endswith(f"or with /model {MODEL}")
         assert app.chat.header.state.model == OTHER
         await say(pilot, "go")
@@ -175,7 +175,7 @@ async def test_O22_a_compaction_is_shown_while_it_is_made() -> None:
         await pilot.press("tab")  # there is no key of the banner now
         assert app.focused is not app.chat.retry
         making.release()
-        await until(pilot, lambda: "compacted, sent again" in str(app.chat.retry.render()))
+        await until(pilot, lambda: "compacted, retrying" in str(app.chat.retry.render()))
         assert app.chat.retry.display
         sent.release()
         await until(pilot, lambda: app.chat.status.state.turns == 1)
@@ -204,7 +204,7 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
         await until(pilot, lambda: not app.conversation.busy)
         assert told(app)[1:] == [
             ("info", "Saved 2 lines to memory: /home/me/proj/.holdfast/MEMORY.md."),
-            ("success", f"{done}Undo with /uncompact."),
+            ("success", f"{done} /uncompact restores everything."),
         ]
         assert items(app, NoticeItem)[-1].detail == "what was said"
         show(events.CompactionUndone(50_100))
@@ -250,7 +250,7 @@ async def test_silence_is_counted_from_five_seconds_on_and_ends_with_a_sign_of_l
         world.clock.elapsed += 4.9
         assert "nothing received" not in line()
         world.clock.elapsed += 0.2
-        assert "nothing heard for 5 s" in line()
+        assert "nothing received for 5 s" in line()
         alive.release()
         await until(pilot, lambda: "nothing received" not in line())
         assert app.chat.prompt_rule.title.plain.startswith(("⠋", "⠙", "⠹", "⠸", "⠼", "⠴"))

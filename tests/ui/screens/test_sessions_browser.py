@@ -194,7 +194,7 @@ async def test_another_agents_session_is_copied_and_its_file_stays(
         await until(pilot, lambda: len(screen.shown) == 1)
         assert screen.shown[0].agent == "Claude Code"
         await pilot.press("ctrl+d")
-        await until(pilot, lambda: "never deleted" in screen.notice.text)
+        await until(pilot, lambda: "never changes" in screen.notice.text)
         await pilot.press("enter")
         await until(pilot, lambda: len(world.chosen) == 2)
         made = world.chosen[-1].path

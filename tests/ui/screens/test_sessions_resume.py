@@ -163,7 +163,7 @@ async def test_32_a_command_that_outlived_the_program_is_named_and_stopped(
         assert f"process {orphan.pid}: serve" in summary_of(left)
         next(c for c in app.chat.query(Choice) if c.name == "stop").focus()
         await pilot.press("s")
-        await until(pilot, lambda: "1 command stopped" in app.chat.notice.text)
+        await until(pilot, lambda: "Stopped 1 command" in app.chat.notice.text)
         assert orphan.wait(5) != 0
         assert card(app) is not None, "the calls are still open"
         await until(pilot, lambda: isinstance(app.focused, Choice))

@@ -114,7 +114,7 @@ async def test_every_setting_is_there_with_value_and_origin(
         assert "claude-opus-5-5" in line(screen, screen.rows.cursor)
         assert "your file" in line(screen, screen.rows.cursor)
         assert "default: claude-sonnet-5-5" in about(screen)
-        assert "next session" in about(screen)
+        assert "new sessions" in about(screen)
         seen = {name(screen)}
         for _ in range(len(screen.shown)):
             await pilot.press("down")
@@ -144,7 +144,7 @@ async def test_the_columns_stand_under_their_names(world: World) -> None:
         head = str(screen.query_one("#columns", Static).content)
         row = line(screen, screen.rows.cursor)
         assert row.index("claude-opus") == head.index("value")
-        assert row.index("your file") == head.index("from")
+        assert row.index("your file") == head.index("source")
 
 
 async def test_the_command_line_and_the_environment_are_named(world: World) -> None:
@@ -204,8 +204,8 @@ async def test_a_number_is_changed_in_its_row_and_the_comments_stay(world: World
         assert field(screen).region.y == screen.rows.region.y + screen.rows.cursor
         await fill(pilot, "7")
         await until(pilot, lambda: text() == TEXT.replace("= 5", "= 7"))
-        await until(pilot, lambda: "retry.max_attempts is 7" in screen.notice.text)
-        assert "next session" in screen.notice.text
+        await until(pilot, lambda: "retry.max_attempts is now 7" in screen.notice.text)
+        assert "new sessions" in screen.notice.text
         assert screen.rows.has_focus
         assert "7" in line(screen, screen.rows.cursor)
 
@@ -468,7 +468,7 @@ async def test_what_is_secret_is_typed_anew_and_not_shown(world: World) -> None:
         await pilot.press("escape", "escape", "escape")
     async with settings(world, "deny") as (screen, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: "not shown" in screen.notice.text)
+        await until(pilot, lambda: "hidden" in screen.notice.text)
         assert pilot.app.screen is screen
         assert SECRET in text()
 

@@ -287,7 +287,7 @@ async def test_a_refusal_is_fine_too() -> None:
         await send_laid(app, pilot, STEPS[1].cues[0].lay)
         await allow(app, pilot, "escape")
         await until(pilot, at(app, "long output"))
-        assert panel(app).text.happened.startswith("✓ You said no")
+        assert panel(app).text.happened.startswith("✓ You declined")
         assert "wind the clock" not in (root / "project" / "notes.md").read_text()
 
 
@@ -295,7 +295,7 @@ async def test_a_step_that_needs_something_asks_for_it_first() -> None:
     async with touring() as (app, pilot, root):
         await skip_to(app, pilot, "context")
         await send_laid(app, pilot, "read README.md")
-        await until(pilot, lambda: panel(app).text.now.startswith("`F2`"))
+        await until(pilot, lambda: panel(app).text.now.startswith("Press `F2`"))
         await skip_to(app, pilot, "compaction")
         await send_laid(app, pilot, "read README.md")
         await until(pilot, lambda: app.chat.prompt.text == "/compact")
@@ -305,7 +305,7 @@ async def test_a_step_that_needs_something_asks_for_it_first() -> None:
         await skip_to(app, pilot, "rewind")
         await send_laid(app, pilot, 'append "- a mistake" to notes.md')
         await allow(app, pilot)
-        await until(pilot, lambda: panel(app).text.now.startswith("`Esc` twice"))
+        await until(pilot, lambda: panel(app).text.now.startswith("Press `Esc` twice"))
         assert "a mistake" in (root / "project" / "notes.md").read_text()
 
 

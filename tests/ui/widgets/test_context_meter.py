@@ -22,7 +22,7 @@ def rows(state: ContextMeasured, width: int) -> list[str]:
 def test_all_is_said_where_there_is_room() -> None:
     head, _, legend, origin = rows(FULL, 100)
     assert head.startswith("82.1k of 200k · cache 97 % · $0.42")
-    assert head.endswith("80 % in ~9 turns · guards kept out 482k")
+    assert head.endswith("80 % in ~9 turns · limits saved 482k")
     assert "▚ memory 900" in legend
     assert origin == "measured 81.4k + since 700 · estimate 1.2 % low · reserve 8.2k"
 

@@ -101,7 +101,7 @@ def _append(text: str, path: str) -> Work:
     result = yield ToolUse(name="read_file", input={"path": path})
     before, note = page_of(result.text)
     if result.is_error or not before:
-        if result.is_error and "does not exist" not in result.text:
+        if result.is_error and "doesn't exist" not in result.text:
             return _failure(result)
         result = yield ToolUse(name="write_file", input={"path": path, "content": _lines(text)})
     elif "continue with" in note:
