@@ -86,8 +86,8 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
     ("status", "outcome", "said"),
     [
         (200, "ok", "the key works"),
-        (401, "fail", "refuses the key (401)"),
-        (403, "fail", "refuses the key (403)"),
+        (401, "fail", "rejects the key (401)"),
+        (403, "fail", "rejects the key (403)"),
         (404, "ok", "with 404"),
         (302, "ok", "with 302"),
         (429, "warn", "with 429"),

@@ -95,10 +95,10 @@ def test_under_wsl(printed: bytes, clip: Clip) -> None:
     [
         (X11, "Holdfast needs xclip"),
         (WAYLAND, "Holdfast needs wl-paste (package wl-clipboard)"),
-        ({"WSL_DISTRO_NAME": "Debian"}, "powershell.exe is needed"),
-        ({"SSH_CONNECTION": "1.2.3.4 5 6.7.8.9 22", "TMUX": "x"}, "out of reach over ssh"),
+        ({"WSL_DISTRO_NAME": "Debian"}, "Holdfast needs powershell.exe"),
+        ({"SSH_CONNECTION": "1.2.3.4 5 6.7.8.9 22", "TMUX": "x"}, "reach the clipboard over ssh"),
         ({"TMUX": "/tmp/x"}, "reach the clipboard in tmux"),
-        ({}, "out of reach without a desktop"),
+        ({}, "reach the clipboard without a desktop"),
     ],
 )
 def test_what_is_missing_is_said_with_another_way(env: dict[str, str], words: str) -> None:

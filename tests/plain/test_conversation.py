@@ -267,7 +267,7 @@ async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
         face.prompts.append("go")
         await until(lambda: "Holdfast: Well." in face.said)
         assert world.agent.repaired == ["strict", "text_only"]
-        assert "2: Text only: drop tool calls and results." in face.said
+        assert "1: Drop thinking: drop invalid parts and all thinking blocks" in face.said
         assert "Tried so far: repair and retry." in face.said
 
 

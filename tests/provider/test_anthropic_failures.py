@@ -86,7 +86,7 @@ async def _over_http(fault: Json) -> ProviderError:
         ({"cut_after": 4}, "stream_broken", True, "connection was lost"),
         ({"bad_json": True}, "stream_broken", True, "a line that is not JSON"),
         ({"raw": "data: [1]\n\n"}, "stream_broken", True, "a line that is not JSON"),
-        ({"raw": "data: {}\n\n", "after": 0}, "stream_broken", True, "broke off"),
+        ({"raw": "data: {}\n\n", "after": 0}, "stream_broken", True, "cut off"),
         # error events in a stream whose status is 200
         (
             {"error_event": {"type": "overloaded_error", "message": "Overloaded"}},

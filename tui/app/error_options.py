@@ -27,7 +27,7 @@ _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "p
 
 _LADDER: Final[tuple[tuple[RepairLevel, str, str], ...]] = (
     ("strict", "Repair and retry", "drop anything invalid"),
-    ("drop_thinking", "Drop thinking", "…and all thinking blocks"),
+    ("drop_thinking", "Drop thinking", "drop invalid parts and all thinking blocks"),
     ("text_only", "Text only", "drop tool calls and results"),
     ("summary_only", "Summary only", "a summary plus your last prompt"),
 )
@@ -52,7 +52,7 @@ class _ErrorCard:
 
 _CARDS: Final[Mapping[str, _ErrorCard]] = {
     "invalid_request": _ErrorCard(
-        "The server refused the request",
+        "The server rejected the request",
         "Retrying as is will fail again. Repairs change only what is sent, never the session file.",
         (_NEW,),
     ),

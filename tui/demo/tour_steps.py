@@ -276,7 +276,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "stop",
         "stop, and type ahead",
         (Cue(CHAT, "Press `Enter` to send it after all.", "", _given_back,
-             "Stopped at once. Your queued prompt is back in the field."),
+             "Stopped at once. Your queued message is back in the prompt."),
          Cue(CHAT, "Press `Enter` to start a command that runs for ten minutes; `1` allows it.",
              "run sh watch.sh"),
          Cue(BUSY, "Wait for the answer.", "", _stopped),

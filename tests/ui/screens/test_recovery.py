@@ -144,7 +144,9 @@ async def test_a_switch_is_one_line_with_cause_and_way_back() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         (line,) = items(app, NoticeItem)
-        assert line.text.startswith(f"{MODEL}: overloaded · switched to {OTHER} · switches back to {MODEL} at")
+        assert line.text.startswith(
+            f"{MODEL}: overloaded · switched to {OTHER} · switches back to {MODEL} at"
+        )
         assert line.text.endswith(f"or with /model {MODEL}")
         assert app.chat.header.state.model == OTHER
         await say(pilot, "go")

@@ -116,7 +116,7 @@ async def cut_and_opened(app: TourApp, pilot: Pilot[None]) -> None:
     await until(pilot, lambda: " KB, you keep all " in panel(app).text.happened)
     if app.chat.has_class("-narrow"):
         await pilot.press("f4")
-        await until(pilot, lambda: panel(app).text.now.startswith("`Tab`"))
+        await until(pilot, lambda: panel(app).text.now.startswith(("`Tab`", "Press `Tab`")))
         await pilot.press("tab")
     else:
         await pilot.press("tab", "tab")
@@ -183,7 +183,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         await allow(app, pilot)
         await send_laid(app, pilot, "read notes.md")
         await until(pilot, lambda: app.chat.queued.texts == ("read notes.md",))
-        await until(pilot, lambda: panel(app).text.now.startswith("`Esc` stops"))
+        await until(pilot, lambda: panel(app).text.now.startswith("Press `Esc` to stop"))
         await pilot.press("escape")
         await until(pilot, lambda: "back in the prompt" in panel(app).text.happened)
         await send_laid(app, pilot, "read notes.md")
