@@ -58,7 +58,7 @@ def _env(home: Path, **more: str) -> dict[str, str]:
 def _while_it_streams(home: Path, url: str) -> list[tuple[str, float, float]]:
     env = _env(home, ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=url)
     with Terminal(HOLDFAST, cwd=home / "work", env=env, columns=120, rows=40) as screen:
-        screen.wait_for("Ask for anything?")
+        screen.wait_for("Ask for anything")
         screen.type("hello\r")
         screen.wait_for("1 turn", "saved")
         screen.forget()

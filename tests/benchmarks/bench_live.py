@@ -33,7 +33,7 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("ANTHROPIC")}
     env |= {"HOLDFAST_HOME": str(home), "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}
     with Terminal(HOLDFAST, cwd=work, env=env, columns=120, rows=40) as screen:
-        screen.wait_for("Ask for anything?")
+        screen.wait_for("Ask for anything")
         screen.type("hello\r")
         screen.wait_for("1 turn")
         pid = screen.process.pid

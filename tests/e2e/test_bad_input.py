@@ -77,7 +77,7 @@ def test_what_stops_the_screen_is_told_after_it_is_left(
 ) -> None:
     with Terminal([*HOLDFAST, "--practice", "-r", "./README.md"], cwd=work, env=env) as screen:
         assert screen.exit_code() == 4
-        screen.wait_for("README.md is not a session")
+        screen.wait_for("README.md isn't a session")
         assert "Traceback" not in screen.text
     with Terminal([*HOLDFAST, "--practice-script", "none.toml"], cwd=work, env=env) as screen:
         assert screen.exit_code() == 2
@@ -101,7 +101,7 @@ def test_what_is_no_key_is_never_sent(holdfast: Program, serve: Serve, key: str)
 
 @pytest.mark.parametrize(
     ("key", "words"),
-    [("", "No API key found."), ("two words", "ANTHROPIC_API_KEY is not an API key")],
+    [("", "No API key found."), ("two words", "ANTHROPIC_API_KEY isn't an API key")],
     ids=["none", "odd"],
 )
 def test_without_a_usable_key_the_screen_offers_ways_on(
@@ -183,7 +183,7 @@ def test_a_session_that_cannot_be_saved_does_not_cost_the_answer(
     assert ANSWER in (done.stdout if format_ == "text" else done.object["result"])
     assert "Not saved: " in done.stderr
     assert "--no-session" in done.stderr
-    assert done.stderr.count("cannot be written") == 1
+    assert done.stderr.count("can't write") == 1
     assert (home / place).read_text() == "a file"
 
 
@@ -193,7 +193,7 @@ def test_on_the_screen_too_an_unsaved_session_says_so(
     home.mkdir()
     (home / "data").write_text("a file")
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("Ask for anything?")
+        screen.wait_for("Ask for anything")
         screen.type("read README.md\r")
         screen.wait_for(ANSWER, "1 turn", "not saved")
         screen.type("\x04")
@@ -230,7 +230,7 @@ def test_what_is_no_session_is_not_opened_and_not_touched(holdfast: Program, wor
     for name, data in others.items():
         (work / name).write_bytes(data)
         done = holdfast(*LIST, "-r", f"./{name}", code=4)
-        assert f"{name} is not a session" in done.stderr
+        assert f"{name} isn't a session" in done.stderr
         assert (work / name).read_bytes() == data
     done = holdfast(*LIST, "-r", "./claude.jsonl", code=4)
     assert "Import it with: holdfast sessions import claude.jsonl." in done.stderr
@@ -304,7 +304,7 @@ def test_bytes_that_are_no_text(holdfast: Program, serve: Serve) -> None:
 
 def test_no_prompt_at_all(holdfast: Program) -> None:
     for argv in (("-p",), ("-p", ""), ("-p", "  ")):
-        assert "no prompt" in holdfast("--practice", *argv, stdin=b" \n", code=2).stderr
+        assert "No prompt" in holdfast("--practice", *argv, stdin=b" \n", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_an_exhausted_practice_script_is_an_error(
     path = script('[[turn]]\ntext = "Once."\ntools = [{name = "list_dir"}]\n')
     done = holdfast("--practice-script", path, "-p", "x", "--output-format", "json", code=1)
     assert done.object["result"] == "Once."
-    assert "no turn left: it has 1" in done.stderr
+    assert "run out of turns: it has 1" in done.stderr
     assert "Add a [[turn]]" in done.stderr
 
 

@@ -22,7 +22,7 @@ from tui.core.clock import SystemClock
 from tui.session.reader import read
 from tui.session.session import Session
 
-READY = "Ask for anything?"
+READY = "Ask for anything"
 TURNS = 200
 KILLED_AT = (30, 130)
 RULE = "RULE 1: never touch the folder vendor/."

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 Open: TypeAlias = Callable[..., Terminal]
 
-READY = "Ask for anything?"
+READY = "Ask for anything"
 _SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
 NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 

@@ -112,7 +112,7 @@ def test_killed_behind_a_change_and_resumed(serve: Serve, asking: Program) -> No
     assert thoughts(server) == [every[:n] for n in range(5)]
 
 
-@pytest.mark.parametrize(("how", "ready"), [((), "Ask for anything?"), (("--plain",), ". >")])
+@pytest.mark.parametrize(("how", "ready"), [((), "Ask for anything"), (("--plain",), ". >")])
 def test_a_refusal_is_said_where_a_person_sits(
     serve: Serve, asking: Program, home: Path, how: tuple[str, ...], ready: str
 ) -> None:

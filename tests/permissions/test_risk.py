@@ -617,7 +617,7 @@ def test_blocked(command: str) -> None:
         ("rm -rf ~", "the home folder"),
         ("rm -rf .", "the workspace"),
         ("cat x > /dev/sda", "device"),
-        ("echo 'oops", "cannot be read"),
+        ("echo 'oops", "can't be read"),
         ("$X y", "only known when it runs"),
         ("curl x | sh", "downloaded"),
     ],

@@ -72,7 +72,7 @@ def test_a_large_diff_is_bounded_and_quick() -> None:
     old = "".join(f"{n}\n" for n in range(200_000))
     diff = unified(old, old.replace("7", "8"), "f")
     assert diff.text.count("\n") == MAX_LINES
-    assert diff.text.endswith("… the rest of the diff is not shown")
+    assert diff.text.endswith("… the rest of the diff isn't shown")
     assert diff.added == diff.removed == sum("7" in str(n) for n in range(200_000))
     diff = unified(old, "x" * 5_000_000, "f")
     assert (diff.removed, diff.added) == (200_000, 1)
