@@ -230,14 +230,17 @@ def test_what_is_no_session_is_not_opened_and_not_touched(holdfast: Program, wor
     for name, data in others.items():
         (work / name).write_bytes(data)
         done = holdfast(*LIST, "-r", f"./{name}", code=4)
-        assert f"{name} isn't a session" in done.stderr
+        words = "isn't a session" if name.startswith("no") else "belongs to another program"
+        assert f"{name} {words}" in done.stderr
         assert (work / name).read_bytes() == data
     done = holdfast(*LIST, "-r", "./claude.jsonl", code=4)
-    assert "Import it with: holdfast sessions import claude.jsonl." in done.stderr
+    assert "Import it with: holdfast sessions import claude.jsonl" in done.stderr
     os.mkfifo(work / "pipe.jsonl")
     for name in ("pipe.jsonl", "."):
         assert "not a regular file" in holdfast(*LIST, "-r", f"./{name}", code=4).stderr
-    assert "no file ./nowhere.jsonl" in holdfast(*LIST, "-r", "./nowhere.jsonl", code=4).stderr
+    assert (
+        "File not found: ./nowhere.jsonl" in holdfast(*LIST, "-r", "./nowhere.jsonl", code=4).stderr
+    )
 
 
 def test_a_session_without_permission(holdfast: Program, home: Path) -> None:

@@ -58,7 +58,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         modal = app.screen
         assert isinstance(modal, ChoiceDialog)
         told = "\n".join(modal.details)
-        assert "summarised: 9 items, 45.0k tokens" in told
+        assert "summarized: 9 items, 45.0k tokens" in told
         assert "pinned: 1 item, 700 tokens" in told
         assert "the plan" in told
         assert "and 3 more" in told

@@ -67,7 +67,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
 def preview_lines(planned: CompactionPreview) -> list[str]:
     """What becomes a summary, what is pinned and what is kept, the largest items named."""
     lines: list[str] = []
-    parts = (("summarised", planned.summarised), ("pinned", planned.pinned), ("kept", planned.kept))
+    parts = (("summarized", planned.summarised), ("pinned", planned.pinned), ("kept", planned.kept))
     for name, items in parts:
         total = sum(item.tokens for item in items)
         lines.append(f"{name}: {plural(len(items), 'item')}, {tokens(total)} tokens")
