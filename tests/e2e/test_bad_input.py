@@ -196,7 +196,7 @@ def test_on_the_screen_too_an_unsaved_session_says_so(
         screen.wait_for("Ask for anything")
         screen.type("read README.md\r")
         screen.wait_for(ANSWER, "1 turn", "not saved")
-        screen.type("\x04")
+        screen.type("\x04\x04")
         assert screen.exit_code() == 0
         assert "Traceback" not in screen.text
         assert "holdfast -r" not in screen.text

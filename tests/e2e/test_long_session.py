@@ -126,7 +126,7 @@ async def test_200_turns_on_the_strict_server_in_three_processes(
         with opened("-c") as screen:
             screen.wait_for(f"answer {second - 1}.")
             play(screen, range(second, TURNS))
-            screen.type("\x04")
+            screen.type("\x04\x04")
             assert screen.exit_code() == 0
         posts = [post.body for post in server.posts]
 
@@ -186,7 +186,7 @@ async def test_200_turns_of_a_practice_script_in_three_processes(
         screen.wait_for(READY, f" {TURNS} turns")
         screen.type("what was decided on the database?\r")
         screen.wait_for("it says.", f" {TURNS + 1} turns")
-        screen.type("\x04")
+        screen.type("\x04\x04")
         assert screen.exit_code() == 0
 
     loaded = read(session_file(home))

@@ -403,18 +403,18 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
     with opened() as screen:
         screen.wait_for("Ask for anything")
         screen.type("fix the greeting\r")
-        screen.wait_for("print('helo')", "print('hello')", "1 once")
+        screen.wait_for("print('helo')", "print('hello')", "1 yes")
         screen.press("1", lambda: "hello" in (work / "app.py").read_text())
         screen.wait_for("cat app.py")
         screen.press("1", (work / "proof").exists)
         screen.wait_for("proved", "All is well now.", "1 turn")
-        screen.type("\x04")
+        screen.type("\x04\x04")
         assert screen.exit_code() == 0
     with opened("-c") as screen:
         screen.wait_for("fix the greeting", "All is well now.")
         screen.type("what was it?\r")
         screen.wait_for("It was a greeting.")
-        screen.type("\x04")
+        screen.type("\x04\x04")
         assert screen.exit_code() == 0
     assert len(server.posts) == 5
     assert unmarked(server.posts[4].body["messages"])[:7] == unmarked(

@@ -40,7 +40,7 @@ def test_ask_and_leave(holdfast: Open) -> None:
         screen.wait_for(READY)
         screen.type("read README.md\r")
         screen.wait_for("The demo project.", "1 turn")
-        screen.type("\x04")
+        screen.type("\x04\x04")
         assert screen.exit_code() == 0
         assert "holdfast -r " in screen.text
         assert termios.tcgetattr(screen.slave) == screen.before
@@ -65,7 +65,7 @@ def test_a_paste_presses_no_key_whatever_it_holds(holdfast: Open, work: Path, ho
         screen.wait_for("ared", "and so on")
         screen.type("\r")
         screen.wait_for("1 turn")
-        screen.type("\x04")
+        screen.type("\x04\x04")
         assert screen.exit_code() == 0
     (prompt,) = [record for record in records(home) if record["type"] == "user"]
     assert prompt["content"][0]["text"].startswith("ared")
@@ -77,7 +77,7 @@ def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type("change demo to sample in README.md\r")
-        screen.wait_for("− The demo project.", "+ The sample project.", "1 once")
+        screen.wait_for("− The demo project.", "+ The sample project.", "1 yes")
         screen.press("1", lambda: "sample" in (work / "README.md").read_text())
         screen.wait_for("1 turn")
 
@@ -86,7 +86,7 @@ def test_no_means_no(holdfast: Open, work: Path, home: Path) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type("create notes.txt with hello\r")
-        screen.wait_for("1 once")
+        screen.wait_for("1 yes")
         screen.press("\x1b", lambda: "1 turn" in screen.text)
         assert not (work / "notes.txt").exists()
     (result,) = [r for r in records(home) if r["type"] == "tool_result"]

@@ -69,7 +69,7 @@ def test_a_yes_to_several_commands_covers_each(person: Person) -> None:
     call = command("ruff check && pytest -q")
     assert person.gate.scope_of(call) == "exactly this call"
     person.answers(call, "session")
-    assert person.gate.scope_of(call) == "commands that begin with `ruff` and `pytest`"
+    assert person.gate.scope_of(call) == "every `ruff …` and `pytest …` command"
     assert not person.is_asked(command("pytest tests"))
 
 
@@ -137,7 +137,7 @@ def test_always_to_the_letter_holds_in_the_next_session(person: Person, text: st
 def test_a_yes_to_an_edit_covers_the_files_of_the_workspace(person: Person) -> None:
     call = write("src/a.py", "edit_file")
     person.answers(call, "always")
-    assert person.gate.scope_of(call) == f"edits of files in {person.root}"
+    assert person.gate.scope_of(call) == f"edits in {person.root}"
     for tool in ("edit_file", "write_file"):
         assert not person.is_asked(write("b.txt", tool))
         assert f"{tool}({person.root}/*)" in person.remembered

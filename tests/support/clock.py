@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = float(os.environ.get("HOLDFAST_TEST_PATIENCE_S", "60"))
 """How long a test waits for what a real process or thread does: longer than that takes on the
 slowest and busiest machine. What comes is not waited for any longer."""
 

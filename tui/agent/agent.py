@@ -295,6 +295,10 @@ class Agent:
         """The changes that wait for the next break, by the records that they concern."""
         return pending(self.session.records)
 
+    def measure(self) -> events.ContextMeasured:
+        """How full the context is now."""
+        return self._requests.meter.measure()
+
     def waiting(self) -> Waiting:
         """The old results that wait to be pruned, for the next break or until it pays."""
         return self._pruning.waiting(self.view())

@@ -56,7 +56,7 @@ class TokenMeter:
 
     def events(self) -> list[Event]:
         """How full the context is."""
-        return [self._measured()]
+        return [self.measure()]
 
     async def save_ratio(self) -> None:
         """Keep the ratio for the next session with this model."""
@@ -72,7 +72,8 @@ class TokenMeter:
     def _ratio(self, model: str) -> float | None:
         return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
 
-    def _measured(self) -> ContextMeasured:
+    def measure(self) -> ContextMeasured:
+        """The figures of the next request as it stands now."""
         ledger, model = self._ctx.ledger, self._ctx.model
         threshold = self._ctx.config.compaction.threshold
         now, spent = ledger.measure(), self._ctx.spent()

@@ -159,6 +159,11 @@ class Conversation:
             agent.cancel()
             await agent.close()
 
+    @property
+    def leaving(self) -> bool:
+        """Whether memory is being saved because the person leaves."""
+        return self._saving
+
     async def save_memory_first(self) -> bool:
         """Before the session is left: let the model keep what is worth it, within bounds.
 

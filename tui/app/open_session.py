@@ -40,7 +40,6 @@ _IN_USE: Final = (
     AnswerOption("t", "Take over (the other becomes read-only)", "take_over"),
     AnswerOption("r", "Open read-only", "read_only"),
     AnswerOption("f", "Fork (continue in a copy)", "fork"),
-    AnswerOption("b", "Cancel", "back"),
 )
 
 

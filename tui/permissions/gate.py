@@ -131,7 +131,7 @@ class Gate:
         except ToolError:
             return _this_call(call, "exactly this call")
         if matching_rule(self.policy.ask, call, facts.verdict, facts.forms):
-            words = "exactly this call, in this session (one of your rules always asks)"
+            words = "exactly this call (one of your rules always asks)"
             return _Scope(words, _this_call(call, "").grant, ())
         if facts.verdict is not None:
             return _command(facts)
@@ -152,7 +152,7 @@ def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
         return _Scope(f"only {shorten(path)}", _this_call(call, "").grant, (rule,))
     tools = _EDITORS if call.tool in _EDITORS else (call.tool,)
     rules = tuple(Rule(tool, f"{escape(str(folder))}/*") for tool in tools)
-    return _Scope(f"edits of files in {shorten(folder)}", Grant(call.tool, rules), rules)
+    return _Scope(f"edits in {shorten(folder)}", Grant(call.tool, rules), rules)
 
 
 def _this_call(call: Call, words: str) -> _Scope:
@@ -173,8 +173,8 @@ def _command(facts: CallFacts) -> _Scope:
     rules = tuple(Rule(facts.call.tool, f"{escape(prefix)} *") for prefix in known)
     if not rule_allowing_command(rules, facts.call, verdict, facts.line, explicit=False):
         return this
-    shown = " and ".join(f"`{prefix}`" for prefix in known)
-    return _Scope(f"commands that begin with {shown}", Grant(facts.call.tool, rules), rules)
+    shown = " and ".join(f"`{prefix} …`" for prefix in known)
+    return _Scope(f"every {shown} command", Grant(facts.call.tool, rules), rules)
 
 
 def prefix_of(one: PlainCommand) -> str | None:
@@ -202,4 +202,4 @@ class RulesOnly:
         elif call.effect != "run":  # for a command that is not plain the tool's name is not enough
             flags.insert(0, f"--allow {call.tool}")
         reason = f"{decision.reason} There is no one to ask. Allow with {', or with '.join(flags)}."
-        return Answer("no", reason, by="default")
+        return Answer("no", reason.lstrip(), by="default")

@@ -327,7 +327,7 @@ def _reason(facts: CallFacts) -> str:
     if facts.guarded:
         return f"Writes into {facts.guarded}: {GUARDED[facts.guarded]}."
     if facts.verdict is None:
-        return "Writes a file." if facts.call.effect == "write" else "No rule allows it."
+        return "" if facts.call.effect == "write" else "No rule allows it."
     if facts.verdict.risk == "high-risk":
         return f"High-risk: {_every_reason(facts.verdict)}."
     return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."

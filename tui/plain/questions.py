@@ -66,7 +66,8 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
         lines += _named(call.tool, decided_about(text))
     if decision.risk:
         lines.append(f"Risk: {decision.risk}.")
-    lines.append(sentence(f"Why you're asked: {' '.join(decided_about(decision.reason))}"))
+    if decision.reason:
+        lines.append(sentence(f"Why you're asked: {' '.join(decided_about(decision.reason))}"))
     beyond = REACHES[decision.level] if call.effect == "run" else ""
     if decision.once:
         return [*lines, sentence("You're asked each time", beyond)]

@@ -152,7 +152,7 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
         "the context, item by item, with tokens",
     ),
     "pin": ("[N]", "pin or unpin item N of /context, or the last tool result"),
-    "memory": ("[save]", "read MEMORY.md out, or save to it now"),
+    "memory": ("[save | NOTE]", "read MEMORY.md out; save a note, or what's new"),
     "output": ("[N]", "read the whole output of the last tool, or the Nth from the end"),
     "plan": (
         "[edits | ask]",

@@ -191,9 +191,14 @@ class HoldfastApp(ThemedApp):
         if self.chat.prompt.text:
             self.chat.prompt.accept()
             return
-        if self._quit.asked():
+        await self.action_quit_if_again("Ctrl+C")
+
+    async def action_quit_if_again(self, key: str) -> None:
+        """Quit the second time; while something is saved for leaving, at once."""
+        if self._quit.asked() or (self.ready and self.conversation.leaving):
             await self.action_quit()
-        self._say_for(QUIT_WITHIN_S, "Press Ctrl+C again to quit.")
+        else:
+            self._say_for(QUIT_WITHIN_S, f"Press {key} again to quit.")
 
     async def action_quit(self) -> None:
         """Save what is worth keeping, close the session, then leave."""

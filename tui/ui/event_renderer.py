@@ -26,6 +26,7 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import RestoredItems
+from tui.ui.widgets.tool_titles import verb
 
 _FULL = "context full"
 _NOTHING_NEW = "Nothing new to remember."
@@ -95,7 +96,7 @@ class EventRenderer:
                 chat.work("answering", listening=True)
                 self._answer.stream(AssistantItem, text)
             case events.ToolInputDelta(id_, name, _):
-                chat.work(f"writing {name}", listening=True)
+                chat.work(f"writing: {verb(name)}", listening=True)
                 if item := self._calls.write(id_, name):
                     self._answer.pause()
                     self._answer.add(item)

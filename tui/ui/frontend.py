@@ -79,7 +79,8 @@ class ScreenFrontend:
 
     @property
     def prompt_text(self) -> str:
-        return self.chat.prompt.value
+        prompt = self.chat.prompt
+        return "\n".join(filter(None, (prompt.value, prompt.stashed)))
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         prompt = self.chat.prompt

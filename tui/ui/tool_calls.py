@@ -6,13 +6,19 @@ from collections import deque
 from typing import Any
 
 from tui.agent.events import ToolFinished
+from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem
+from tui.ui.widgets.markdown.text import clip
 from tui.ui.widgets.record_items import RestoredItems, close, fill, title_of
 
 KEPT_CHARS = 1_000_000
 """Of what running tools print, the last characters that are kept to be shown again."""
 
+_TAIL_CHARS = 2_000
+"""Of what a running tool prints, so much is kept on its card."""
+_PHASE = 40
+"""Cells of a call's title where it is said what goes on."""
 _RUNNING = frozenset({"running", "waiting"})
 _BEFORE = frozenset({"writing", "written"})
 
@@ -21,6 +27,7 @@ class ToolCalls:
     """Keeps one session's calls by their id. `shown` is the one whose output stands in the pane.
 
     The pane follows the first call that runs until that has finished, or another is opened there.
+    What failed stays in it until the turn is over.
     """
 
     def __init__(self, chat: ChatScreen) -> None:
@@ -31,6 +38,7 @@ class ToolCalls:
         self._outputs: dict[str, deque[str]] = {}
         self._printed = 0  # by what has not finished
         self._live: str | None = None
+        self._kept = False  # what failed stays in the pane until the turn is over
 
     @property
     def phase(self) -> str:
@@ -38,11 +46,11 @@ class ToolCalls:
         states = [item.state for item in self._open.values()]
         if "waiting" in states:
             return "waiting for your answer"
-        running = [item.name for item in self._open.values() if item.state == "running"]
+        running = [item for item in self._open.values() if item.state == "running"]
         if not running:
             return "working"
         more = f" and {len(running) - 1} more" if running[1:] else ""
-        return f"running {running[0]}{more}"
+        return f"{clip(one_line(title_of(running[0])), _PHASE)}{more}"
 
     def resume(self, past: RestoredItems) -> None:
         """Begin with those that a session already holds; their cards are drawn."""
@@ -79,7 +87,7 @@ class ToolCalls:
             self._chat.add(item)
         self._open[id_] = item
         item.started = self._chat.clock.monotonic()
-        if self._live is None:
+        if self._live is None and not self._kept:
             self._live, self.shown = id_, item
             self._chat.side.show(title_of(item), "")
             self._chat.side.show_marks(masked=False, pinned=False)
@@ -98,6 +106,10 @@ class ToolCalls:
         self._printed += len(text)
         while self._printed > KEPT_CHARS and len(heard) > 1:
             self._printed -= len(heard.popleft())
+        if item := self._open.get(id_):
+            item.tail = (item.tail + text)[-_TAIL_CHARS:]
+            if (item.seconds or 0) >= 1:
+                self._chat.conversation.changed(item)
         if id_ == self._live:
             self._chat.output.write(text)
 
@@ -116,6 +128,7 @@ class ToolCalls:
         self._chat.conversation.changed(item)
         if self._live == event.id:
             self._live = None
+            self._kept = item.state == "error"
             if streamed:
                 self._chat.side.badge(event.receipt)
             else:
@@ -129,12 +142,14 @@ class ToolCalls:
                 self._chat.conversation.changed(item)
         self._open.clear()
         self._live = None
+        self._kept = False
 
     def open(self, item: Item) -> None:
         """Show the output of a tool call in the pane; other items have none."""
         if isinstance(item, ToolItem):
             text = "".join(self._outputs.get(item.id, ())) or item.preview
             self._live = item.id if item.state in _RUNNING else None
+            self._kept = False
             self._show(item, text, whole=True)
 
     def mark(self, change: dict[str, Any]) -> None:

@@ -20,7 +20,8 @@ from tui.core.messages import Usage
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import Item
 
-WIDE, NARROW = (120, 40), (80, 24)
+ROOMY, WIDE, NARROW = (160, 40), (120, 40), (80, 24)
+"""With the output beside the conversation, with room for it, and without."""
 
 
 def app_of(world: World, **options: Any) -> HoldfastApp:

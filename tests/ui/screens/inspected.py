@@ -12,7 +12,7 @@ from tests.context.wild import call
 from tests.support.clock import FakeClock
 from tui.agent import events
 from tui.agent.break_cost import ChangePrice
-from tui.agent.events import ContextBroken, Event
+from tui.agent.events import ContextBroken, ContextMeasured, Event
 from tui.agent.pruning import Waiting
 from tui.context import request_assembly
 from tui.context.overrides import Overlay, pending
@@ -41,6 +41,10 @@ class Inspected:
     @property
     def pending(self) -> Mapping[str, Overlay]:
         return pending(self.session.records)
+
+    def measure(self) -> ContextMeasured:
+        parts = {str(part): size for part, size in self.ledger.measure().parts.items()}
+        return ContextMeasured(self.ledger.tokens, 0, self.ledger.tokens, self.window, parts)
 
     def waiting(self) -> Waiting:
         return Waiting()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from textual.content import Content
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -26,7 +27,8 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.questions import Choice, Confirmation
 
-WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", "--- a\n+++ a\n-1\n+2\n")
+DIFF = "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n"
+WRITE = Call("t1", "edit_file", "write", "a.py", None, ("a.py",), "diff", DIFF)
 RUN = Call("t1", "run_command", "run", "git config a.b c", "git config a.b c")
 ASKED = Decision("ask", "it changes a file", "default", "standard")
 
@@ -64,9 +66,12 @@ async def test_k47_elevated_is_shown_and_marks_the_calls_it_let_through() -> Non
     ("key", "expected"),
     [
         ("1", Answer("once")),
+        ("y", Answer("once")),
+        ("enter", Answer("once")),
         ("2", Answer("session")),
         ("3", Answer("always")),
         ("escape", Answer("no")),
+        ("n", Answer("no")),
     ],
 )
 async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) -> None:
@@ -80,18 +85,57 @@ async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) ->
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (["right", "enter"], Answer("once")),
-        (["tab", "right", "space"], Answer("session")),
-        (["right", "right", "right", "left", "enter"], Answer("session")),
+        (["right", "enter"], Answer("session")),
+        (["tab", "right", "space"], Answer("always")),
+        (["right", "right", "right", "left", "left", "enter"], Answer("session")),
     ],
 )
 async def test_an_answer_is_reached_by_the_arrows(keys: list[str], expected: Answer) -> None:
-    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+    async with asked(Ask(WRITE, ASKED)) as (world, _, pilot):
         world.clock.elapsed += 1
-        await pilot.press("enter")
-        assert isinstance(app.screen, ApprovalModal)
         await pilot.press(*keys)
         await until(pilot, lambda: world.agent.answers == [expected])
+
+
+async def test_enter_refuses_what_is_risky() -> None:
+    async with asked(Ask(RUN, replace(ASKED, risk="high-risk"))) as (world, app, pilot):
+        world.clock.elapsed += 1
+        assert app.screen.focused is app.screen.query_one("#refuse")
+        await pilot.press("enter")
+        await until(pilot, lambda: world.agent.answers == [Answer("no")])
+
+
+async def test_an_answer_says_what_it_covers() -> None:
+    call = replace(WRITE, scope="edits in ~/proj/py")
+    for size in (NARROW, (80, 24), (120, 40)):
+        world = World()
+        world.scripts.append(turn(Ask(call, ASKED)))
+        async with running(world, size) as (app, pilot):
+            await say(pilot, "go")
+            await until(pilot, lambda app=app: isinstance(app.screen, ApprovalModal))
+            await pilot.pause()
+            assert (
+                "a.py +1 −1"
+                in Content.from_markup(app.screen.query_one("#box").border_title or "").plain
+            )
+            answers = {str(one.id): one for one in app.screen.query(Choice)}
+            assert "edits in ~/proj/py, this session" in str(answers["session"].render())
+            assert all(one.region in app.screen.region for one in answers.values())
+            assert answers["always"].region.width == len(" 3 always ")
+
+
+async def test_a_small_screen_has_few_lines_around_what_is_asked() -> None:
+    long = replace(
+        WRITE, preview="--- a\n+++ a\n@@ -0,0 +1,90 @@\n" + "+x\n" * 90, scope="edits in ~/proj"
+    )
+    world = World()
+    world.scripts.append(turn(Ask(long, ASKED)))
+    async with running(world, (80, 24)) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await until(pilot, lambda: app.screen.query_one("#more").display)
+        box, preview = app.screen.query_one("#box"), app.screen.query_one("#preview")
+        assert box.outer_size.height - preview.size.height <= 6
 
 
 async def test_what_only_counts_once_offers_no_lasting_yes() -> None:
@@ -99,8 +143,8 @@ async def test_what_only_counts_once_offers_no_lasting_yes() -> None:
     async with asked(Ask(RUN, decision), *answer("done")) as (world, app, pilot):
         world.clock.elapsed += 0.6
         assert [choice.name for choice in app.screen.query(Choice)] == ["once", "no", "refuse"]
-        covers = str(app.screen.query_one("#covers", Static).content)
-        assert covers.startswith("You're asked each time. Runs in the workspace")
+        why = str(app.screen.query_one("#why", Static).content)
+        assert "You're asked each time. Runs in the workspace" in why
         await pilot.press("2", "3")
         assert isinstance(app.screen, ApprovalModal)
         await pilot.press("1")
@@ -162,7 +206,7 @@ async def test_escape_leaves_the_reason_before_it_refuses() -> None:
 
 async def test_a_key_meant_for_the_prompt_never_approves() -> None:
     async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
-        for key in ("1", "2", "escape"):
+        for key in ("1", "2", "enter", "escape"):
             world.clock.elapsed += 0.4
             await pilot.press(key)
         assert isinstance(app.screen, ApprovalModal)

@@ -70,7 +70,7 @@ def text_of(app: HoldfastApp, selector: str) -> str:
 
 
 def question(app: HoldfastApp) -> str:
-    return " ".join(str(one.render()) for one in app.screen.query(Static))
+    return Content.from_markup(app.screen.query_one("#box").border_title or "").plain
 
 
 async def test_a_large_new_file_is_counted_and_its_end_can_be_seen(tmp_path: Path) -> None:
@@ -110,8 +110,9 @@ async def test_a_long_command_says_how_much_is_hidden(tmp_path: Path) -> None:
     asked = await asked_about(tmp_path, "run_command", command=command)
     async with shown(asked) as (_, app, pilot):
         preview = app.screen.query_one("#preview")
-        hidden = 80 - preview.size.height
-        assert f"{hidden} more lines below" in text_of(app, "#more")
+        await until(
+            pilot, lambda: f"{80 - preview.size.height} more lines below" in text_of(app, "#more")
+        )
         before = preview.size.height
         await pilot.press("v")
         await until(pilot, lambda: preview.size.height > before)

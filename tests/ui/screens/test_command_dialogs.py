@@ -63,7 +63,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         assert "the plan" in told
         assert "and 3 more" in told
         assert "focuses on: the tests" in modal.text
-        await pilot.press("b")
+        await pilot.press("escape")
         assert world.agent.compacted == []
         await say(pilot, "/compact")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
@@ -92,7 +92,7 @@ async def test_effort_says_its_price_and_waits_if_wanted(
         price = agent.effort_cost("max")
         assert price
         assert price.price in dialog.text
-        await pilot.press("b")
+        await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert (agent.effort, agent.effort_to_come) == ("high", "")
         await asked("/effort max")
@@ -121,7 +121,7 @@ async def test_think_says_its_price_before_the_prompt_is_sent(world: World) -> N
         await until(pilot, lambda: session_open(app))
         asked_before(world.agent)
         agent = world.agent
-        for answer, on in (("b", False), ("w", True)):
+        for answer, on in (("escape", False), ("w", True)):
             await say(pilot, "/think why is it slow?")
             await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
             assert agent.sent == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
+from tui.agent.events import ContextMeasured
 from tui.context.overrides import Overlay
 from tui.context.token_ledger import Item
 from tui.session.session import Session
@@ -73,7 +74,9 @@ def test_the_title_says_how_full_it_is_and_how_the_items_stand() -> None:
 
 def test_the_totals_name_each_kind_once() -> None:
     items = [ITEM, ITEM, Item("s", "system", "identity", 300, "full")]
-    bar, legend = context_rows.totals(items, 1700, 200_000, 60).plain.split("\n")
+    measured = ContextMeasured(1700, 0, 1700, 200_000, {}, "server")
+    bar, legend, origin = context_rows.totals(items, measured, 60).plain.split("\n")
+    assert origin == "estimate; no answer yet"
     assert len(bar) == 60
     assert "results 1.4k" in legend
     assert "system 300" in legend

@@ -215,7 +215,7 @@ async def test_ctrl_d_deletes_forwards_and_quits_when_empty(world: World) -> Non
         await pilot.press("a", "b", "home", "ctrl+d")
         assert app.chat.prompt.text == "b"
         assert app.return_code is None
-        await pilot.press("ctrl+d", "ctrl+d")
+        await pilot.press("ctrl+d", "ctrl+d", "ctrl+d")
         await until(pilot, lambda: app.return_code == 0)
 
 

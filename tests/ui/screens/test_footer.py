@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from tests.support.script import Hold, Step
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, running, say, turn, until
+from tests.ui.screens.driving import NARROW, ROOMY, running, say, turn, until
 from tui.agent import events
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.bars import status_line
@@ -15,7 +15,7 @@ from tui.ui.widgets.bars import status_line
 
 def lit(app: HoldfastApp) -> list[str]:
     """The titles of the panes that are marked."""
-    rules = (app.chat.left.rule, app.chat.side.rule, app.chat.side.meter_rule)
+    rules = (app.chat.left.rule, app.chat.side.rule)
     return [rule.title.plain for rule in rules if rule.lit]
 
 
@@ -33,15 +33,15 @@ def printed(text: str = "out") -> list[Step]:
 async def test_the_pane_with_the_focus_is_marked_and_the_footer_has_its_keys() -> None:
     world = World()
     world.scripts.append(printed())
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         assert (lit(app), keys(app, 1)) == ([], ["enter send"])
         await pilot.press("tab")
         assert lit(app) == ["conversation"]
-        assert keys(app) == ["enter fold", "y copy", "esc back"]
+        assert keys(app) == ["enter fold", "ctrl+y copy", "esc back"]
         await pilot.press("tab")
-        assert lit(app) == ["output · run_command x"]
+        assert lit(app) == ["output · Run x"]
         assert keys(app) == ["o open", "/ find", "esc back"]
         await pilot.press("o")
         await until(pilot, lambda: keys(app, 2) == ["/ find", "esc smaller"])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.script import Hold
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, items, running, say, turn, until
+from tests.ui.screens.driving import NARROW, ROOMY, items, running, say, turn, until
 from tui.agent import events
 from tui.ui.widgets.conversation.items import (
     NoticeItem,
@@ -55,7 +55,7 @@ async def test_shift_tab_goes_through_the_modes() -> None:
 
 
 async def test_f4_folds_the_side_and_opens_it_over_on_narrow_screens() -> None:
-    async with running(World()) as (app, pilot):
+    async with running(World(), ROOMY) as (app, pilot):
         side, left = app.chat.query_one("#side"), app.chat.query_one("#left")
         assert side.display
         await pilot.press("f4")
@@ -63,7 +63,7 @@ async def test_f4_folds_the_side_and_opens_it_over_on_narrow_screens() -> None:
     async with running(World(), NARROW) as (app, pilot):
         side, left = app.chat.query_one("#side"), app.chat.query_one("#left")
         assert not side.display
-        assert app.chat.query_one("#meter-line").display
+        assert app.chat.query_one("#meter").display
         await pilot.press("f4")
         assert side.display
         assert not left.display

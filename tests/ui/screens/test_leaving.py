@@ -65,7 +65,7 @@ async def test_a_key_skips_the_saving(key: str) -> None:
             pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
         )
         slow = Slow(world.agent)
-        await pilot.press("ctrl+d")
+        await pilot.press("ctrl+d", "ctrl+d")
         await until(pilot, slow.began.is_set)
         assert not gone(app)
         await pilot.press(key)
@@ -91,7 +91,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
                 yield event
 
         world.agent.flush_memory = flush  # type: ignore[method-assign]
-        await pilot.press("ctrl+d")
+        await pilot.press("ctrl+d", "ctrl+d")
         said = "saving memory before quitting; esc quits now"
         await until(pilot, lambda: said in app.chat.prompt_rule.title.plain)
         wait.set()
@@ -108,7 +108,7 @@ async def test_a_model_that_does_not_answer_holds_nobody(monkeypatch: pytest.Mon
             pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
         )
         slow = Slow(world.agent)
-        await pilot.press("ctrl+d")
+        await pilot.press("ctrl+d", "ctrl+d")
         await until(pilot, lambda: gone(app))
         assert slow.cancelled.is_set()
 

@@ -8,7 +8,7 @@ import pytest
 from textual.geometry import Offset
 
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, running, say
+from tests.ui.screens.driving import NARROW, ROOMY, WIDE, running, say
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, PaneLayout, load_layout, save_layout
 
@@ -21,12 +21,11 @@ def side(chat: ChatScreen) -> int:
 def joined(chat: ChatScreen) -> bool:
     """Whether the lines between the panes meet."""
     column = chat.splitter.region.x
-    row = chat.side.meter_rule.region.y - chat.splitter.region.y
-    return chat.prompt_rule.joint == column and set(chat.splitter.joints) == {row}
+    return chat.prompt_rule.joint == column
 
 
 async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
-    async with running(World()) as (app, pilot):
+    async with running(World(), ROOMY) as (app, pilot):
         line = app.chat.splitter.region
         await pilot.mouse_down("#splitter", offset=(0, 5))
         await pilot.hover(offset=Offset(line.x - 10, line.y + 5))
@@ -36,14 +35,14 @@ async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
         assert joined(app.chat)
         await pilot.hover(offset=Offset(40, 10))
         assert side(app.chat) == wide
-    async with running(World()) as (app, pilot):
+    async with running(World(), ROOMY) as (app, pilot):
         assert side(app.chat) == wide
         await pilot.resize_terminal(200, 60)
-        assert abs(side(app.chat) - wide * 200 / 120) <= 1
+        assert abs(side(app.chat) - wide * 200 / 160) <= 1
 
 
 async def test_keys_and_a_command_change_the_width_too() -> None:
-    async with running(World()) as (app, pilot):
+    async with running(World(), ROOMY) as (app, pilot):
         before = side(app.chat)
         app.chat.output.focus()
         await pilot.press("less_than_sign")
@@ -51,10 +50,10 @@ async def test_keys_and_a_command_change_the_width_too() -> None:
         await pilot.press("greater_than_sign", "greater_than_sign")
         assert side(app.chat) == before - 4
         await say(pilot, "/output 60")
-        assert side(app.chat) == 72
+        assert side(app.chat) == 96
         await say(pilot, "/output wide")
         assert "percentage" in app.chat.notice.text
-        assert side(app.chat) == 72
+        assert side(app.chat) == 96
 
 
 async def test_neither_pane_is_pushed_out() -> None:
@@ -76,11 +75,11 @@ async def test_neither_pane_is_pushed_out() -> None:
 
 
 async def test_a_closed_side_stays_closed_in_the_next_run() -> None:
-    async with running(World()) as (app, pilot):
+    async with running(World(), ROOMY) as (app, pilot):
         await pilot.press("f4")
         assert side(app.chat) == 0
         assert app.chat.prompt_rule.joint is None
-    async with running(World()) as (app, pilot):
+    async with running(World(), ROOMY) as (app, pilot):
         assert side(app.chat) == 0
         await pilot.press("f4")
         assert side(app.chat) > 0
@@ -108,3 +107,22 @@ def test_a_layout_comes_back_as_it_was_kept(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     save_layout(tmp_path / "file" / "screen.json", PaneLayout(0.5))
+
+
+async def test_one_column_has_the_screen_until_the_output_is_wanted() -> None:
+    async with running(World(), WIDE) as (app, pilot):
+        assert side(app.chat) == 0
+        assert app.chat.query_one("#conversation").content_size.width >= 116
+        await pilot.press("f4")
+        await pilot.pause()
+        assert side(app.chat) > 0
+        app.chat.output.focus()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert side(app.chat) == 0
+        await pilot.press("f4")
+    async with running(World(), WIDE) as (app, pilot):
+        await pilot.pause()
+        assert side(app.chat) > 0
+    async with running(World(), ROOMY) as (app, pilot):
+        assert side(app.chat) > 0

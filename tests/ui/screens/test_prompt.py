@@ -111,6 +111,8 @@ async def test_ctrl_d_quits_only_when_the_prompt_is_empty() -> None:
         await pilot.press("a", "b", "left", "ctrl+d")
         assert app.chat.prompt.text == "a"
         await pilot.press("backspace", "ctrl+d")
+        assert app.chat.notice.text == "· Press Ctrl+D again to quit."
+        await pilot.press("ctrl+d")
         await until(pilot, lambda: world.agent.closed)
 
 

@@ -218,20 +218,55 @@ async def test_ctrl_l_draws_all_of_it_anew() -> None:
         await until(pilot, lambda: bool(drawn))
 
 
-async def test_the_lines_between_the_panes_meet_however_high_the_prompt_is() -> None:
-    async with running(World()) as (app, pilot):
-        for _ in range(3):
-            await pilot.press("x", "ctrl+j")
-        side, splitter = app.chat.side, app.chat.splitter
-        await until(
-            pilot,
-            lambda: set(splitter.joints) == {side.meter_rule.region.y - splitter.region.y},
-        )
-        await pilot.press("ctrl+c")
-        await until(
-            pilot,
-            lambda: (
-                set(splitter.joints) == {side.meter_rule.region.y - splitter.region.y}
-                and app.chat.prompt.size.height == 1
-            ),
-        )
+@pytest.mark.parametrize("word", ["exit", "quit", ":q"])
+async def test_the_words_that_leave_a_shell_or_an_editor_leave(word: str) -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await typed(pilot, word)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.return_code == 0)
+        assert world.agent.sent == []
+
+
+async def test_a_word_that_leaves_is_sent_behind_a_space() -> None:
+    world = World()
+    async with running(world) as (_, pilot):
+        await typed(pilot, " exit")
+        await pilot.press("enter")
+        await until(pilot, lambda: world.agent.sent == [" exit"])
+
+
+async def test_a_prompt_that_was_set_aside_returns_behind_the_next_one() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("done")))
+    async with running(world) as (app, pilot):
+        prompt = app.chat.prompt
+        await typed(pilot, "long plan")
+        await pilot.press("ctrl+s")
+        assert (prompt.text, app.frontend.prompt_text) == ("", "long plan")
+        await typed(pilot, "quick")
+        await pilot.press("enter")
+        await until(pilot, lambda: prompt.text == "long plan")
+        assert world.agent.sent == ["quick"]
+        await pilot.press("ctrl+s")
+        await typed(pilot, "other")
+        await pilot.press("ctrl+s")
+        assert (prompt.text, prompt.stashed) == ("long plan", "other")
+        await pilot.press("ctrl+c", "ctrl+s")
+        assert (prompt.text, prompt.stashed) == ("other", "")
+
+
+async def test_a_line_behind_a_hash_is_kept_in_memory(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with running(world) as (app, pilot):
+        await typed(pilot, "# tests need redis")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Saved to MEMORY.md." in app.chat.notice.text)
+        kept = world.workspace / ".holdfast" / "MEMORY.md"
+        assert kept.read_text().endswith("tests need redis\n")
+        await typed(pilot, "# tests need redis")
+        await pilot.press("enter")
+        await until(pilot, lambda: "already" in app.chat.notice.text)
+        app.chat.prompt.add_paste("# A heading")
+        await pilot.press("enter")
+        await until(pilot, lambda: world.agent.sent == ["# A heading"])

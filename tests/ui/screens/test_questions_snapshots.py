@@ -48,9 +48,9 @@ DIFF = """\
 +        store.append({"n": 1})
      assert store.read() == [{"n": 1}]
 """
-EDITS = "edits of files in ~/proj"
+EDITS = "edits in ~/proj"
 WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF, EDITS)
-ASKED = Decision("ask", "Writes a file.", "default", "standard")
+ASKED = Decision("ask", "", "default", "standard")
 COMMAND = "rm -rf build && pip install -e ."
 ONLY = "exactly this command"
 RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND, ONLY)

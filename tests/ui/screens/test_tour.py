@@ -301,7 +301,7 @@ async def test_a_step_that_needs_something_asks_for_it_first() -> None:
         await until(pilot, lambda: app.chat.prompt.text == "/compact")
         await pilot.press("enter")
         await until(pilot, on(app, WAYS))  # two prompts are enough for a summary
-        await pilot.press("b")
+        await pilot.press("escape")
         await skip_to(app, pilot, "rewind")
         await send_laid(app, pilot, 'append "- a mistake" to notes.md')
         await allow(app, pilot)

@@ -308,8 +308,8 @@ async def test_figures_of_the_turn_reach_the_screen() -> None:
         for n, cost in enumerate((" · $0.25", " · $0.50", ""), start=1):
             await say(pilot, "go")
             await until(pilot, lambda n=n: app.chat.status.state.turns == n)
-            meter = app.chat.side.meter.render()
-            assert meter.plain.split("\n")[0].rstrip() == f"41k of 1M · cache 97 %{cost}"
+            meter = app.chat.left.meter.render()
+            assert meter.plain.startswith(f"41k of 1M · cache 97 %{cost}  ━")
 
 
 async def test_a_burst_of_ten_thousand_events_leaves_room_for_the_keys() -> None:

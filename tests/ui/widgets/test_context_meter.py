@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.agent.events import ContextMeasured
-from tui.ui.widgets.context_meter import bar, meter_line, meter_lines
+from tui.ui.widgets.context_meter import bar, details, forecast, meter_line
 
 PARTS = {"system": 4000, "tools": 6000, "memory": 900, "messages": 39_200, "results": 32_000}
 FULL = ContextMeasured(82_100, 81_400, 700, 200_000, PARTS, "server", 8192, -0.012, 9, 482_000,
@@ -15,59 +15,57 @@ FULL = ContextMeasured(82_100, 81_400, 700, 200_000, PARTS, "server", 8192, -0.0
 )  # fmt: skip
 
 
-def rows(state: ContextMeasured, width: int) -> list[str]:
-    return [line.rstrip() for line in meter_lines(state, width).plain.split("\n")]
+def line(state: ContextMeasured, width: int) -> str:
+    return meter_line(state, width).plain
 
 
 def test_all_is_said_where_there_is_room() -> None:
-    head, _, legend, origin = rows(FULL, 100)
-    assert head.startswith("82.1k of 200k · cache 97 % · $0.42")
-    assert head.endswith("80 % in ~9 turns · limits saved 482k")
-    assert "▚ memory 900" in legend
-    assert origin == "measured 81.4k + since 700 · estimate 1.2 % low · reserve 8.2k"
+    assert line(FULL, 100).startswith("82.1k of 200k · cache 97 % · $0.42  ━━")
+    assert details(FULL, 100).plain == (
+        "measured 81.4k + since 700 · estimate 1.2 % low · reserve 8.2k · 80 % in ~9 turns"
+    )
+    assert details(FULL, 140).plain.endswith("80 % in ~9 turns · limits saved 482k")
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 100])
 def test_the_drift_is_always_shown(width: int) -> None:
-    *_, origin = rows(FULL, width)
+    origin = details(FULL, width).plain
     assert "81.4k" in origin
     assert "1.2 % low" in origin
-    assert len(rows(FULL, width)) == 4
 
 
 def test_figures_are_dropped_from_the_least_telling_on() -> None:
-    assert rows(FULL, 52)[0].endswith("80 % in ~9 turns")
-    assert rows(FULL, 40)[0] == "82.1k of 200k · cache 97 % · $0.42"
-    assert rows(FULL, 30)[0] == "82.1k of 200k · cache 97 %"
-    assert rows(FULL, 20)[0] == "82.1k of 200k"
-    assert rows(FULL, 30)[2] == "▓ sys ▒ tool ▚ mem █ msg ▒ res"
+    assert line(FULL, 40) == "82.1k of 200k · cache 97 % · $0.42"
+    assert line(FULL, 30) == "82.1k of 200k · cache 97 %"
+    assert line(FULL, 20) == "82.1k of 200k"
 
 
-def test_the_meter_is_one_line_of_figures() -> None:
-    state = ContextMeasured(41_000, 41_000, 0, 1_000_000, PARTS, cache_share=0.97, cost_usd=0.42)
-    assert rows(state, 30)[0] == "41k of 1M · cache 97 % · $0.42"
-    assert meter_line(state, 80).plain.startswith("context 41k of 1M · cache 97 % · $0.42  ")
+def test_the_bar_is_thin_and_told_by_its_weight() -> None:
+    state = ContextMeasured(100_000, 0, 0, 200_000, PARTS)
+    drawn = line(state, 70).partition("  ")[2]
+    assert drawn == "━" * 20 + "─" * 12 + "┃" + "─" * 7
 
 
 def test_only_what_is_known_of_cache_and_cost_is_said() -> None:
     fresh = ContextMeasured(41_000, 0, 41_000, 1_000_000, PARTS, "server", cost_usd=0.0)
-    assert rows(fresh, 30)[0] == "41k of 1M"
+    assert line(fresh, 18) == "41k of 1M"
     unpriced = ContextMeasured(41_000, 41_000, 0, 1_000_000, PARTS, "server", cache_share=0.0)
-    assert rows(unpriced, 30)[0] == "41k of 1M · cache 0 %"
+    assert line(unpriced, 30) == "41k of 1M · cache 0 %"
 
 
 def test_what_was_taken_away_since_is_told() -> None:
-    taken = ContextMeasured(61_400, 81_400, -20_000, 200_000, PARTS)
-    assert rows(taken, 60)[3] == "measured 81.4k − since 20.0k"
+    taken = ContextMeasured(61_400, 81_400, -20_000, 200_000, PARTS, "server")
+    assert details(taken, 60).plain == "measured 81.4k − since 20.0k"
 
 
 @pytest.mark.parametrize(
-    ("turns", "said"), [(None, ""), (0, ""), (1, "80 % in ~1 turn"), (1200, "80 % in ~1,200 turns")]
+    ("turns", "said"),
+    [(None, ""), (0, ""), (1, "80 % in ~1 turn"), (20, "80 % in ~20 turns"), (1200, "")],
 )
-def test_the_forecast_is_said_while_it_is_known(turns: int | None, said: str) -> None:
+def test_the_forecast_is_said_where_it_matters(turns: int | None, said: str) -> None:
     state = ContextMeasured(2000, 2000, 0, 200_000, PARTS, "server", forecast=turns)
-    assert rows(state, 60)[0].endswith(said or "2k of 200k")
-    assert "turn" in rows(state, 60)[0] or not said
+    assert forecast(state) == said
+    assert details(state, 80).plain.endswith(said)
 
 
 def test_the_mark_stands_where_the_configuration_says() -> None:
@@ -96,6 +94,4 @@ def test_the_mark_stands_where_the_configuration_says() -> None:
 )
 def test_it_fits_whatever_it_has_to_say(state: ContextMeasured, width: int) -> None:
     assert meter_line(state, width).cell_length <= width
-    lines = meter_lines(state, width).split("\n", allow_blank=True)
-    assert len(lines) in {2, 4}
-    assert not state.window or all(line.cell_length <= width for line in lines)
+    assert "\n" not in details(state, width).plain

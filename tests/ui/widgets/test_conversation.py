@@ -121,12 +121,12 @@ async def test_the_cursor_walks_folds_and_copies() -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("down", "down")
         assert app.talk.cursor is tool
-        assert app.rows()[3].startswith("▎▸ run_command")
+        assert app.rows()[2].startswith("▎✓ Run pytest")
         await pilot.press("enter")
-        assert app.rows()[4] == "▎  │ 3 passed"
-        await pilot.press("o")
+        assert app.rows()[3] == "▎  │ 3 passed"
+        await pilot.press("enter")
         assert "3 passed" not in "".join(app.rows())
-        await pilot.press("j", "y")
+        await pilot.press("down", "ctrl+y")
         assert app.clipboard == "**done**"
         assert app.chosen() == [app.items[0], tool, tool, tool, app.items[2]]
 
@@ -241,7 +241,7 @@ async def test_thinking_shows_its_end_while_it_streams_and_folds_then() -> None:
         assert app.rows()[3] == "   │ fourth line"
         app.talk.finish(item)
         await pilot.pause()
-        assert app.rows()[0] == " ▸ thinking · 8 words"
+        assert app.rows()[0] == " ▸ thinking · 8 words  first line"
         assert app.rows()[1] == ""
 
 
@@ -254,7 +254,8 @@ async def test_changed_draws_the_item_anew() -> None:
         item.state, item.seconds = "ok", 2.0
         app.talk.changed(item)
         await pilot.pause()
-        assert app.rows()[0].endswith("✓ 2.0 s")
+        assert app.rows()[0].startswith(" ✓ Run make")
+        assert app.rows()[0].endswith(" 2 s")
 
 
 async def test_a_mouse_selection_copies_text_without_what_is_drawn_around_it() -> None:
@@ -264,9 +265,9 @@ async def test_a_mouse_selection_copies_text_without_what_is_drawn_around_it() -
         AssistantItem("A paragraph that is long enough to be wrapped once at least.\n\n- point"),
     ]
     async with app.run_test(size=SIZE) as pilot:
-        await pilot.mouse_down(ConversationView, offset=(3, 2))
-        await pilot.hover(ConversationView, offset=(9, 5))
-        await pilot.mouse_up(ConversationView, offset=(9, 5))
+        await pilot.mouse_down(ConversationView, offset=(3, 1))
+        await pilot.hover(ConversationView, offset=(9, 4))
+        await pilot.mouse_up(ConversationView, offset=(9, 4))
         assert app.screen.get_selected_text() == (
             "second\n\nA paragraph that is long enough to be wrapped once at least."
         )
@@ -377,7 +378,7 @@ async def test_text_is_selected_by_keys_and_its_source_is_copied() -> None:
         await pilot.press("ctrl+home", *["shift+down"] * 12)
         chosen = app.talk.selected_text
         assert "Some **bold** words\n\n- one\n- two" in chosen
-        await pilot.press("y")
+        await pilot.press("ctrl+y")
         assert app.clipboard == chosen
         await pilot.press("escape")
         assert app.talk.selected_text == ""
@@ -409,3 +410,39 @@ async def test_it_goes_on_following_when_it_grows_before_what_came_is_laid_out()
         await pilot.pause()
         assert app.talk.following
         assert app.rows()[-1] == " ● newest"
+
+
+async def test_files_that_are_read_fold_into_one_row_until_it_is_opened() -> None:
+    app = Talk()
+    calls = [ToolItem(str(n), "read_file", f"{n}.py", state="ok", preview="x") for n in range(3)]
+    app.items = [UserItem("go"), *calls, AssistantItem("done")]
+    async with app.run_test(size=SIZE) as pilot:
+        assert app.rows()[2:5] == [" ✓ Read 3 files  0.py, 1.py, 2.py", "", " ● done"]
+        await pilot.press("home", "down", "down", "down")
+        assert app.talk.cursor is app.items[4]
+        await pilot.press("up", "enter")
+        assert [row.strip("▎ ✓") for row in app.rows()[2:5]] == [f"Read {n}.py" for n in range(3)]
+        app.talk.action_fold_tools()
+        app.talk.action_fold_tools()
+        await pilot.pause()
+        assert app.rows()[2] == "▎✓ Read 3 files  0.py, 1.py, 2.py"
+        calls[1].state = "error"
+        app.talk.changed(calls[1])
+        await pilot.pause()
+        assert [row.strip("▎ ") for row in app.rows()[2:5]] == [
+            "✓ Read 0.py",
+            "✗ Read 1.py  failed",
+            "✓ Read 2.py",
+        ]
+        calls[1].state = "ok"
+        app.talk.changed(calls[1])
+        await pilot.pause()
+        assert app.rows()[2:4] == ["▎✓ Read 3 files  0.py, 1.py, 2.py", ""]
+        more = ToolItem("3", "read_file", "3.py", state="running")
+        app.talk.take_out(app.items[4])
+        app.talk.append(more)
+        await pilot.pause()
+        assert app.rows()[2].endswith("Read 4 files  0.py, 1.py, 2.py, 3.py")
+        app.talk.take_out(more)
+        await pilot.pause()
+        assert app.rows()[2].endswith("Read 3 files  0.py, 1.py, 2.py")

@@ -202,11 +202,11 @@ def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
     )
     (wide,) = item_renderer.draw(item, 100, STYLES)
     assert wide.text == (
-        " ▸ run_command  pytest -q tests/widgets/test_conversation.py"
-        "      ✓ 12.3 s  23 passed  ✂ 471→3.0 KB"
+        " ✓ Run pytest -q tests/widgets/test_conversation.py  23 passed  ✂ 471→3.0 KB"
+        "                   12 s"
     )
     (narrow,) = item_renderer.draw(item, 50, STYLES)
-    assert narrow.text == " ▸ run_command  pytest -…  ✓ 12.3 s  ✂ 471→3.0 KB"
+    assert narrow.text == " ✓ Run pytest -q tests/widg…  ✂ 471→3.0 KB   12 s"
     (tiny,) = item_renderer.draw(item, 24, STYLES)
     assert tiny.cells <= 24
     assert "✓" in tiny.text
@@ -214,8 +214,8 @@ def test_a_card_is_one_line_and_gives_up_what_is_least_needed() -> None:
 
 def test_a_path_keeps_its_end_and_the_state_stays_near_the_name() -> None:
     item = ToolItem("1", "read_file", "src/main/java/internal/Writer.java", state="ok")
-    assert " …/java/internal/Writer.java " in item_renderer.draw(item, 45, STYLES)[0].text
-    assert item_renderer.draw(item, 45, STYLES)[0].cells <= 45
+    assert " …/java/internal/Writer.java" in item_renderer.draw(item, 40, STYLES)[0].text
+    assert item_renderer.draw(item, 40, STYLES)[0].cells <= 40
     assert item_renderer.draw(item, 190, STYLES)[0].cells <= 120
 
 
@@ -241,16 +241,16 @@ def test_a_long_prompt_counts_what_is_not_in_sight() -> None:
 
 def test_what_is_known_of_an_interruption_stands_in_the_place_of_the_word() -> None:
     item = ToolItem("1", "edit_file", "a.py", state="interrupted", summary="never started")
-    assert item_renderer.draw(item, 60, STYLES)[0].text.endswith("  ■ never started")
+    assert item_renderer.draw(item, 60, STYLES)[0].text.startswith(" ■ Edit a.py  never started")
     item.seconds, item.summary, item.preview = 9.0, "2 lines printed", "..\n.."
-    assert item_renderer.draw(item, 60, STYLES)[0].text.endswith(
-        "  ■ interrupted 9.0 s  2 lines printed"
-    )
+    row = item_renderer.draw(item, 60, STYLES)[0].text
+    assert row.startswith(" ■ Edit a.py  interrupted · 2 lines printed")
+    assert row.endswith("  9 s")
 
 
 def test_what_was_denied_is_said_once() -> None:
     item = ToolItem("1", "edit_file", "a.py", state="denied", summary="denied")
-    assert item_renderer.draw(item, 60, STYLES)[0].text.endswith("  ⊘ denied")
+    assert item_renderer.draw(item, 60, STYLES)[0].text == " ⊘ Edit a.py  denied"
 
 
 def test_cards_in_a_row_stand_together_and_so_do_notes() -> None:
@@ -277,13 +277,13 @@ def test_nothing_that_comes_from_outside_can_break_a_line() -> None:
 def test_a_long_paste_is_folded_without_looking_at_all_of_it() -> None:
     item = UserItem("\n".join(f"line {n}" for n in range(100)))
     folded = shown(item_renderer.draw(item, 60, STYLES))
-    assert folded[0] == " ▌ you"
+    assert folded[0] == " ▌ line 0"
     assert folded[-1] == " ▌ … +92 lines"
-    assert len(folded) == 10
+    assert len(folded) == 9
     item.folded = False
     assert shown(item_renderer.draw(item, 60, STYLES))[-1] == " ▌ line 99"
     one_line = shown(item_renderer.draw(UserItem("x" * 1_000_000), 60, STYLES))
-    assert len(one_line) == 10
+    assert len(one_line) == 9
     assert one_line[-1].startswith(" ▌ … +99")
 
 
@@ -341,3 +341,39 @@ def test_what_to_do_about_an_error_is_plain_what_happened_is_not():
     looks = {text.strip(): style for text, style, _ in row.segments if text.strip()}
     assert looks == {"✗": red, "No connection.": red, "Check it, then /retry.": plain}
     assert item_renderer.source(item) == "No connection. Check it, then /retry."
+
+
+def test_a_command_that_failed_shows_its_last_lines() -> None:
+    item = ToolItem("1", "run_command", "make", state="error", summary="exit 2", seconds=1.5)
+    item.tail = "\n".join(f"line {n}" for n in range(9)) + "\n"
+    rows = shown(item_renderer.draw(item, 60, STYLES))
+    assert rows[0].startswith(" ✗ Run make  exit 2")
+    assert rows[0].endswith("  1 s")
+    assert rows[1:] == [f"   │ line {n}" for n in range(4, 9)]
+    item.state = "ok"
+    assert len(item_renderer.draw(item, 60, STYLES)) == 1
+
+
+def test_a_command_that_runs_shows_what_it_prints_after_a_second() -> None:
+    item = ToolItem("1", "run_command", "make", state="running", tail="a\n10 %\r20 %\n")
+    assert len(item_renderer.draw(item, 60, STYLES)) == 1
+    item.seconds = 1.0
+    assert shown(item_renderer.draw(item, 60, STYLES))[1:] == ["   │ a", "   │ 20 %"]
+
+
+def test_only_calls_alike_share_a_row() -> None:
+    a, b = (ToolItem(name, "read_file", f"src/{name}.py", state="ok") for name in "ab")
+    assert item_renderer.joins(a, b)
+    assert shown(item_renderer.draw(a, 60, STYLES, along=(b,))) == [" ✓ Read 2 files  a.py, b.py"]
+    for change in ({"state": "error"}, {"folded": False}, {"masked": True}, {"alone": True}):
+        other = ToolItem("c", "read_file", "c.py", **({"state": "ok"} | change))  # pyright: ignore[reportArgumentType]
+        assert not item_renderer.joins(a, other)
+    assert not item_renderer.joins(a, ToolItem("d", "run_command", "ls", state="ok"))
+
+
+def test_attempts_that_failed_one_after_the_other_share_a_row() -> None:
+    tries = [AttemptItem(n, "overloaded", 2.0, status=529) for n in (1, 2, 3)]
+    assert all(map(item_renderer.joins, tries, tries[1:]))
+    assert not item_renderer.joins(tries[2], AttemptItem(1, "network", 1.0))
+    rows = shown(item_renderer.draw(tries[0], 60, STYLES, along=tries[1:]))
+    assert rows == [" ! retried 3× · overloaded (529)"]

@@ -15,7 +15,7 @@ from tui.app.dialog_data import SessionRow
 from tui.core import formatting
 from tui.ui.screens.session_rows import heading, matching, row_parts
 from tui.ui.widgets.bars import HeaderState, KeyHint, StatusState, header_line, status_line
-from tui.ui.widgets.context_meter import bar, meter_line, meter_lines
+from tui.ui.widgets.context_meter import bar, details, meter_line
 from tui.ui.widgets.notices import todo_lines
 
 WORDS = st.text(st.characters(exclude_categories=["C", "Z"]), max_size=40)
@@ -102,25 +102,10 @@ def test_the_bar_is_in_proportion_and_marks_80_percent() -> None:
 
 def test_the_meter_tells_measured_from_estimated() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, "server")
-    text = meter_lines(state, 48).plain
-    assert "82.1k of 200k" in text
-    assert "measured 81.4k + since 700" in text
-    assert "assumed" not in text
+    assert details(state, 60).plain == "measured 81.4k + since 700"
     assumed = ContextMeasured(10, 0, 10, 200_000, {"messages": 10}, "assumed")
-    assert "window assumed" in meter_lines(assumed, 48).plain
-    assert "no answer yet" in meter_lines(assumed, 48).plain
-
-
-def test_an_empty_meter_says_so() -> None:
-    assert "Nothing measured yet" in meter_lines(None, 40).plain
-    assert "nothing measured yet" in meter_line(None, 40).plain
-
-
-def test_the_meter_in_one_line() -> None:
-    state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100})
-    assert meter_line(state, 78).plain.startswith("context 82.1k of 200k  ███")
-    assert meter_line(state, 12).cell_length <= 12
-    assert meter_line(state, 78).cell_length == 78
+    assert details(assumed, 60).plain == "estimate; no answer yet · window assumed"
+    assert meter_line(None, 40).plain == ""
 
 
 def test_the_meters_one_row_forecasts_where_there_is_room() -> None:

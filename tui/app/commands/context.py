@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.context.overrides import Overlay
+from tui.core.errors import StorageError
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -56,7 +57,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
     question = ChoiceQuestion(
         "Compact the context?",
         text,
-        (AnswerOption("c", "Compact", "compact"), AnswerOption("b", "Cancel", "back")),
+        (AnswerOption("c", "Compact", "compact"),),
         details=preview_lines(planned),
     )
     wanted = await conversation.frontend.choose(question)
@@ -100,7 +101,6 @@ async def reload(conversation: Conversation, _: str) -> None:
         (
             AnswerOption("r", "Reload now", "reload"),
             AnswerOption("w", "At the next break", "wait"),
-            AnswerOption("b", "Cancel", "back"),
         ),
     )
     wanted = await conversation.frontend.choose(question)
@@ -124,7 +124,7 @@ async def prune(conversation: Conversation, _: str) -> None:
         say("No old results to prune.", hint="/context masks single items.")
         return
     wanted = await _when_to_prune(conversation, agent, due)
-    if wanted == "back" or conversation.agent is not agent:
+    if wanted == "" or conversation.agent is not agent:
         return
     why, wait = "asked for by /prune", wanted == "wait"
     changes = [Overlay(o.record, "pruned", "person", why, age=o.age, wait=wait) for o in due]
@@ -146,15 +146,15 @@ async def _when_to_prune(conversation: Conversation, agent: Agent, due: Sequence
         (
             AnswerOption("n", "Now", "now"),
             AnswerOption("w", "At the next break", "wait"),
-            AnswerOption("b", "Cancel", "back"),
         ),
     )
-    return await conversation.frontend.choose(question) or "back"
+    return await conversation.frontend.choose(question) or ""
 
 
 async def memory(conversation: Conversation, argument: str) -> None:
-    """Show MEMORY.md, or let the model save to it what is worth keeping."""
+    """Show MEMORY.md, save a note to it, or let the model save what is worth keeping."""
     say = conversation.frontend.say
+    path = conversation.services.workspace / PRIVATE_DIR / "MEMORY.md"
     if argument.lower() == "save":
         agent = conversation.idle_agent()
         if agent is None:
@@ -165,13 +165,29 @@ async def memory(conversation: Conversation, argument: str) -> None:
             say("Nothing new to save.")
         return
     if argument:
-        say(f"Unknown /memory {argument}.", "warning", hint="Use /memory or /memory save")
-        return
-    path = conversation.services.workspace / PRIVATE_DIR / "MEMORY.md"
-    if path.is_file():
+        await _keep_note(conversation, path, argument)
+    elif path.is_file():
         await conversation.frontend.show_file(path)
     else:
         say("No MEMORY.md here yet.", hint="/memory save creates it.")
+
+
+async def _keep_note(conversation: Conversation, path: Path, note: str) -> None:
+    from tui.context.memory import NOTE_MAX, remember  # noqa: PLC0415 - where it is asked for
+
+    say, today = conversation.frontend.say, conversation.services.clock.now().date()
+    if len(note) > NOTE_MAX:
+        say(f"A note has at most {NOTE_MAX} characters.", "warning", hint="/memory edits the file.")
+        return
+    try:
+        kept = await asyncio.to_thread(remember, path, [note], today)
+    except StorageError as error:
+        say(error.message, "error")
+        return
+    if kept.added:
+        say("Saved to MEMORY.md.", "success", hint="New sessions read it; /reload uses it now.")
+    else:
+        say("MEMORY.md has this note already.")
 
 
 async def plan(conversation: Conversation, wanted: str) -> None:

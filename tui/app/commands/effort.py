@@ -86,7 +86,6 @@ async def _asked(conversation: Conversation, agent: Agent, title: str, price: st
         (
             AnswerOption("n", "Now", "now"),
             AnswerOption("w", "At the next break", "wait"),
-            AnswerOption("b", "Cancel", "back"),
         ),
     )
     chosen = await conversation.frontend.choose(question)

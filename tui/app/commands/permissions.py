@@ -113,22 +113,21 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     """Ask which one, and take it back: out of the session, and of the person's own file."""
     folders, workspace = conversation.services.folders, conversation.services.workspace
     found = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
-    rows = [row for row in found if row.kind in {"allow", "session"}][: len(_KEYS) - 1]
+    rows = [row for row in found if row.kind in {"allow", "session"}][: len(_KEYS)]
     if not rows:
         conversation.frontend.say("No allow rules and no grants yet.")
         return
-    keys = _KEYS.replace("n", "")
     options = [
         AnswerOption(key, row.text, f"rule{number}")
-        for number, (key, row) in enumerate(zip(keys, rows, strict=False))
+        for number, (key, row) in enumerate(zip(_KEYS, rows, strict=False))
     ]
     question = ChoiceQuestion(
         "Revoke what?",
         "The next matching call asks again.",
-        (*options, AnswerOption("n", "Cancel", "back")),
+        tuple(options),
     )
     chosen = await conversation.frontend.choose(question)
-    if chosen is None or chosen == "back":
+    if chosen is None:
         return
     row = rows[int(chosen.removeprefix("rule"))]
     if row.origin == _YOURS:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
-from tui.core.partly_typed import PartlyTyped
+from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.trust import command_name
 from tui.settings.user_commands import UserCommands
@@ -68,7 +68,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("context", "see the context item by item; mask and pin"),
     _command("prune", "prune old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
-    _command("memory [save]", "edit MEMORY.md, or save to it now", "commands.context"),
+    _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
     _command("find [TEXT]", "find in the conversation"),
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
@@ -108,6 +108,9 @@ ELSEWHERE: dict[str, str] = {
 }  # fmt: skip
 """What other agents call a command: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
+
+QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
+"""What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
 
 _COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
 
@@ -153,7 +156,9 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
         return conversation.submit(text)
     if text.startswith("!") and text.lstrip("!").strip():
         return conversation.run_shell(text[1:].strip())
-    named = split(text)
+    named = ("memory", note) if (note := _note(text)) else split(text)
+    if text.rstrip() in QUIT_WORDS:
+        named = ("quit", "")
     if named is None:
         return conversation.submit(text)
     name, argument = named
@@ -164,6 +169,13 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
         return await _directive(conversation, text)
     await conversation.frontend.run_command(_guarded(conversation, command, argument))
     return None
+
+
+def _note(text: str) -> str:
+    """What stands behind `# ` in a line that was typed: a note to keep. A paste is none."""
+    if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
+        return ""
+    return text[2:].strip()
 
 
 async def _directive(conversation: Conversation, text: str) -> Submitted | None:

@@ -68,10 +68,8 @@ def _files_question(conversation: Conversation, point: Point) -> ChoiceQuestion:
         (
             AnswerOption("f", "Restore conversation and files", "both"),
             AnswerOption("c", "Conversation only", "talk"),
-            AnswerOption("b", "Cancel", "back"),
         ),
         details=[_shown_path(change.path, root) for change in point.changed],
-        warning=True,
     )
 
 

@@ -94,6 +94,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.add_class(
             "-narrow" if width < WIDE else "-wide", "-short" if height < TALL else "-tall"
         )
+        self.panes.begin(width)
         yield self.header
         with CachedHorizontal(id="body"):
             yield self.left
@@ -167,7 +168,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._hints(footer.IDLE_HINTS, footer.TO_READ if self._read_only else footer.TO_ASK)
 
     def measure(self, state: ContextMeasured | None) -> None:
-        self.side.meter.state = self.left.meter.state = state
+        self.left.meter.state = state
 
     def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
         """Say over the prompt what is asked: by `mode`, else by the one that was shown. Elevated
@@ -228,6 +229,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self.panes.toggle()
         elif self.left.finding:
             self.left.end_find()
+        elif self.side.has_focus_within and self.panes.opened:
+            self.panes.toggle()
         else:
             self.notice.clear()
             self.post_message(self.StopAsked())

@@ -138,7 +138,7 @@ class ContextScreen(TableScreen[None]):
         self.show_empty("" if shown and begun else context_rows.empty_text("" if shown else words))
         self.put("columns", Content(context_rows.heading(max(20, width - 1))))
         self.put("title", context_rows.context_title(items, count, window, self._waiting))
-        self.put("totals", context_rows.totals(items, count, window, width))
+        self.put("totals", context_rows.totals(items, self._agent.measure(), width))
         self.show_keys(context_rows.KEYS)
         self._explain()
         rule = self.query_one("#items-rule", PaneRule)

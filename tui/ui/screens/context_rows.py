@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import structs
 from textual.content import Content
 
 from tui.agent.events import ContextMeasured
@@ -14,7 +15,7 @@ from tui.context.token_ledger import PARTS, Item
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import cell
-from tui.ui.widgets.context_meter import KINDS, MARK, NEARLY_FULL, bar
+from tui.ui.widgets.context_meter import KINDS, MARK, NEARLY_FULL, bar, details
 from tui.ui.widgets.row_list import Part
 
 Order: TypeAlias = Literal["request", "tokens", "age", "kind"]
@@ -179,8 +180,9 @@ def _facts(items: Sequence[Item]) -> list[str]:
     ]
 
 
-def totals(items: Sequence[Item], count: int, window: int, width: int) -> Content:
-    """A bar of what each kind of item takes of the window, and the names of the kinds."""
+def totals(items: Sequence[Item], measured: ContextMeasured, width: int) -> Content:
+    """A bar of what each kind of item takes of the window, the names of the kinds, and where the
+    figures are from."""
     parts: dict[str, int] = {}
     for item in items:
         part = PARTS[item.kind]
@@ -193,8 +195,8 @@ def totals(items: Sequence[Item], count: int, window: int, width: int) -> Conten
         ]
     )
     width = max(10, width)
-    drawn = bar(ContextMeasured(count, 0, count, window, parts), width)
-    return Content("\n").join([drawn, legend.truncate(width, ellipsis=True)])
+    rows = (bar(structs.replace(measured, parts=parts), width), legend, details(measured, width))
+    return Content("\n").join([row.truncate(width, ellipsis=True) for row in rows if row])
 
 
 def empty_text(words: str) -> str:

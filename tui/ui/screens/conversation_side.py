@@ -31,7 +31,7 @@ class ConversationSide(CachedVertical):
         super().__init__(id=id)
         self.queued = QueuedPrompts(id="queued")
         self.notice = NoticeLine(id="notice")
-        self.meter = ContextMeter(compact=True, id="meter-line")
+        self.meter = ContextMeter(id="meter")
         self.rule = PaneRule("conversation", id="conversation-rule")
         self._intro = intro
         self._find: FindBar | None = None

@@ -63,7 +63,7 @@ _FIND: Final = KeyHint("ctrl+f", "find", "screen.find")
 _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
     "ConversationView": (
         KeyHint("enter", "fold"),
-        KeyHint("y", "copy"),
+        KeyHint("ctrl+y", "copy"),
         _BACK,
         KeyHint("shift+↑↓", "select"),
         _FIND,

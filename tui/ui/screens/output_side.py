@@ -1,4 +1,4 @@
-"""The side of the chat: what a tool printed, what was cut of it, how full the context is."""
+"""The side of the chat: what a tool printed, and what was cut of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tui.core.text_cleaning import one_line
-from tui.ui.widgets.context_meter import ContextMeter
 from tui.ui.widgets.keys import fitting
 from tui.ui.widgets.panes import CachedVertical, PaneRule
 
@@ -55,8 +54,6 @@ class OutputSide(CachedVertical):
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id, classes="-no-output")
         self.rule = PaneRule("output", id="output-rule")
-        self.meter_rule = PaneRule("context", id="meter-rule")
-        self.meter = ContextMeter(id="meter")
         self._badge = Static(id="output-badge", markup=False)
         self._keys = Static(id="output-keys", markup=False)
         self._receipt: dict[str, Any] | None = None
@@ -69,8 +66,6 @@ class OutputSide(CachedVertical):
         yield Static(_NO_OUTPUT, id="no-output", markup=False)
         yield self._badge
         yield self._keys
-        yield self.meter_rule
-        yield self.meter
 
     async def furnish(self) -> None:
         """Add what the first frame does without."""

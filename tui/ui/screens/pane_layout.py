@@ -22,10 +22,15 @@ NARROWEST, WIDEST = 0.2, 0.75
 
 @dataclass(frozen=True, slots=True)
 class PaneLayout:
-    """`side` is the share of the screen's width that output and context get."""
+    """`side` is the share of the screen's width that the output gets. `open` is what the person
+    wanted last; None: it is open where there is room for both."""
 
     side: float = 0.44
-    open: bool = True
+    open: bool | None = None
+
+    def is_open(self, width: int) -> bool:
+        """Whether the output stands beside the conversation in a screen of so many columns."""
+        return width >= ROOMY if self.open is None else self.open
 
     def resized(self, side: float) -> PaneLayout:
         """The same with another width, as far as that is sensible."""
@@ -40,7 +45,7 @@ def load_layout(path: Path) -> PaneLayout:
         return PaneLayout()
     data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     side, shown = data.get("side"), data.get("open")
-    layout = PaneLayout(open=shown if isinstance(shown, bool) else True)
+    layout = PaneLayout(open=shown if isinstance(shown, bool) else None)
     if isinstance(side, float) and NARROWEST <= side <= WIDEST:
         layout = PaneLayout(side, layout.open)
     return layout
@@ -59,7 +64,8 @@ def save_layout(path: Path, layout: PaneLayout) -> None:
             new.unlink()
 
 
-WIDE = 100
+WIDE, ROOMY = 100, 160
+"""Columns from which on the output can stand beside the conversation, and does so by itself."""
 TALL = 22
 LEFT_MIN, SIDE_MIN = 40, 30
 """Cells that neither pane goes below."""
@@ -71,7 +77,15 @@ class Panes:
     def __init__(self, screen: ChatScreen, file: Path | None) -> None:
         self._screen, self._file = screen, file
         self._layout = load_layout(file) if file else PaneLayout()
-        screen.set_class(not self._layout.open, "-side-closed")
+
+    def begin(self, width: int) -> None:
+        """Before the first frame, in a screen of so many columns."""
+        self._screen.set_class(not self._layout.is_open(width), "-side-closed")
+
+    @property
+    def opened(self) -> bool:
+        """Whether the side stands open where it would not by itself."""
+        return bool(self._layout.open) and WIDE <= self._screen.size.width < ROOMY
 
     def toggle(self) -> None:
         """Show or hide the side. In a narrow terminal it covers the conversation."""
@@ -79,7 +93,8 @@ class Panes:
             self._screen.toggle_class("-over")
             self._screen.side.post_message(OutputSide.Resized())
         else:
-            self._keep(replace(self._layout, open=not self._layout.open))
+            opened = self._layout.is_open(self._screen.size.width)
+            self._keep(replace(self._layout, open=not opened))
 
     def resize(self, share: float) -> float:
         """Give the side so much of the width, 0 to 1, and keep that. Returns what it gets: neither
@@ -111,7 +126,7 @@ class Panes:
             side.styles.width = self._cells(width)
         else:
             side.styles.clear_rule("width")
-        self._screen.set_class(not self._layout.open, "-side-closed")
+        self._screen.set_class(not self._layout.is_open(width), "-side-closed")
         self._screen.call_after_refresh(self._join_rules)
 
     def _cells(self, width: int) -> int:
@@ -126,4 +141,3 @@ class Panes:
     def _join_rules(self) -> None:
         screen, splitter = self._screen, self._screen.splitter
         screen.prompt_rule.joint = splitter.region.x if splitter.display else None
-        splitter.joints = frozenset({screen.side.meter_rule.region.y - splitter.region.y})

@@ -41,7 +41,7 @@ class RepairScreen(TableScreen[Answer]):
         Binding("c", "choose('continue')", "continue", show=False),
         Binding("r", "choose('read_only')", "read-only", show=False),
         Binding("w", "choose('copy')", "write a copy", show=False),
-        Binding("b,escape,ctrl+c", "choose('back')", "back", show=False),
+        Binding("escape,ctrl+c", "choose('back')", "back", show=False),
         Binding("left", "app.focus_previous", show=False),
         Binding("right", "app.focus_next", show=False),
         Binding("down", "move(1)", show=False),
@@ -75,7 +75,7 @@ class RepairScreen(TableScreen[Answer]):
             if self._copy is not None:
                 yield Choice("r", "Read-only", "read_only")
                 yield Choice("w", "Write a copy", "copy")
-            yield Choice("b", "Cancel", "back")
+            yield Choice("esc", "Cancel", "back")
 
     def on_mount(self) -> None:
         findings = self._damage.findings

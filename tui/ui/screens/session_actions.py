@@ -85,7 +85,6 @@ class SessionActions:
                 AnswerOption("m", "Markdown", "md"),
                 AnswerOption("h", "HTML (one file)", "html"),
                 AnswerOption("j", "JSON lines (every record)", "jsonl"),
-                AnswerOption("b", "Cancel", "back"),
             ),
         )
         chosen = await self.app.push_screen_wait(ChoiceDialog(question))

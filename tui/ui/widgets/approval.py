@@ -1,5 +1,8 @@
 """The question before a write or a command: what would happen, why it is asked, five answers.
 
+The title names the call, the answers say what they cover; what is asked about takes the room.
+`Enter` gives the marked answer: yes, once; of a high-risk call it is no.
+
 A key that was meant for the prompt must never approve. Keys and clicks count only after half a
 second without a key; what is typed until then goes to the prompt.
 """
@@ -19,24 +22,19 @@ from textual.widgets import Input, Static
 
 from tui.core.clock import Clock
 from tui.core.formatting import plural
-from tui.core.text_cleaning import visible
+from tui.core.text_cleaning import one_line, visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
 from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.tool_titles import title
 
-_VERBS = {"command": "Run this command?", "diff": "Make this change?", "text": "Allow this?"}
-_RISKS = {"safe": "$text-success", "standard": "$text-muted", "high-risk": "$text-error"}
-_CHOICES = (
-    ("1", "once", "once"),
-    ("2", "this session", "session"),
-    ("3", "always", "always"),
-    ("4", "no, because …", "no"),
-    ("esc", "no", "refuse"),
-)
 _LASTING = {"session", "always"}
-_KEYS = (SCROLL, ("tab", "answers"))
+_LOW, _TALL = 24, 30
+"""Rows below which a long question takes all of them, and from which on there is room for empty
+ones and for what "always" writes down."""
+_KEYS = (SCROLL, ("← →", "choose"), ("enter", "answer"))
 _MARKS_MAX = 100
 _MARK_CHARS = 2_000
 
@@ -45,25 +43,39 @@ class ApprovalModal(Dialog[Answer]):
     """Asks about one call. `stray` takes characters that were typed for the prompt."""
 
     BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
-    AUTO_FOCUS: ClassVar[str | None] = "#preview"
+    AUTO_FOCUS: ClassVar[str | None] = ""
 
     DEFAULT_CSS = """
     ApprovalModal { align: center bottom; }
     ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
     ApprovalModal #preview {
-        height: auto; max-height: 40vh; margin: 1 0; background: $background; padding: 0 1;
+        height: auto; background: $background; padding: 0 1;
         scrollbar-size-vertical: 1;
     }
-    ApprovalModal.-whole #box { height: 100%; }
-    ApprovalModal.-whole #preview { height: 1fr; max-height: 100%; }
-    ApprovalModal #more { color: $text-warning; height: 1; margin: 0 0 1 0; display: none; }
-    ApprovalModal.-more #preview { margin: 1 0 0 0; }
+    ApprovalModal.-long #box { height: 75%; }
+    ApprovalModal.-long.-low #box, ApprovalModal.-long.-whole #box { height: 100%; }
+    ApprovalModal.-long #preview { height: 1fr; }
+    ApprovalModal #more { color: $text-warning; height: 1; display: none; }
     ApprovalModal.-more #more { display: block; }
-    ApprovalModal #why, ApprovalModal #covers { color: $text-muted; height: auto; }
-    ApprovalModal #answers Choice { width: auto; margin: 0 1 0 0; background: $panel; }
+    ApprovalModal #why, ApprovalModal #written { color: $text-muted; height: auto; }
+    ApprovalModal #written { display: none; }
+    ApprovalModal.-whole #written { display: block; }
+    ApprovalModal #answers { margin: 0; }
+    ApprovalModal #answers Horizontal { height: 1; }
+    ApprovalModal #answers Choice {
+        width: auto; margin: 0 1 0 0; background: $panel;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    ApprovalModal.-tall #box { padding: 1 2; }
+    ApprovalModal.-tall #written { display: block; }
+    ApprovalModal.-tall #preview { margin: 0 0 1 0; }
+    ApprovalModal.-tall.-more #preview { margin: 0; }
+    ApprovalModal.-tall #more { margin: 0 0 1 0; }
+    ApprovalModal.-tall #answers { margin: 1 0 0 0; }
     ApprovalModal #answers Choice:focus { background: $primary; }
     ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal Input { display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }
+    ApprovalModal Input { margin: 0; }
     ApprovalModal.-explaining Input { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
     """
@@ -77,28 +89,29 @@ class ApprovalModal(Dialog[Answer]):
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.call, self.decision = call, decision
         self._grace = Grace(clock, stray)
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), visible(self.call.tool), *_KEYS) as box:
-            if risk := self.decision.risk:
-                named = (f" · {risk}", _RISKS.get(risk, ""))
-                wall = f" · ⛨ {self.decision.level}" if self.decision.walls else ""
-                walled = (wall, "$text-muted")
-                box.border_title = Content.assemble(visible(self.call.tool), named, walled)
-            yield Static(self._question(), markup=False)
-            with VerticalScroll(id="preview", can_focus=True):
+        with self.framed(Vertical(), "", *_KEYS) as box:
+            box.border_title = self._title()
+            with VerticalScroll(id="preview", can_focus=False):
                 yield self._preview()
             yield Static(id="more", markup=False)
-            why = code_styled(visible(self.decision.reason), "$text-secondary")
-            yield Static(why, id="why", markup=False)
-            yield Static(self._covers(), id="covers", markup=False)
-            with Horizontal(id="answers"):
-                for key, label, name in _CHOICES:
-                    if self.decision.once and name in _LASTING:
-                        continue
-                    yield Choice(key, label, name)
+            if why := self._why():
+                yield Static(why, id="why", markup=False)
+            if not self.decision.once and (rules := written_rules(self.call)):
+                yield Static(rules, id="written", markup=False)
+            with Vertical(id="answers"):
+                with Horizontal(id="yes"):
+                    yield Choice("1", "yes", "once")
+                    if not self.decision.once:
+                        yield Choice("2", f"{self._scope()}, this session", "session")
+                        yield Choice("3", "always", "always")
+                with Horizontal():
+                    yield Choice("4", "no, because …", "no")
+                    yield Choice("esc", "no", "refuse")
             yield TextField(placeholder="Tell the model why (optional)")
 
     @property
@@ -110,6 +123,39 @@ class ApprovalModal(Dialog[Answer]):
         preview = self.query_one("#preview", VerticalScroll)
         for seen in ("scroll_y", "virtual_size", "size"):
             self.watch(preview, seen, self._count_hidden, init=False)
+        self._mark_usual()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._make_room()
+        self.call_after_refresh(self._fit_scope)
+
+    def _make_room(self) -> None:
+        """What is longer than half of the screen gets what the answers leave of three quarters."""
+        height = self.size.height
+        self.set_class(height < _LOW, "-low")
+        before = self.has_class("-long")
+        for part in self.query("#preview > *"):
+            self.set_class(2 * part.virtual_size.height > height, "-long")
+        if self.has_class("-long") is not before:
+            self.call_after_refresh(self._count_hidden)
+
+    def _mark_usual(self) -> None:
+        self.query_one("#refuse" if self._risky else "#once").focus()
+
+    def _fit_scope(self) -> None:
+        """What "this session" covers gives way where the row has too little room for it."""
+        for row in self.query("#yes"):
+            others = sum(child.outer_size.width + 1 for child in row.children[::2])
+            for choice in self.query("#session"):
+                choice.styles.max_width = max(8, row.size.width - others - 1)
+
+    def action_scroll_preview(self, step: int) -> None:
+        self.query_one("#preview", VerticalScroll).scroll_relative(y=step, animate=False)
+
+    def action_scroll_edge(self, step: int) -> None:
+        preview = self.query_one("#preview", VerticalScroll)
+        preview.scroll_to(y=preview.max_scroll_y if step > 0 else 0, animate=False)
 
     def _count_hidden(self) -> None:
         """Say how many lines do not fit, so that nobody answers to a part without knowing it."""
@@ -120,8 +166,9 @@ class ApprovalModal(Dialog[Answer]):
         said = [f"{above:,} more above"] if above else []
         said += [f"{plural(below, 'more line')} below"] if below else []
         self.set_class(not fits, "-more")
+        self._make_room()
         self.query_one("#more", Static).update(
-            f"… {', '.join(said)} · v {'smaller' if self.has_class('-whole') else 'shows more'}"
+            f"… {', '.join(said)} · v {'smaller' if self.has_class('-whole') else 'opens all'}"
         )
 
     def on_key(self, event: events.Key) -> None:
@@ -146,7 +193,7 @@ class ApprovalModal(Dialog[Answer]):
         if self.has_class("-explaining"):
             self.remove_class("-explaining")
             self.show_keys(*_KEYS)
-            self.query_one("#preview").focus()
+            self._mark_usual()
         elif self.armed:
             self.dismiss(Answer("no"))
 
@@ -164,12 +211,38 @@ class ApprovalModal(Dialog[Answer]):
             case _:
                 self.action_refuse()
 
-    def _question(self) -> Content:
-        question = Content.styled(_VERBS[self.call.preview_kind], "bold $foreground")
-        if self.call.preview_kind == "diff":
-            changes = f"  {visible(self.call.subject)}  {counts(self.call.preview)}"
-            return Content.assemble(question, (changes, "$text-muted"))
-        return question
+    def _title(self) -> Content:
+        call, level = self.call, self.decision.level
+        wall = (f" · ⛨ {level}" if self.decision.walls else "", "$text-muted")
+        risk = (" · high-risk" if self._risky else "", "$text-error")
+        match call.preview_kind:
+            case "command":
+                named = "Run in the background?" if call.background else "Run this command?"
+                return Content.assemble(named, risk, wall)
+            case "diff":
+                changed = (f" {counts(call.preview)}", "$text-muted")
+                named = one_line(title(call.tool, visible(call.subject)))
+                return Content.assemble(named, changed, risk, wall)
+            case _:
+                return Content.assemble(f"Allow {visible(call.tool)}?", risk, wall)
+
+    def _why(self) -> Content:
+        """Why it is asked, and what a command can reach; nothing of a file, which the diff says."""
+        call, said = self.call, [visible(self.decision.reason)]
+        if self.decision.once:
+            said.append("You're asked each time.")
+        if call.command is not None:
+            said.append(f"{REACHES[self.decision.level]}.")
+        elif call.effect == "run":
+            said.append("Its server can reach beyond this folder.")
+        return code_styled(" ".join(filter(None, said)), "$text-secondary")
+
+    def _scope(self) -> str:
+        return one_line(visible(self.call.scope)) or "calls just like this one"
+
+    @property
+    def _risky(self) -> bool:
+        return self.decision.risk == "high-risk"
 
     def _preview(self) -> Widget:
         text = self.call.preview or self.call.subject or "(nothing to show)"
@@ -178,19 +251,6 @@ class ApprovalModal(Dialog[Answer]):
         if self.call.preview_kind == "command":
             return Static(_marked(text, self.decision.marks), markup=False)
         return Static(visible(text), markup=False)
-
-    def _covers(self) -> str:
-        if self.decision.once:
-            return f"You're asked each time. {REACHES[self.decision.level]}."
-        what = self.call.scope or f"later calls to {self.call.tool} just like this one"
-        covers = f"2/3 allow {visible(what)}."
-        if rules := written_rules(self.call):
-            covers += f" {rules}"
-        if self.call.command is not None:
-            covers += f" {REACHES[self.decision.level]}."
-        elif self.call.effect == "run":
-            covers += " Its server can reach beyond this folder."
-        return covers
 
 
 def _marked(command: str, marks: Sequence[str]) -> Content:

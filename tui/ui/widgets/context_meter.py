@@ -1,8 +1,8 @@
-"""How full the context is: figures, and a bar by kind of content."""
+"""How full the context is: one row of figures with a thin bar, and, for F2, a bar by kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import floor
 from typing import TYPE_CHECKING
 
@@ -28,11 +28,11 @@ MARK = 0.8
 """The share of the window where the bar bears a mark, unless the configuration says otherwise."""
 
 NEARLY_FULL = 0.95
+FORECAST_MAX = 20
+"""Turns from which on a forecast says nothing."""
 
-_BAR_MIN = 24
-"""The cells that the bar keeps beside the words of the one row."""
-
-_SHORT = {"system": "sys", "tools": "tool", "memory": "mem", "messages": "msg", "results": "res"}
+_BAR_MIN, _BAR_MAX = 10, 40
+"""The cells that the thin bar has at least, or there is none, and at most."""
 
 
 def share(state: ContextMeasured) -> float:
@@ -58,12 +58,9 @@ def bar(state: ContextMeasured, width: int) -> Content:
 
 def _figure(state: ContextMeasured, width: int) -> Content:
     """Tokens, window, cache and cost; those that `width` cells have no room for are left out."""
-    full = share(state)
-    style = "$text-warning" if full > state.threshold else "$foreground"
-    if full > NEARLY_FULL:
-        style = "$text-error"
     figure = Content.assemble(
-        (_brief(state.tokens), f"bold {style}"), (f" of {_brief(state.window)}", "$text-muted")
+        (_brief(state.tokens), f"bold {_look(state, '$foreground')}"),
+        (f" of {_brief(state.window)}", "$text-muted"),
     )
     for said in filter(None, (cached(state), spent(state))):
         longer = Content.assemble(figure, (f" · {said}", "$text-muted"))
@@ -88,8 +85,9 @@ def spent(state: ContextMeasured) -> str:
 
 
 def forecast(state: ContextMeasured) -> str:
-    """When the mark will be reached, in words; "" while that is unknown, or it has been."""
-    if not state.forecast:
+    """When the mark will be reached, in words; "" while that is unknown or far away, or it has
+    been."""
+    if not state.forecast or state.forecast > FORECAST_MAX:
         return ""
     turns = "1 turn" if state.forecast == 1 else f"{state.forecast:,} turns"
     return f"{state.threshold:.0%} in ~{turns}".replace("%", " %", 1)
@@ -105,23 +103,14 @@ def drift(state: ContextMeasured) -> str:
     return f"estimate {missed} {'high' if state.drift > 0 else 'low'}"
 
 
-def meter_lines(state: ContextMeasured | None, width: int) -> Content:
-    """Four rows: the figure and what is to come, the bar, its legend, and where it comes from.
-
-    What there is no room for is left out from the end of a row.
-    """
-    if state is None or not state.window:
-        return Content.styled(
-            "Nothing measured yet.\nIt fills with your first message.", "$text-muted"
-        )
+def details(state: ContextMeasured, width: int) -> Content:
+    """What the meter leaves out: what is to come, and where the figure is from; in one row, and
+    what there is no room for is left out from its end."""
     assumed = "window assumed" if state.window_source == "assumed" else ""
     kept = f"limits saved {tokens(state.saved)}" if state.saved else ""
-    said = [forecast(state), assumed] if width >= 48 else [assumed, forecast(state)]
-    figure = _figure(state, width)
-    room = width - figure.cell_length - 2
-    head = _apart(figure, _joined([*said, kept], room), width)
-    rows = [head, bar(state, width), _legend(state, width), _origin(state, width)]
-    return Content("\n").join([row.truncate(width, ellipsis=True) for row in rows])
+    origin = _origin(state, width)
+    rest = _joined([forecast(state), assumed, kept], width - origin.cell_length - 3)
+    return Content.assemble(origin, (" · ", "$text-muted"), rest) if rest else origin
 
 
 def _origin(state: ContextMeasured, width: int) -> Content:
@@ -142,25 +131,6 @@ def _origin(state: ContextMeasured, width: int) -> Content:
     return next((row for row in rows if row.cell_length <= width), rows[-1])
 
 
-def _legend(state: ContextMeasured, width: int) -> Content:
-    """What the parts of the bar are: with their sizes, by name, or in short, as there is room."""
-    parts = [(kind, *look) for kind, look in KINDS.items() if state.parts.get(kind)]
-
-    def legend(gap: str, names: Sequence[str]) -> Content:
-        return Content(gap).join(
-            Content.assemble((glyph, style), (f" {name}", "$text-muted"))
-            for (_, glyph, style), name in zip(parts, names, strict=True)
-        )
-
-    sizes = legend("  ", [f"{kind} {tokens(state.parts[kind])}" for kind, _, _ in parts])
-    if width >= 72 and sizes.cell_length <= width:
-        return sizes
-    names = legend("  ", [kind for kind, _, _ in parts])
-    if names.cell_length <= width:
-        return names
-    return legend(" ", [_SHORT[kind] for kind, _, _ in parts])
-
-
 def _joined(pieces: Iterable[str], width: int) -> Content:
     """The pieces that fit, muted; empty ones are left out."""
     joined = ""
@@ -172,40 +142,35 @@ def _joined(pieces: Iterable[str], width: int) -> Content:
     return Content.styled(joined, "$text-muted")
 
 
-def _apart(left: Content, right: Content, width: int) -> Content:
-    """One at either end of a row; the right one only where there is room."""
-    gap = width - left.cell_length - right.cell_length
-    return Content.assemble(left, " " * gap, right) if right and gap > 1 else left
-
-
 def meter_line(state: ContextMeasured | None, width: int) -> Content:
-    """One row for narrow screens."""
+    """A thin bar behind the figures. Its weight says how full it is, not its colour alone."""
     if state is None or not state.window:
-        return Content.styled("context: nothing measured yet", "$text-muted").truncate(width)
-    figure = Content.assemble(("context ", "$text-muted"), _figure(state, width - 8))
-    room = width - figure.cell_length - 2
-    if room < 10:
+        return Content("")
+    figure = _figure(state, width)
+    room = min(width - figure.cell_length - 2, _BAR_MAX)
+    if room < _BAR_MIN:
         return figure.truncate(width)
-    said = forecast(state)
-    tail = f"  {said}" if said and room - len(said) - 2 >= _BAR_MIN else ""
-    row = bar(state, room - len(tail))
-    return Content.assemble(figure, "  ", row, (tail, "$text-muted"))
+    full = min(room, round(share(state) * room)) or int(state.tokens > 0)
+    mark = round(room * state.threshold)
+    cells = [("━", _look(state, "$text-primary"))] * full + [("─", "$rule")] * (room - full)
+    if 0 < mark < room:
+        cells[mark] = ("┃", "$text-warning")
+    return Content.assemble(figure, "  ", *cells)
+
+
+def _look(state: ContextMeasured, usual: str) -> str:
+    full = share(state)
+    if full > NEARLY_FULL:
+        return "$text-error"
+    return "$text-warning" if full > state.threshold else usual
 
 
 class ContextMeter(Widget):
-    """Draws `state`, in four rows or, `compact`, in one; None where nothing was measured yet."""
+    """Draws `state` in one row; None where nothing was measured yet."""
 
-    DEFAULT_CSS = """
-    ContextMeter { height: 4; width: 1fr; }
-    ContextMeter.-compact { height: 1; }
-    """
+    DEFAULT_CSS = "ContextMeter { height: 1; width: 1fr; }"
 
     state: reactive[ContextMeasured | None] = reactive(None)
 
-    def __init__(self, *, compact: bool = False, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes="-compact" if compact else None)
-        self.compact = compact
-
     def render(self) -> Content:
-        draw = meter_line if self.compact else meter_lines
-        return draw(self.state, self.size.width)
+        return meter_line(self.state, self.size.width)

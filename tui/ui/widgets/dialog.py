@@ -9,9 +9,9 @@
   where something would have been done. Where there is too little room, Esc is the last to go.
 - The colour of the border says what is at stake: primary to look or to choose, `-warning` for a
   question of consequence, `-danger` for what failed or cannot be undone.
-- Answers are `Choice`s that bear their keys, one under the other in `#answers`, the cautious one
-  last: it has the focus at first, and it is what Esc does. Those of the agent's question, which
-  are always the same, stand in a row.
+- Answers are `Choice`s that bear their keys, one under the other in `#answers`. At first the focus
+  is on what the person asked for, which comes first; where a wrong answer costs, on the cautious
+  one, the last. Esc answers nothing. Those of the agent's question stand in two rows.
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
   high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
 - Below 24 rows the empty rows at the edges are given up.
@@ -143,7 +143,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
     def action_scroll_text(self, pages: int) -> None:
         """Scroll what is asked about, where it is longer than its place."""
-        for part in self.query("#details, #said, #box"):
+        for part in self.query("#preview, #details, #said, #box"):
             if part.max_scroll_y > 0:
                 part.scroll_relative(y=pages * (part.size.height - 1), animate=False)
                 return

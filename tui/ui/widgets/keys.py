@@ -47,8 +47,10 @@ PROMPT_KEYS = (
     Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
     Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
+    Key("", "", "# note", "save a note to MEMORY.md"),
+    Key("ctrl+s", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one"),
     Key("ctrl+v", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
-    Key("ctrl+d", "delete_or_quit", "Ctrl+D", "quit, when the prompt is empty"),
+    Key("ctrl+d", "delete_or_quit", "Ctrl+D", "press twice to quit, when the prompt is empty"),
     Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg"),
     Key("ctrl+underscore", "undo", "Ctrl+_", "undo"),
     Key("ctrl+y", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
@@ -60,18 +62,18 @@ PROMPT_KEYS = (
 )
 
 PANE_KEYS = (
-    Key("up,down", "", "Up, Down, k, j", "previous/next item, or row of the output"),
-    Key("enter", "", "Enter, Space, o", "fold or unfold; show a tool's output"),
+    Key("up,down", "", "Up, Down", "previous/next item, or row of the output (k, j)"),
+    Key("enter", "", "Enter", "fold or unfold; show a tool's output"),
     Key("shift+up", "select(-1, 0)", "Shift+arrows", "select text; Esc clears"),
     Key("shift+down", "select(1, 0)", "", ""),
     Key("shift+left", "select(0, -1)", "", ""),
     Key("shift+right", "select(0, 1)", "", ""),
-    Key("y", "", "y", "copy the selection, the item or the output"),
-    Key("m", "", "m, p", "mask/pin the selected result (F2)"),
-    Key("home,end", "", "Home, End, g, G", "first and last"),
+    Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
+    Key("y", "", "y", "copy the output, or what is selected in it"),
+    Key("m", "", "m, p", "mask/pin the output's result (F2)"),
+    Key("home,end", "", "Home, End", "first and last; in the output also g, G"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
     Key("w", "", "w", "wrap long lines of the output, or not"),
-    Key("n", "", "n, N", "previous/next match (Ctrl+F)"),
     Key("o", "", "o", "full-screen output (toggle)"),
     Key("slash", "", "/, then n, N", "search the whole output; next/previous match"),
     Key("v", "", "v, e", "open the output in your pager or editor"),
@@ -105,13 +107,18 @@ APP_KEYS = (
 )
 
 APPROVAL_KEYS = (
-    Key("1", "answer('once')", "1", "yes, once"),
+    Key("1,y", "answer('once')", "1, y", "yes, once"),
     Key("2", "answer('session')", "2", "yes, for this session"),
     Key("3", "answer('always')", "3", "yes, always"),
     Key("4", "explain", "4", "no, and say why"),
-    Key("escape", "refuse", "Esc", "no"),
+    Key("escape,n", "refuse", "Esc, n", "no"),
     Key("v", "whole", "v", "show all of it, full height (toggle)"),
-    Key("right", "app.focus_next", "Tab, Left, Right", "choose an answer; Enter gives it"),
+    Key("enter", "", "Enter", "the marked answer: yes, once; of a high-risk call, no"),
+    Key("right", "app.focus_next", "Tab, Left, Right", "mark another answer"),
+    Key("up", "scroll_preview(-1)", "Up, Down", "scroll what you're asked about"),
+    Key("down", "scroll_preview(1)", "", ""),
+    Key("home", "scroll_edge(-1)", "", ""),
+    Key("end", "scroll_edge(1)", "", ""),
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )
 

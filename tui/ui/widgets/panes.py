@@ -106,7 +106,7 @@ class PaneRule(CachedRender):
 
 
 class Splitter(CachedRender):
-    """A column of one cell. `joints` are the rows on which a horizontal line ends here."""
+    """A column of one cell."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -123,11 +123,8 @@ class Splitter(CachedRender):
     class Dropped(Message):
         """The mouse let it go."""
 
-    joints: reactive[frozenset[int]] = reactive(frozenset[int]())
-
     def render(self) -> Content:
-        rows = ["├" if row in self.joints else "│" for row in range(self.size.height)]
-        return Content("\n".join(["┬", *rows[1:]]))
+        return Content("\n".join(["┬", *["│"] * (self.size.height - 1)]))
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         event.stop()

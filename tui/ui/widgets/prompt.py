@@ -29,7 +29,7 @@ class Prompt(KillRingArea):
 
     `value` is what would be sent. `suggestions` follow what is typed, once there are any; only
     while they are open do they get keys. `take_back` takes what waits to be sent out of the queue,
-    and is the text of it.
+    and is the text of it. `stashed` was set aside and comes back behind the next prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,6 +74,7 @@ class Prompt(KillRingArea):
         self._to = ""
         self._sent: dict[str, int] = {}  # what was sent, and how much of it was typed
         self._send_then = False
+        self.stashed = ""
         self.suggestions: Suggestions | None = None
         self.take_back: Callable[[], str] | None = None
 
@@ -129,6 +130,8 @@ class Prompt(KillRingArea):
         self._pastes.clear()
         self.put(value[len(taken) :] if value.startswith(taken) else "")
         self._typed = min(len(self.text), max(0, typed - len(taken)))
+        if text is not None and not self.text:
+            self.action_stash()
 
     async def on_key(self, event: events.Key) -> None:
         if await self._takes(event):
@@ -254,11 +257,20 @@ class Prompt(KillRingArea):
         else:
             super().action_cursor_down(select)
 
+    def action_stash(self) -> None:
+        """Set the text aside for another one first; what was set aside comes in its place."""
+        before, self.stashed = self.stashed, self.value
+        self._sent[self.stashed] = self._typed
+        if before or self.stashed:
+            self._pastes.clear()
+            self._recall(before)
+            self.post_message(self.Edited())
+
     async def action_delete_or_quit(self) -> None:
         if self.text:
             self.action_delete_right()
         else:
-            await self.run_action("app.quit")
+            await self.run_action("app.quit_if_again('Ctrl+D')")
 
     def _recall(self, text: str | None) -> None:
         if text is not None:

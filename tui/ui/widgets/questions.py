@@ -62,7 +62,9 @@ class Choice(Widget, can_focus=True):
 
 
 class QuestionDialog(Dialog[ResultT]):
-    """A text, and a `Choice` for each answer. The last has the focus at first; Esc is no answer.
+    """A text, and a `Choice` for each answer; Esc is no answer. At first the focus is on what the
+    person asked for, the first; where a wrong answer costs, or the question comes by itself, on the
+    cautious one, the last.
 
     One that comes by itself has a `grace`, in which keys do not answer.
     """
@@ -73,15 +75,17 @@ class QuestionDialog(Dialog[ResultT]):
         Binding("right,down", "app.focus_next", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = ""
+    keys: ClassVar[tuple[tuple[str, str], ...]] = (("enter", "choose"), ("esc", "cancel"))
 
     def __init__(self, question: ChoiceQuestion, grace: Grace | None = None) -> None:
         self._grace = grace
         super().__init__(classes="-question -warning" if question.warning else "-question")
         self.title_text, self.text, self.details = question.title, question.text, question.details
         self.answers = [Choice(each.key, each.label, each.name) for each in question.options]
+        self._usual = self.answers[-1 if question.warning or question.unasked else 0]
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), self.title_text, PAGES):
+        with self.framed(Vertical(), self.title_text, PAGES, *self.keys):
             yield Static(self.text, classes="text", markup=False)
             if self.details:
                 with VerticalScroll(id="details", can_focus=False):
@@ -94,7 +98,7 @@ class QuestionDialog(Dialog[ResultT]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.answers[-1].focus()
+        self._usual.focus()
 
     def on_key(self, event: events.Key) -> None:
         if self._grace and self._grace.takes(event):
@@ -121,6 +125,8 @@ class ChoiceDialog(QuestionDialog[str | None]):
 
 class Confirmation(QuestionDialog[bool]):
     """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
+
+    keys: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __init__(self, question: YesNoQuestion, grace: Grace | None = None) -> None:
         answers = AnswerOption("y", question.yes, "yes"), AnswerOption("n", question.no, "no")

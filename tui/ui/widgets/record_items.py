@@ -3,6 +3,7 @@ the screen shows of a session that is gone on with."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
+from tui.ui.widgets.tool_titles import title
 
 INTERRUPTED = "interrupted"
 """The summary of a call that was closed without an end of its own."""
@@ -45,6 +47,7 @@ SHORT_DIFF = 16
 """Lines of a diff that stands open in the conversation once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
+_END = re.compile(r"\[.* · [\d.]+ s\]")
 
 
 def items_of(records: Iterable[Record]) -> list[Item]:
@@ -196,11 +199,18 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
     item.receipt, item.diff = end.receipt, end.display
     if item.state == "ok" and 0 < item.diff.count("\n") <= SHORT_DIFF:
         item.folded = False
+    item.tail = _said(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
     lines = end.text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:
         lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
     item.preview = "\n".join(lines)
+
+
+def _said(text: str) -> str:
+    """What a command printed, without the line about its end, which its card's row tells."""
+    body, _, last = text.rstrip().rpartition("\n")
+    return body if _END.fullmatch(last) and body.strip() != "(no output)" else text
 
 
 def close(item: ToolItem, printed: str) -> None:
@@ -219,7 +229,7 @@ def _progress_text(printed: str, seconds: float, begun: str) -> str:
 
 def title_of(item: ToolItem) -> str:
     """What the output pane calls a tool call."""
-    return f"{item.name} {item.label}".strip()
+    return title(item.name, item.label)
 
 
 def attempt_item(data: Mapping[str, Any]) -> AttemptItem:

@@ -116,6 +116,8 @@ class TextView(LineView):
         Binding("down,j", "rows(1)", "Down", show=False),
         Binding("left,h", "columns(-1)", "Left", show=False),
         Binding("right,l", "columns(1)", "Right", show=False),
+        Binding("g", "edge(-1)", "First", show=False),
+        Binding("G", "edge(1)", "Last", show=False),
         Binding("w", "wrap", "Wrap", show=False),
     ]
 

@@ -24,14 +24,27 @@ from tui.ui.widgets.conversation.items import (
     UserItem,
 )
 from tui.ui.widgets.conversation.style import inner, railed
-from tui.ui.widgets.conversation.tool_card import draw_card, has_inside
+from tui.ui.widgets.conversation.tool_card import draw_card, draw_group, has_inside
 from tui.ui.widgets.line_view import LAST_ROW, place
 from tui.ui.widgets.line_view.strips import copied, extent
-from tui.ui.widgets.markdown.text import Line, Span, Styles, decoration, line, prefixed, wrap
+from tui.ui.widgets.markdown.text import (
+    Line,
+    Span,
+    Styles,
+    cells,
+    clip,
+    decoration,
+    line,
+    prefixed,
+    wrap,
+)
+from tui.ui.widgets.tool_titles import title
 
 LONG = 20
 """Lines of a person's text from which it is folded, and of which so many stay in sight: """
 LONG_SHOWN = 8
+_READ = "read_file"
+_SMOOTH = frozenset({"writing", "written", "running", "ok"})
 _NOTICES = {"info": "·", "warning": "!", "error": "✗", "success": "✓"}
 
 
@@ -39,7 +52,7 @@ def source(item: Item) -> str:
     """The text that copying an item gives."""
     match item:
         case ToolItem():
-            head = f"{item.name} {item.label}".rstrip()
+            head = title(item.name, item.label)
             return "\n".join(part for part in (head, item.diff or item.preview) if part)
         case NoticeItem() | AttemptItem():
             return "\n".join(filter(None, (_head(item), _detail(item))))
@@ -73,7 +86,7 @@ def estimate(item: Item, width: int) -> int:
         case AssistantItem():
             return 1 + len(item.text) // max(20, width - 12)
         case UserItem():
-            return 2 + min(LONG, len(item.text) // width)
+            return 1 + min(LONG, len(item.text) // width)
         case _:
             return 1
 
@@ -86,8 +99,32 @@ def gap(before: Item | None, item: Item) -> bool:
     return not any(isinstance(before, kind) and isinstance(item, kind) for kind in together)
 
 
-def draw(item: Item, width: int, styles: Styles, frame: int = -1) -> list[Line]:
-    """The lines of an item in `width` cells, mark and margin included."""
+def joins(before: Item, item: Item) -> bool:
+    """Whether two neighbours share one row: files that are read, and attempts that failed."""
+    match before, item:
+        case ToolItem(), ToolItem():
+            return all(
+                one.name == _READ and one.state in _SMOOTH and one.folded
+                and not (one.alone or one.masked or one.pinned or one.elevated)
+                for one in (before, item)
+            )  # fmt: skip
+        case AttemptItem(), AttemptItem():
+            return not (before.alone or item.alone) and item.attempt == before.attempt + 1
+        case _:
+            return False
+
+
+def draw(
+    item: Item, width: int, styles: Styles, frame: int = -1, along: Sequence[Item] = ()
+) -> list[Line]:
+    """The lines of an item in `width` cells, mark and margin included, and of those `along` with
+    it, behind it, that share its row."""
+    if along:
+        group = [item, *along]
+        if isinstance(item, ToolItem):
+            calls = [one for one in group if isinstance(one, ToolItem)]
+            return draw_group(calls, width, styles, frame)
+        return _retried([one for one in group if isinstance(one, AttemptItem)], width, styles)
     match item:
         case UserItem():
             return _user(item, width, styles)
@@ -123,14 +160,14 @@ def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
     return [(part, styles["c-reply"] if part in named else look) for part in parts if part]
 
 
-def _beginning(text: str, cells: int, look: Style, styles: Styles) -> tuple[list[Line], str]:
+def _beginning(text: str, room: int, look: Style, styles: Styles) -> tuple[list[Line], str]:
     """The first lines of a long text, those that are whole in a few rows, and how many are left."""
     lines = text.split("\n", LONG_SHOWN)[:LONG_SHOWN]
     rows: list[Line] = []
     shown = 0
     for line_ in lines:
-        part = line_[: LONG_SHOWN * cells]
-        more = wrap(_marked(clean(part).expandtabs(4), look, styles), cells)
+        part = line_[: LONG_SHOWN * room]
+        more = wrap(_marked(clean(part).expandtabs(4), look, styles), room)
         if rows and len(rows) + len(more) > LONG_SHOWN:
             break
         rows += more
@@ -138,23 +175,22 @@ def _beginning(text: str, cells: int, look: Style, styles: Styles) -> tuple[list
     rest = text.count("\n") + 1 - shown
     if rest:
         return rows[:LONG_SHOWN], f"… +{rest:,} lines"
-    return rows[:LONG_SHOWN], f"… +{len(text) - len(lines[0][: LONG_SHOWN * cells]):,} characters"
+    return rows[:LONG_SHOWN], f"… +{len(text) - len(lines[0][: LONG_SHOWN * room]):,} characters"
 
 
 def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
     queued = item.state == "queued"
     bar: list[Span] = [(" ▌ ", styles["c-queued-bar" if queued else "c-you-bar"])]
     look = styles["c-queued" if queued else "c-you-text"]
-    title: list[Span] = [*bar, ("you", styles["c-queued" if queued else "c-you"])]
-    if queued:
-        title.append((" · queued", styles["c-queued"]))
     text = item.text.strip("\n")
-    cells, hidden = min(inner(width), 120), ""
+    room, hidden = min(inner(width), 120), ""
     if item.folded and _long(text):
-        rows, hidden = _beginning(text, cells, look, styles)
+        rows, hidden = _beginning(text, room, look, styles)
     else:
-        rows = wrap(_marked(clean(text).expandtabs(4), look, styles), cells)
-    drawn = [decoration(title), *(prefixed(row, bar) for row in rows)]
+        rows = wrap(_marked(clean(text).expandtabs(4), look, styles), room)
+    drawn = [prefixed(row, bar) for row in rows]
+    if queued:
+        drawn.append(decoration([*bar, ("queued", styles["c-queued"])]))
     if hidden:
         drawn.append(decoration([*bar, (hidden, styles["c-fold"])]))
     return drawn
@@ -162,10 +198,13 @@ def _user(item: UserItem, width: int, styles: Styles) -> list[Line]:
 
 def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     muted = styles["c-thinking"]
-    words = len(item.text.split()) if len(item.text) < 20_000 else len(item.text) // 6
+    count = len(item.text.split()) if len(item.text) < 20_000 else len(item.text) // 6
     mark = "▸" if item.folded else "▾"
-    title = "thinking…" if item.streaming else f"thinking · {words:,} words"
-    drawn = [decoration([(f" {mark} ", styles["c-fold"]), (title, muted)])]
+    head = "thinking…" if item.streaming else f"thinking · {count:,} words"
+    shown: list[Span] = [(f" {mark} ", styles["c-fold"]), (head, muted)]
+    if item.folded and not item.streaming and (begins := _first_line(item.text)):
+        shown.append((clip(f"  {begins}", max(0, min(width, 120) - cells(shown) - 2)), muted))
+    drawn = [decoration(shown)]
     rail: list[Span] = [("   ", muted), ("│ ", styles["c-rail"])]
     if not item.folded:
         plain = dict(styles) | {"text": muted}
@@ -177,6 +216,19 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     else:
         return drawn
     return drawn + [prefixed(row, rail) for row in rows]
+
+
+def _first_line(text: str) -> str:
+    """What it begins with, without the marks of a heading."""
+    return clean(text[:2_000].strip().partition("\n")[0]).strip("#* \t").expandtabs(4)
+
+
+def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[Line]:
+    """One row for attempts that failed one after the other."""
+    last = items[-1]
+    status = f" ({last.status})" if last.status else ""
+    text = f"retried {len(items)}× · {words(last.error_class)}{status}"
+    return _notice(NoticeItem(text, "warning"), width, styles)
 
 
 def _head(item: NoticeItem | AttemptItem) -> str:

@@ -44,7 +44,9 @@ STOPPED = "stopped"
 
 @dataclass(slots=True, eq=False)
 class ToolItem:
-    """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output.
+    """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output; `tail`
+    the end of what a command has printed, while it runs and where it failed. `alone`: it is never
+    folded into one row with those of its kind beside it.
 
     `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
     takes it away; `elevated`: nobody was asked; `level`: what the sandbox
@@ -67,10 +69,12 @@ class ToolItem:
     started: float | None = None
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     folded: bool = True
+    tail: str = ""
     masked: bool = False
     pinned: bool = False
     elevated: bool = False
     level: str = ""
+    alone: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +94,7 @@ class AttemptItem:
     """An attempt to get an answer that failed; another follows after `delay_s` seconds.
 
     `received` counts the characters that had been streamed and are void, `text` is what they
-    said. That and the server's `message` fold away.
+    said. That and the server's `message` fold away. `alone` as in `ToolItem`.
     """
 
     attempt: int
@@ -102,6 +106,7 @@ class AttemptItem:
     received: int = 0
     text: str = ""
     folded: bool = True
+    alone: bool = False
 
 
 Item: TypeAlias = UserItem | AssistantItem | ThinkingItem | ToolItem | NoticeItem | AttemptItem

@@ -11,11 +11,18 @@ from textual.timer import Timer
 
 from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation import item_renderer, style
-from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem, ToolItem
+from tui.ui.widgets.conversation.items import (
+    AssistantItem,
+    AttemptItem,
+    Item,
+    ThinkingItem,
+    ToolItem,
+)
 from tui.ui.widgets.conversation.render_cache import RenderCache
 from tui.ui.widgets.line_view import LineView, RenderedItem
 from tui.ui.widgets.markdown.text import Line
 
+_NOTHING = RenderedItem([])
 SPIN_S = 1 / 8
 _SAMPLE = 500
 
@@ -61,6 +68,8 @@ class ItemsView(LineView):
     def extend(self, items: Sequence[Item]) -> None:
         """Add many items; only those in sight are drawn."""
         start = len(self._items)
+        if start and items and item_renderer.joins(self._items[-1], items[0]):
+            self._forget(self._leader(start - 1))
         for item in items if self._tools_open else ():
             if isinstance(item, ToolItem):
                 item.folded = False
@@ -87,9 +96,40 @@ class ItemsView(LineView):
         """Draw an item anew: something about it is different."""
         index = self._index.get(item)
         if index is not None:
-            self._pictures.drop(item)
-            self._viewport.forget(index)
+            self._forget(index)
+            if isinstance(item, ToolItem | AttemptItem):  # it may share another's row now
+                if index:
+                    self._forget(self._leader(index - 1))
+                if isinstance(self._behind_it(index), ToolItem | AttemptItem):
+                    self._forget(index + 1)
             self._touch()
+
+    def _forget(self, index: int) -> None:
+        self._pictures.drop(self._items[index])
+        self._viewport.forget(index)
+
+    def _behind_it(self, index: int) -> Item | None:
+        """The item that follows this one."""
+        return self._items[index + 1] if index + 1 < len(self._items) else None
+
+    # Items that share a row
+
+    def _leader(self, index: int) -> int:
+        """The first of the items that share a row with this one: itself, where none does."""
+        while index and item_renderer.joins(self._items[index - 1], self._items[index]):
+            index -= 1
+        return index
+
+    def _along(self, index: int) -> list[Item]:
+        """The items behind this one that share its row."""
+        items, stop = self._items, index + 1
+        while stop < len(items) and item_renderer.joins(items[stop - 1], items[stop]):
+            stop += 1
+        return items[index + 1 : stop]
+
+    def _hidden(self, index: int) -> bool:
+        """Whether an item has no row of its own."""
+        return index > 0 and item_renderer.joins(self._items[index - 1], self._items[index])
 
     def take_out(self, item: Item) -> None:
         """Take an item out; text that was on its way to it is void."""
@@ -103,6 +143,8 @@ class ItemsView(LineView):
         self._viewport.delete(index)
         if index < len(self._items):  # what stands before it is another item now
             self.changed(self._items[index])
+        elif index:
+            self.changed(self._items[index - 1])
         self._touch()
 
     def clear(self) -> None:
@@ -154,7 +196,12 @@ class ItemsView(LineView):
         return self._picture(index).lines
 
     def _picture(self, index: int) -> RenderedItem:
-        return self._pictures.get(self._items[index], gap=self._gap(index))
+        item = self._items[index]
+        if not isinstance(item, ToolItem | AttemptItem):
+            return self._pictures.get(item, gap=self._gap(index))
+        if self._hidden(index):
+            return _NOTHING
+        return self._pictures.get(item, gap=self._gap(index), along=self._along(index))
 
     def _styles(self) -> dict[str, Style]:
         return markdown.styles(self) | style.styles(self, style.STYLE_RULES)
@@ -188,9 +235,16 @@ class ItemsView(LineView):
             (y, item)
             for y, (index, row) in enumerate(self._viewport.rows)
             if isinstance(item := self._items[index], ToolItem)
-            and item.state == "running"
             and row == self._gap(index)
+            and self._runs(index)
         ]
+
+    def _runs(self, index: int) -> bool:
+        """Whether a call, or one that shares its row, runs."""
+        return any(
+            isinstance(one, ToolItem) and one.state == "running"
+            for one in (self._items[index], *self._along(index))
+        )
 
     def _spin(self) -> None:
         """Let the marks of running tools turn while any is in sight."""
@@ -222,6 +276,8 @@ class ItemsView(LineView):
                 if seconds != (item.seconds or 0.0):
                     item.seconds = seconds
                     self._pictures.drop(item)
+                    if item.tail:
+                        self.changed(item)  # it may have become higher
                     changed = True
-        if changed:
+        if changed and not self._stale:
             self._repaint()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -72,8 +72,9 @@ class RenderCache:
                 break
             self.drop(item)
 
-    def get(self, item: Item, *, gap: bool) -> RenderedItem:
-        """An item's picture; `gap` says whether a blank row comes first."""
+    def get(self, item: Item, *, gap: bool, along: Sequence[Item] = ()) -> RenderedItem:
+        """An item's picture; `gap` says whether a blank row comes first, `along` which items
+        behind it share its row."""
         picture = self._kept.get(item)
         if picture is not None:
             return picture
@@ -85,7 +86,7 @@ class RenderCache:
             stream.document.draw()
             rows = item_renderer.reply(stream.document.lines, self._styles)
         else:
-            rows = item_renderer.draw(item, self.width, self._styles, self.frame)
+            rows = item_renderer.draw(item, self.width, self._styles, self.frame, along)
         return self._keep(item, [BLANK, *rows] if gap else rows)
 
     def _keep(self, item: Item, lines: list[Line]) -> RenderedItem:

@@ -11,7 +11,6 @@ from tui.ui.widgets import markdown
 from tui.ui.widgets.markdown.text import Line, Styles, decoration, prefixed
 
 STYLE_RULES: dict[str, str] = {
-    "you": "color: $text-primary; text-style: bold;",
     "you-text": "color: $text;",
     "you-bar": "color: $primary;",
     "queued": "color: $text-muted;",

@@ -1,8 +1,10 @@
-"""A tool call as a card: one line with its state, and what is inside when it is unfolded."""
+"""A tool call as a card: one row with its state, the last lines of a command that runs or has
+failed, and what is inside when it is unfolded."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -23,6 +25,7 @@ from tui.ui.widgets.markdown.text import (
     prefixed,
     wrap,
 )
+from tui.ui.widgets.tool_titles import title, verb
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _MARKS: dict[str, tuple[str, str, str]] = {
@@ -35,14 +38,19 @@ _MARKS: dict[str, tuple[str, str, str]] = {
     "denied": ("⊘", "warning", "denied"),
     "interrupted": ("■", "warning", "interrupted"),
 }
+_FINE = "exit 0"
 
 
 _LABEL = 24
-"""Cells of a label before which what is said at the right gives way."""
+"""Cells of a label before which what is said behind it gives way."""
 _WIDEST = 120
 """Cells of the row at most: what it says at the right is still seen to belong to the left."""
 _BRIEF = 3
 """Lines of an error that are told in red; more of them are what a command printed."""
+_TAIL = 5
+"""Lines that are seen of a command that runs or has failed, without unfolding it."""
+_SLOW_S = 1.0
+"""What takes less shows no time, and nothing of what it prints while it runs."""
 
 
 def has_inside(item: ToolItem) -> bool:
@@ -86,55 +94,36 @@ def _grown(receipt: dict[str, Any]) -> bool:
     return (receipt.get("bytes_shown") or 0) >= (receipt.get("bytes_total") or 0)
 
 
-def _seconds(seconds: float, *, running: bool = False) -> str:
-    if seconds < 60:
-        return f"{int(seconds)} s" if running else f"{seconds:.1f} s"
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
+def _time(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
 
 
-def _right(item: ToolItem, styles: Styles, room: int, all_room: int, frame: int) -> list[Span]:
-    """State, seconds, summary and badge; the least needed goes first when there is no room: all
-    of it where it takes no more than `all_room`, else what takes `room`."""
-    glyph, look, word = _MARKS[item.state]
-    running = item.state == "running"
-    told = item.summary
+def _told(item: ToolItem) -> str:
+    """What is said behind the label: the state, where its mark says too little, and the summary."""
+    word, told = _MARKS[item.state][2], item.summary
+    if item.state == "running" or (item.state == "ok" and told == _FINE):
+        return ""
     bare = item.seconds is None and not item.preview and bool(told)
     if item.state == "interrupted" and (bare or told == STOPPED):
-        word, told = told, ""  # what is known of it says that it was
-    if told == word:
-        told = ""
-    if running and frame >= 0:
-        glyph = SPINNER[frame % len(SPINNER)]
-    detail, badges = styles["c-detail"], styles["c-badge"]
-    state: list[Span] = [(glyph, styles[f"c-{look}"])]
-    words = [(f" {word}", styles[f"c-{look}"])] if word and not running else []
-    timed = item.seconds is not None and item.seconds >= (1 if running else 0.1)
-    seconds = [(f" {_seconds(item.seconds or 0, running=running)}", detail)] if timed else []
-    space = "  " if words or seconds else " "
-    first = told.partition(" · ")[0]  # such as the exit code
-    summary = [(space + clip(told, 40), detail)] if told else []
-    brief = [(space + clip(first, 40), detail)] if told else []
-    cut = [(f"  {badge(item.receipt)}", badges)] if item.receipt else []
+        word = ""  # what is known of it says that it was
+    if item.state == "error" and told:
+        word = ""  # its mark says that it failed
+    return " · ".join(dict.fromkeys(filter(None, (word, told))))
+
+
+def _right(item: ToolItem, styles: Styles) -> list[Span]:
+    """What stands at the right: how the model sees it, who allowed what, and how long it took."""
     flags = (
-        f"⛨ {item.level}" * bool(item.level),
-        "ELEVATED" * item.elevated,
         "masked" * item.masked,
         "◆ pinned" * item.pinned,
+        "ELEVATED" * item.elevated,
+        f"⛨ {item.level}" * bool(item.level),
     )
-    said = " ".join(filter(None, flags))
-    marks = [(f"  {said}", badges)] if said else []
-    forms = (
-        state + words + seconds + summary + cut + marks,
-        state + words + seconds + brief + cut + marks,
-        state + words + seconds + cut + marks,
-        state + seconds + cut + marks,
-        state + cut + marks,
-        state + marks,
-        state,
-    )
-    if cells(forms[0]) <= min(room, all_room):
-        return forms[0]
-    return next((form for form in forms[1:] if cells(form) <= room), list[Span]())
+    said: list[Span] = [(flag, styles["c-badge"]) for flag in flags if flag]
+    if (item.seconds or 0) >= _SLOW_S:
+        said.append((f"{_time(item.seconds or 0):>5}", styles["c-detail"]))
+    return [part for one in said for part in (("  ", styles["text"]), one)]
 
 
 def _short(label: str, room: int) -> str:
@@ -154,32 +143,82 @@ def _tail(text: str, room: int) -> str:
 
 
 def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Line]:
-    can = has_inside(item)
-    wide, width = width, min(width, _WIDEST)
-    mark = "·" if not can else "▸" if item.folded else "▾"
-    room = max(4, width - MARGIN - 1)
-    wanted = 3 + cell_len(item.name) + 2 + cell_len(item.label) + 2
-    least = wanted - max(0, cell_len(item.label) - _LABEL)
-    right = _right(
-        item, styles, max(room // 2, room - wanted), max(room - least, room - wanted), frame
-    )
-    right_cells = cells(right)
-    left_room = room - right_cells - (2 if right else 0)
-    name = clip(item.name, max(1, left_room))
-    left: list[Span] = [(f" {mark} ", styles["c-fold"]), (name, styles["c-tool"])]
-    label_room = left_room - cell_len(name) - 2
-    if item.label and label_room > 0:
-        left.append((f"  {_short(item.label, label_room)}", styles["c-label"]))
-    space: Span = (" " * max(1, width - 1 - cells(left) - right_cells), styles["text"])
-    head = line(
-        [*left, space, *right],
-        start=MARGIN,
-        end=sum(len(text) for text, _ in left),
-        source=f"{name} {item.label}".rstrip(),
-    )
-    if item.folded or not can:
-        return [head]
-    return [head, *railed(_inside(item, inner(wide) - 2, styles), styles, styles["text"])]
+    """The row of a call, and what is inside where it is unfolded; of a command that runs or has
+    failed the last lines."""
+    head = _row(item, width, styles, frame)
+    if not item.folded and has_inside(item):
+        return [head, *railed(_inside(item, inner(width) - 2, styles), styles, styles["text"])]
+    return [head, *railed(_last_lines(item, inner(width) - 2, styles), styles, styles["text"])]
+
+
+def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
+    """One row for calls of a kind that follow each other."""
+    first = items[0]
+    running = next((item for item in items if item.state == "running"), None)
+    names = ", ".join(item.label.rpartition("/")[2] for item in items)
+    said = f"{len(items):,} files"
+    left: list[Span] = [
+        (f" {_glyph(running or items[-1], frame)} ", styles[f"c-{_MARKS[items[-1].state][1]}"]),
+        (verb(first.name), styles["c-tool"]),
+        (f" {said}", styles["c-label"]),
+    ]
+    room = min(width, _WIDEST) - 3 - cells(left)
+    left.append((f"  {clip(names, max(1, room))}", styles["c-detail"]))
+    source = "\n".join(title(item.name, item.label) for item in items)
+    end = sum(len(text) for text, _ in left)
+    return [line(left, start=MARGIN, end=end, source=source)]
+
+
+def _glyph(item: ToolItem, frame: int) -> str:
+    if item.state == "running" and frame >= 0:
+        return SPINNER[frame % len(SPINNER)]
+    return _MARKS[item.state][0]
+
+
+def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
+    look = styles[f"c-{_MARKS[item.state][1]}"]
+    room = max(4, min(width, _WIDEST) - MARGIN - 1)
+    right = _right(item, styles)
+    name = clip(verb(item.name), room)
+    cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
+    label = item.label
+    room -= cell_len(name) + 1
+    told = _told(item)
+    said_look = styles["c-detail"] if item.state == "ok" else look
+    for words in (told, told.partition(" · ")[0], ""):
+        said: list[Span] = [(f"  {clip(words, 60)}", said_look)] if words else []
+        left_room = room - cells([*said, *cut, *right])
+        if left_room >= min(cell_len(label), _LABEL):
+            break
+    if left_room < min(cell_len(label), 8):
+        right = [part for part in right if part[0].strip()][-1:] if item.level else right[:-1]
+        left_room = room - cells([*said, *cut, *right])
+    left: list[Span] = [(f" {_glyph(item, frame)} ", look), (name, styles["c-tool"])]
+    if label and left_room > 0:
+        left.append((f" {_short(label, left_room)}", styles["c-label"]))
+    left += [*said, *cut]
+    whole = min(width, _WIDEST) - 1
+    space: Span = (" " * max(0, whole - cells(left) - cells(right)), styles["text"])
+    shown = [*left, space, *right] if right else left
+    end = sum(len(text) for text, _ in left)
+    return line(shown, start=MARGIN, end=end, source=title(item.name, item.label))
+
+
+def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
+    """The end of what a command has printed, while it runs and where it failed."""
+    if (
+        item.summary
+        and item.tail.strip().startswith(item.summary)
+        and "\n" not in item.tail.strip()
+    ):
+        return []  # the row says it
+    seen = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
+    if not seen or not item.tail:
+        return []
+    rows = [row.rstrip().rpartition("\r")[2] for row in item.tail.split("\n")]
+    rows = [clean(row).expandtabs(4) for row in rows if row.strip()][-_TAIL:]
+    look = styles["c-detail"]
+    return [line([(clip(row, width), look)]) for row in rows]
 
 
 def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:

@@ -15,7 +15,7 @@ from textual.timer import Timer
 
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
-from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem
+from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, Item, ToolItem
 from tui.ui.widgets.conversation.items_view import ItemsView
 from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.line_view import strips
@@ -34,17 +34,16 @@ class _Hit(NamedTuple):
 
 
 class ConversationView(ItemsView):
-    """The items of a conversation. The mouse and Shift select text, the cursor items."""
+    """The items of a conversation. The mouse and Shift select text, the cursor items.
+
+    No letter means anything here: whoever types writes a prompt.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "cursor(-1)", "Previous", show=False),
-        Binding("down,j", "cursor(1)", "Next", show=False),
-        Binding("enter,space,o", "fold", "Fold", show=False),
-        Binding("y", "copy_item", "Copy", show=False),
-        Binding("m", "app.mark('mask')", "Mask", show=False),
-        Binding("p", "app.mark('pin')", "Pin", show=False),
-        Binding("n", "find_next(-1)", "Find older", show=False),
-        Binding("N", "find_next(1)", "Find newer", show=False),
+        Binding("up", "cursor(-1)", "Previous", show=False),
+        Binding("down", "cursor(1)", "Next", show=False),
+        Binding("enter", "fold", "Fold", show=False),
+        Binding("ctrl+y", "copy_item", "Copy", show=False),
     ]
 
     @dataclass
@@ -69,6 +68,7 @@ class ConversationView(ItemsView):
     _hit: _Hit | None = None
     _step = 0
     _slices: Timer | None = None
+    _unfolded: tuple[Item, ...] = ()  # by looking for a text
 
     @property
     def cursor(self) -> Item | None:
@@ -125,16 +125,17 @@ class ConversationView(ItemsView):
         """Nothing is looked for any more; the cursor stays where it is."""
         self._finder = self._hit = None
         self._step = 0
+        self._fold_back()
         self.refresh()
 
-    def action_find_next(self, step: int) -> None:
-        """To the next place, older or newer."""
-        self._seek(step)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "find_next":
-            return self._finder is not None
-        return super().check_action(action, parameters)
+    def _fold_back(self) -> None:
+        """Fold what was unfolded for a text that is not the one in sight any more."""
+        keep = self._items[self._hit.item] if self._hit else None
+        for item in self._unfolded:
+            if item is not keep and not isinstance(item, AssistantItem) and not item.folded:
+                item.folded = True
+                super().changed(item)
+        self._unfolded = tuple(item for item in self._unfolded if item is keep)
 
     def _seek(self, step: int) -> bool:
         if self._finder is None:
@@ -181,8 +182,12 @@ class ConversationView(ItemsView):
             return False
         spots = self._spots(finder, index)
         item = self._items[index]
+        if not spots and self._hidden(index):
+            self._spread(self._leader(index))
+            spots = self._spots(finder, index)
         if not spots and not isinstance(item, AssistantItem) and item.folded:
             self._toggle(index)
+            self._unfolded += (item,)
             spots = self._spots(finder, index)
         spots = spots or [_Hit(index, int(self._gap(index)), -1)]
         finder.counts[index] = len(spots)
@@ -199,6 +204,7 @@ class ConversationView(ItemsView):
     def _show_hit(self, hit: _Hit) -> None:
         self._move_to(hit.item)
         self._hit = hit
+        self._fold_back()
         viewport = self._viewport
         at = viewport.offset(hit.item) + hit.row
         if not viewport.y <= at < viewport.y + viewport.height:
@@ -253,11 +259,21 @@ class ConversationView(ItemsView):
 
     def _toggle(self, index: int) -> None:
         item = self._items[index]
+        if self._along(index):
+            self._spread(index)
+            return
         if isinstance(item, AssistantItem) or not item_renderer.foldable(item):
             return
         item.folded = not item.folded
         self._viewport.following = self._viewport.following and index == len(self._items) - 1
         super().changed(item)
+
+    def _spread(self, index: int) -> None:
+        """Give each of the items that share a row one of its own."""
+        for item in (self._items[index], *self._along(index)):
+            if isinstance(item, ToolItem | AttemptItem):
+                item.alone = True
+                super().changed(item)
 
     def action_fold(self) -> None:
         """Fold or unfold the item under the cursor."""
@@ -274,8 +290,10 @@ class ConversationView(ItemsView):
         """Unfold every tool call, those to come too; fold them where they are unfolded."""
         self._tools_open = not self._tools_open
         for item in self._items:
-            if isinstance(item, ToolItem) and item.folded == self._tools_open:
-                item.folded = not self._tools_open
+            if isinstance(item, ToolItem | AttemptItem):
+                item.alone = False
+                if isinstance(item, ToolItem):
+                    item.folded = not self._tools_open
                 self._pictures.drop(item)
         self._viewport.forget()
         self._touch()
@@ -302,7 +320,10 @@ class ConversationView(ItemsView):
         if hidden > 0 and self._viewport.size(self._cursor) > self._viewport.height:
             self._scroll(self._viewport.y + step * min(hidden, 3))
             return
-        self._move_to(max(0, min(self._cursor + step, len(self._items) - 1)))
+        index = max(0, min(self._cursor + step, len(self._items) - 1))
+        while 0 < index < len(self._items) - 1 and self._hidden(index):
+            index += step
+        self._move_to(self._leader(index))
 
     def _move_to(self, index: int) -> None:
         self._cursor, self._hit = index, None

@@ -1,0 +1,30 @@
+"""What a tool call is called on the screen: a verb and what it is about, such as `Edit calc.py`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERBS: Final = {
+    "run_command": "Run",
+    "command_status": "Job",
+    "read_file": "Read",
+    "list_dir": "List",
+    "grep_search": "Search",
+    "find_by_name": "Find",
+    "edit_file": "Edit",
+    "write_file": "Write",
+    "todo_write": "To-do list",
+    "recall": "Recall",
+    "shell": "$",
+}
+"""The tools of the program; `shell` is a command that the person ran by `!`."""
+
+
+def verb(tool: str) -> str:
+    """What a tool does, in a word; the name of one that is not the program's own."""
+    return VERBS.get(tool, tool)
+
+
+def title(tool: str, label: str) -> str:
+    """The verb and what the call is about."""
+    return f"{verb(tool)} {label}".rstrip()
