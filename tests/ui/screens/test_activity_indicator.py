@@ -58,10 +58,10 @@ async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
         )
     )
     phases = [  # calls of one answer begin in any order
-        "running (grep_search|run_command|find_files) and 2 more",
-        "running (run_command|find_files) and 1 more",
+        "(Search|Run|find_files) and 2 more",
+        "(Run|find_files) and 1 more",
         "waiting for your answer",
-        "running run_command",
+        "Run",
         "(working|waiting for claude-sonnet-5-5)",
     ]
     async with running(world) as (app, pilot):

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from tests.context.sessions import answer, prompt
 from tests.support.world import OldSession, World, old_path
-from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
+from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.break_cost import ChangePrice
 from tui.agent.events import ContextChanged, Event
@@ -225,18 +225,18 @@ async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:
         await until(pilot, lambda: pilot.app.screen is not screen)
 
 
-async def test_m_and_p_in_the_conversation_mark_the_tool_call() -> None:
+async def test_m_and_p_in_the_opened_output_mark_its_tool_call() -> None:
     world = World()
     path = old_path()
     records = worked().session.records
     world.old[path] = OldSession(records=records)
     app = app_of(world, choice=SessionChoice(path))
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=ROOMY) as pilot:
         await until(pilot, lambda: session_open(app))
         app.chat.conversation.focus()
-        await pilot.press("up", "m")
-        await until(pilot, lambda: "No tool call" in app.chat.notice.text)
-        await pilot.press("up", "m", "p")
+        await pilot.press("up", "up", "enter", "tab")
+        assert app.chat.side.has_focus_within
+        await pilot.press("m", "p")
         item = items(app, ToolItem)[-1]
         await until(pilot, lambda: item.masked and item.pinned)
         await pilot.press("m", "p")

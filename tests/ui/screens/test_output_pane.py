@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.support.script import MODEL, Hold
 from tests.support.world import World
-from tests.ui.screens.driving import items, running, say, turn, until
+from tests.ui.screens.driving import ROOMY, items, running, say, turn, until
 from tests.ui.widgets.stage import search_status
 from tui.agent import events
 from tui.ui.app import HoldfastApp
@@ -79,7 +79,7 @@ async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Pat
     world, copy = World(), tmp_path / "full.txt"
     copy.write_text("".join(f"line {n}\n" for n in range(3000)))
     world.scripts.append(script(copy))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         assert keys(app).startswith("o open   p pin   m mask   y copy")
         await pilot.press("o")
@@ -99,7 +99,7 @@ async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
     world, copy = World(), tmp_path / "full.txt"
     copy.write_text("".join(f"line {n}\n" for n in range(3000)))
     world.scripts.append(script(copy))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         await pilot.press("slash")
         await until(pilot, lambda: side.whole and not side.copy.view.has_focus)
@@ -118,7 +118,7 @@ async def test_slash_searches_what_was_not_cut_too() -> None:
     world = World()
     done = events.ToolFinished("t", "run_command", False, 2, None, "done", "one\ntwo\nthree")
     world.scripts.append(turn(events.ToolStarted("t", "run_command", {}, "x"), done))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, Path(), pilot, app)
         await pilot.press("slash", *"two", "enter")
         await until(pilot, lambda: "1 of 1" in search_status(side.copy))
@@ -128,7 +128,7 @@ async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:
     world, copy = World(), tmp_path / "full.txt"
     copy.write_text("\x1b[31mred\x1b[0m\n")
     world.scripts.append(script(copy))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         await pilot.press("y")
         assert app.clipboard == "the cut"

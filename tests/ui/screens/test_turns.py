@@ -218,7 +218,7 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
         await until(pilot, lambda: "b.py" in app.chat.output.text)
         (item,) = items(app, ToolItem)
         assert (item.state, item.label) == ("running", "ls")
-        assert "run_command ls" in app.chat.side.rule.title.plain
+        assert "Run ls" in app.chat.side.rule.title.plain
         hold.release()
         await until(pilot, lambda: not app.conversation.busy)
         assert (item.state, item.summary, item.seconds) == ("ok", "2 files", 0.2)

@@ -250,7 +250,8 @@ async def test_changed_draws_the_item_anew() -> None:
     item = ToolItem("1", "run_command", "make", state="waiting")
     app.items = [item]
     async with app.run_test(size=SIZE) as pilot:
-        assert app.rows()[0].endswith("? waiting for you")
+        assert app.rows()[0].startswith(" ? ")
+        assert app.rows()[0].endswith("  waiting for you")
         item.state, item.seconds = "ok", 2.0
         app.talk.changed(item)
         await pilot.pause()
