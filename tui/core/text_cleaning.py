@@ -43,6 +43,8 @@ _ALIKE = frozenset(
 _ALIKE_SIGNS = frozenset(c for c in _ALIKE if not c.isalpha()) | frozenset(
     "\u01c0\u01c3\u02b9\u02bc\u02cb"
 )
+_COMMAND_END = re.compile(r"\[[^\]]* · [\d.]+ s\]")
+_COMMAND_NOTES = ("[processes that it left", "[stopped because it took")
 _WORD = r"[^\W_]+"
 _OTHER_FORMS = r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u2160-\u217f\u24b6-\u24e9\u1d2c-\u1d6a]"
 """ASCII characters as wide, bold, round or small ones."""
@@ -67,6 +69,20 @@ def clean(text: str) -> str:
 def for_stream(text: str, stream: TextIO) -> str:
     """`text` as it may be written: a terminal gets nothing that steers it, a pipe all of it."""
     return clean(text) if stream.isatty() else text
+
+
+def printed_text(result: str) -> str:
+    """What a command printed: its result without the notes in brackets that end it, which begin
+    with how it ended and how long it took."""
+    lines = result.rstrip().split("\n")
+    ends = (at for at in range(len(lines) - 1, -1, -1) if _COMMAND_END.fullmatch(lines[at]))
+    end = next(ends, None)
+    if end is None:
+        return result
+    while end and lines[end - 1].startswith(_COMMAND_NOTES):
+        end -= 1
+    printed = "\n".join(lines[:end])
+    return "" if printed == "(no output)" else printed
 
 
 def one_line(text: str) -> str:

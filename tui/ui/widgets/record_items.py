@@ -3,7 +3,6 @@ the screen shows of a session that is gone on with."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, blocks_of, text_of
+from tui.core.text_cleaning import printed_text
 from tui.session.reader import read_ends
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
@@ -47,7 +47,6 @@ SHORT_DIFF = 16
 """Lines of a diff that stands open in the conversation once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
-_END = re.compile(r"\[.* · [\d.]+ s\]")
 
 
 def items_of(records: Iterable[Record]) -> list[Item]:
@@ -199,18 +198,12 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
     item.receipt, item.diff = end.receipt, end.display
     if item.state == "ok" and 0 < item.diff.count("\n") <= SHORT_DIFF:
         item.folded = False
-    item.tail = _said(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
+    item.tail = printed_text(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
     lines = end.text[:SHOWN_CHARS].splitlines()
     half = PREVIEW_LINES // 2
     if len(lines) > PREVIEW_LINES + 1:
         lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
     item.preview = "\n".join(lines)
-
-
-def _said(text: str) -> str:
-    """What a command printed, without the line about its end, which its card's row tells."""
-    body, _, last = text.rstrip().rpartition("\n")
-    return body if _END.fullmatch(last) and body.strip() != "(no output)" else text
 
 
 def close(item: ToolItem, printed: str) -> None:
