@@ -99,7 +99,6 @@ class HoldfastApp(ThemedApp):
             yield SystemCommand(f"/{command.name}", command.help, run)
 
     def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         typed = self._first.typed() if self._first else EarlyInput()
         if typed.draft:
             self.chat.prompt.put_typed(typed.draft, typed.typed[-1])
