@@ -4,7 +4,7 @@ memory idle.
 The figures are CPU seconds and MB of the one process, so each row is a figure over its limit:
 3,000 tokens at 100 a second may cost 4 CPU seconds, ten idle seconds 0.5 %, and with the SDK
 loaded the program holds at most 100 MB. The bytes are those sent while the answer streams, over
-those of the parts of rows that change: their text, a move to each and its colours.
+those of the parts of rows that change: their text, a move to each and the codes of its styles.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from itertools import zip_longest
+from collections.abc import Sequence
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 from tests.benchmarks.streamed import streaming
+from tests.support.shown import Cell
 from tests.support.terminal import HOLDFAST, Terminal
 
 TOKENS, PER_SECOND, PIECE = 3000, 100, 4
 IDLE_S = 10.0
-_MOVE, _COLOURS = 8, 42
+_MOVE, _STYLE = 8, 42
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -68,17 +70,19 @@ def _stream(screen: Terminal) -> tuple[int, int]:
         if screen.read(0.5):
             sent += len(screen.raw)
             before, rows = rows, screen.shown.by_row
-            changed += sum(_changed(before.get(y, ""), row) for y, row in rows.items())
+            changed += sum(_changed(before.get(y, []), row) for y, row in rows.items())
     return sent, changed
 
 
-def _changed(before: str, after: str) -> int:
-    """The bytes of the part of a row that changed, with a move to it and its colours."""
+def _changed(before: Sequence[Cell], after: Sequence[Cell]) -> int:
+    """The bytes of the part of a row that changed, with a move to it and its styles."""
     pairs = enumerate(zip_longest(before, after))
     changed = [at for at, (old, new) in pairs if old != new]
     if not changed:
         return 0
-    return len(after[changed[0] : changed[-1] + 1].encode()) + _MOVE + _COLOURS
+    part = after[changed[0] : changed[-1] + 1]
+    styles = len(list(groupby(part, key=lambda cell: cell[1])))
+    return len("".join(char for char, _ in part).encode()) + _MOVE + styles * _STYLE
 
 
 def _drain(screen: Terminal, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from typing import TypeAlias
 
 from rich.cells import get_character_cell_size
 
@@ -16,6 +17,10 @@ _TOKENS = re.compile(
 _ALT = "?1049"
 
 
+Cell: TypeAlias = tuple[str, str]
+"""A character, "" for the second half of a wide one, and the codes of its style."""
+
+
 class Shown:
     """Feeds on bytes. On the alternate screen it knows what stands in each row, and gives the rows
     that changed; of what is printed elsewhere it gives the text."""
@@ -23,15 +28,16 @@ class Shown:
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""
-        self._rows: dict[int, list[str]] = {}
+        self._rows: dict[int, list[Cell]] = {}
         self._x = self._y = 0
+        self._style = ""
         self.covers = False
         """Whether the alternate screen is shown."""
 
     @property
-    def by_row(self) -> dict[int, str]:
+    def by_row(self) -> dict[int, list[Cell]]:
         """What stands in each row, counted from the top."""
-        return {y: "".join(row) for y, row in self._rows.items()}
+        return {y: list(row) for y, row in self._rows.items()}
 
     def feed(self, data: bytes) -> str:
         """The text of what these bytes print, or of the rows that they change, one a line."""
@@ -42,7 +48,7 @@ class Shown:
             at = match.end()
             self._take(match, printed, changed)
         self._rest = text[at:]
-        rows = ("".join(self._rows.get(y, ())) for y in sorted(changed))
+        rows = ("".join(char for char, _ in self._rows.get(y, ())) for y in sorted(changed))
         return "".join(printed) + "".join(f"{row}\n" for row in rows)
 
     def _take(self, match: re.Match[str], printed: list[str], changed: set[int]) -> None:
@@ -57,6 +63,8 @@ class Shown:
         elif text := match["text"]:
             self._put(text)
             changed.add(self._y)
+        elif final == "m":
+            self._style = args
         elif final in {"H", "f"}:
             row, _, column = args.partition(";")
             self._y, self._x = int(row or 1) - 1, int(column or 1) - 1
@@ -72,10 +80,11 @@ class Shown:
             self._y += 1
 
     def _put(self, text: str) -> None:
-        cells: list[str] = []
+        style = self._style
+        cells: list[Cell] = []
         for char in text:
-            cells += [char, *[""] * (get_character_cell_size(char) - 1)]
+            cells += [(char, style), *[("", style)] * (get_character_cell_size(char) - 1)]
         row = self._rows.setdefault(self._y, [])
-        row += " " * (self._x - len(row))
+        row += [(" ", "")] * (self._x - len(row))
         row[self._x : self._x + len(cells)] = cells
         self._x += len(cells)
