@@ -46,7 +46,7 @@ _LABEL = 24
 _WIDEST = 120
 """Cells of the row at most: what it says at the right is still seen to belong to the left."""
 _BRIEF = 3
-"""Lines of an error that are told in red; more of them are what a command printed."""
+"""Lines of an error that are shown in red; more of them are what a command printed."""
 _TAIL = 5
 """Lines that are seen of a command that runs or has failed, without unfolding it."""
 _SLOW_S = 1.0
@@ -99,17 +99,17 @@ def _time(seconds: float) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
 
 
-def _told(item: ToolItem) -> str:
+def _outcome(item: ToolItem) -> str:
     """What is said behind the label: the state, where its mark says too little, and the summary."""
-    word, told = _MARKS[item.state][2], item.summary
-    if item.state == "running" or (item.state == "ok" and told == _FINE):
+    word, outcome = _MARKS[item.state][2], item.summary
+    if item.state == "running" or (item.state == "ok" and outcome == _FINE):
         return ""
-    bare = item.seconds is None and not item.preview and bool(told)
-    if item.state == "interrupted" and (bare or told == STOPPED):
+    bare = item.seconds is None and not item.preview and bool(outcome)
+    if item.state == "interrupted" and (bare or outcome == STOPPED):
         word = ""  # what is known of it says that it was
-    if item.state == "error" and told:
+    if item.state == "error" and outcome:
         word = ""  # its mark says that it failed
-    return " · ".join(dict.fromkeys(filter(None, (word, told))))
+    return " · ".join(dict.fromkeys(filter(None, (word, outcome))))
 
 
 def _right(item: ToolItem, styles: Styles) -> list[Span]:
@@ -155,12 +155,13 @@ def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int
     """One row for calls of a kind that follow each other."""
     first = items[0]
     running = next((item for item in items if item.state == "running"), None)
-    names = ", ".join(item.label.rpartition("/")[2] for item in items)
-    said = f"{len(items):,} files"
+    labels = list(dict.fromkeys(item.label for item in items))
+    names = ", ".join(label.rpartition("/")[2] for label in labels)
+    count = f"{len(labels):,} files" if labels[1:] else f"1 file {len(items)}×"
     left: list[Span] = [
         (f" {_glyph(running or items[-1], frame)} ", styles[f"c-{_MARKS[items[-1].state][1]}"]),
         (verb(first.name), styles["c-tool"]),
-        (f" {said}", styles["c-label"]),
+        (f" {count}", styles["c-label"]),
     ]
     room = min(width, _WIDEST) - 3 - cells(left)
     left.append((f"  {clip(names, max(1, room))}", styles["c-detail"]))
@@ -183,9 +184,9 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
     label = item.label
     room -= cell_len(name) + 1
-    told = _told(item)
+    outcome = _outcome(item)
     said_look = styles["c-detail"] if item.state == "ok" else look
-    for words in (told, told.partition(" · ")[0], ""):
+    for words in (outcome, outcome.partition(" · ")[0], ""):
         said: list[Span] = [(f"  {clip(words, 60)}", said_look)] if words else []
         left_room = room - cells([*said, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
