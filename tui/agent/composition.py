@@ -17,6 +17,7 @@ from msgspec import structs
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
+from tui.agent.events import Event
 from tui.agent.limits import Limits
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
@@ -310,6 +311,20 @@ def make_agent(
             servers_shared=servers is not None,
             confinement=_confinement(launch, session),
         )
+    )
+
+
+async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Event]:
+    """Let an open agent ask as the launch says, from the next request on. Its model stays where
+    the server does. Raises UsageError for a broken practice script."""
+    server = server_name(launch)
+    name = agent.model if server == agent.server else launch.model
+    return await agent.use_server(
+        make_provider(launch, clock, agent.control),
+        await asyncio.to_thread(listed_model, launch, name),
+        server=server,
+        first_party=is_first_party(launch),
+        cache_life=cache_life(launch),
     )
 
 

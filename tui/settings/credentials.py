@@ -80,18 +80,18 @@ def find_key(
     Raises CredentialsError if the key or the file cannot be used.
     """
     name = key_variable(env)
-    from_env = ApiKey(_valid(env[name].strip(), name), "environment") if name else None
+    from_env = ApiKey(valid_key(env[name].strip(), name), "environment") if name else None
     server = server_of(base_url)
     if from_env and server == server_of(env.get("ANTHROPIC_BASE_URL", "").strip()):
         return from_env
     ring = _keyring(env)
     kept = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
     if kept:
-        return ApiKey(_valid(kept, "The key in the keyring"), "keyring")
+        return ApiKey(valid_key(kept, "The key in the keyring"), "keyring")
     file = credentials_file(folders)
     kept = _read(file).get(server)
     if kept:
-        return ApiKey(_valid(kept, f"The key in {shorten(file)}"), "file")
+        return ApiKey(valid_key(kept, f"The key in {shorten(file)}"), "file")
     return None if foreign else from_env
 
 
@@ -154,7 +154,7 @@ def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> 
 
 def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:
     """Store a key for a server. Returns where. Blocks; raises CredentialsError or StorageError."""
-    key = _valid(key.strip(), "The key")
+    key = valid_key(key.strip())
     server, file = server_of(base_url), credentials_file(folders)
     ring = _keyring(env)
     if ring and _in_time(lambda: _put(ring, server, key)):
@@ -171,7 +171,8 @@ def credentials_file(folders: Folders) -> Path:
     return folders.config / "credentials.json"
 
 
-def _valid(key: str, what: str) -> str:
+def valid_key(key: str, what: str = "The key") -> str:
+    """A key that can be one. Raises CredentialsError, which names `what` and not the key."""
     if key and len(key) <= 4096 and key.isascii() and key.isprintable() and " " not in key:
         return key
     raise CredentialsError(

@@ -20,7 +20,14 @@ from tui.agent.events import Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app import dialog_data
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Question, Setup, YesNoQuestion
+from tui.app.dialog_data import (
+    AnswerOption,
+    ChoiceQuestion,
+    Question,
+    Setup,
+    SetupQuestion,
+    YesNoQuestion,
+)
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import HoldfastError
@@ -299,10 +306,10 @@ class ScreenFrontend:
         chat = self.chat
         return Grace(chat.clock, chat.prompt.insert) if question.unasked else None
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        screen = WelcomeScreen(self.services.probe_servers, why, problem)
+        screen = WelcomeScreen(self.services.probe_servers, question)
         return await self.app.push_screen_wait(screen)
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:

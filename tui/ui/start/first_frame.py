@@ -48,6 +48,16 @@ SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "help", "completion
 SMALL_ROWS = 22
 """Below so many rows the real screen has no line under the prompt."""
 
+TAGLINE = "A terminal agent that never loses your work."
+
+
+def welcome_place(columns: int, rows: int) -> tuple[int, int, int]:
+    """Where the welcome screen has its page: column, row and width. The first frame of all shows
+    its head there, and so does the real screen until it is known whether anything is asked."""
+    width = min(76, columns - 2)
+    above = 0 if rows < 23 else 2 if rows < 28 else 1 if rows < 36 else (rows - 22) // 3
+    return (columns - width) // 2, above, width
+
 
 class EarlyInput:
     """What was typed before the real screen stood: prompts that were sent, and one begun.
