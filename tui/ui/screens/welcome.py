@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -26,9 +27,10 @@ from tui.app.dialog_data import (
 from tui.core.text_cleaning import one_line
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
-from tui.ui.start.first_frame import TAGLINE, welcome_place
+from tui.ui.start.first_frame import welcome_place
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import in_a_row
+from tui.ui.widgets.welcome_text import head
 
 _WIDTH = 26
 _FORMS = ("profile", "key", "server", "practice", "tour")
@@ -81,7 +83,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         why = one_line(self._question.why)
         offered = [Option(_choice(f"Profile {profile}", _PROFILE), id="profile")] if profile else []
         with VerticalScroll(id="page", can_focus=False) as page:
-            page.styles.width = welcome_place(width, height)[2]
+            self._place(page, width, height)
             welcome = Content.assemble(
                 head(),
                 "\n\n",
@@ -123,10 +125,11 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         self.offer_servers()
 
     def on_resize(self) -> None:
-        _, above, width = welcome_place(*self.size)
-        page = self.query_one("#page")
+        self._place(self.query_one("#page"), *self.size)
+
+    def _place(self, page: Widget, columns: int, rows: int) -> None:
+        _, above, page.styles.width = welcome_place(columns, rows)
         page.styles.margin = (above, 0, 0, 0)
-        page.styles.width = width
 
     @work(exclusive=True)
     async def offer_servers(self) -> None:
@@ -246,11 +249,6 @@ def _first_field(chosen: str | None) -> str:
     a server whose address is known."""
     fields = {"profile": "", "practice": "", "tour": "", "key": "#key", "server": "#base-url"}
     return fields.get(chosen or "", "#model")
-
-
-def head() -> Content:
-    """The name of the program and what it is."""
-    return Content.assemble(("holdfast", "bold $text-primary"), (f"\n{TAGLINE}", "$text-muted"))
 
 
 def _field(label: str, name: str, example: str, *, password: bool = False) -> ComposeResult:
