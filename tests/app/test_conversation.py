@@ -20,7 +20,7 @@ from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.commands.registry import route
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.services import SessionChoice
@@ -85,7 +85,7 @@ class Recorder:
     async def confirm(self, question: YesNoQuestion) -> bool:
         return False
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         return None
 
     async def show_file(self, path: Path) -> None: ...

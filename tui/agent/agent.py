@@ -39,8 +39,10 @@ from tui.core.formatting import tokens
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
 from tui.permissions.types import Call, Decision, Mode
-from tui.provider.base import ModelInfo, Request
+from tui.provider.base import ModelInfo, Provider, Request
 from tui.provider.failover import Failover
+from tui.provider.prices import CacheLife
+from tui.provider.retry import RetryControl
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
@@ -60,10 +62,7 @@ class Agent:
         self._ctx = ctx
         ctx.tools[Recall.name] = Recall(self._recall)
         self._requests = RequestBuilder(ctx)
-        if ctx.fallbacks:
-            ctx.provider = Failover(
-                ctx.provider, ctx.fallbacks, clock=ctx.clock, adapt=self._requests.adapt
-            )
+        ctx.provider = self._with_fallbacks(ctx.provider)
         self._directives = DirectiveState(ctx, self._requests)
         self._repair = RequestRepair(ctx, self._requests)
         self._deferred = DeferredRetry(ctx)
@@ -91,6 +90,16 @@ class Agent:
     @property
     def model(self) -> str:
         return self._ctx.model.id
+
+    @property
+    def server(self) -> str:
+        """The server that is asked."""
+        return self._ctx.server
+
+    @property
+    def control(self) -> RetryControl:
+        """Ends the waits of whatever provider is asked."""
+        return self._ctx.control
 
     @property
     def window(self) -> int:
@@ -372,6 +381,31 @@ class Agent:
         if self._deferred.waiting:
             self._ctx.control.retry_now()
         return self._ctx.events.take()
+
+    async def use_server(
+        self,
+        provider: Provider,
+        info: ModelInfo,
+        *,
+        server: str,
+        first_party: bool,
+        cache_life: CacheLife,
+    ) -> Sequence[Event]:
+        """Ask through another provider from the next request on; nothing may run meanwhile."""
+        self._refuse_in_turn()
+        ctx, before = self._ctx, self._ctx.provider
+        ctx.provider = self._with_fallbacks(provider)
+        ctx.server, ctx.first_party, ctx.cache_life = server, first_party, cache_life
+        found = self.use_model(info)
+        self._background.append(asyncio.create_task(self._load()))
+        await before.aclose()
+        return found
+
+    def _with_fallbacks(self, provider: Provider) -> Provider:
+        ctx = self._ctx
+        if not ctx.fallbacks:
+            return provider
+        return Failover(provider, ctx.fallbacks, clock=ctx.clock, adapt=self._requests.adapt)
 
     def fits(self, info: ModelInfo) -> Fit:
         """Whether the session as it is fits a model; to be asked before switching."""

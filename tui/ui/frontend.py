@@ -20,7 +20,14 @@ from tui.agent.events import Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app import dialog_data
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Question, Setup, YesNoQuestion
+from tui.app.dialog_data import (
+    AnswerOption,
+    ChoiceQuestion,
+    Question,
+    Setup,
+    SetupQuestion,
+    YesNoQuestion,
+)
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import HoldfastError
@@ -203,9 +210,22 @@ class ScreenFrontend:
         self._model = agent.model
         await chat.query("ResumeCard").remove()
         await asyncio.sleep(0)  # a key may be waiting
+        if chat.has_class("-fresh"):
+            self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
         chat.show_read_only(agent.session.read_only)
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
             chat.conversation.go_to(item)
+
+    async def _offer_rows(self) -> None:
+        """Fill the rows of a new session, once they are known."""
+        from tui.app.start_rows import start_rows  # noqa: PLC0415 - not for the first frame
+
+        services = self.services
+        rows = await asyncio.to_thread(
+            start_rows, services.folders, services.workspace, services.clock
+        )
+        if self.chat.start is not None:
+            self.chat.start.rows = rows
 
     async def pick_session(self) -> SessionChoice | None:
         from tui.app.session_repository import SessionRepository  # noqa: PLC0415 - on demand
@@ -299,11 +319,13 @@ class ScreenFrontend:
         chat = self.chat
         return Grace(chat.clock, chat.prompt.insert) if question.unasked else None
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        screen = WelcomeScreen(self.services.probe_servers, why, problem)
-        return await self.app.push_screen_wait(screen)
+        screen = WelcomeScreen(self.services.probe_servers, question)
+        answer = await self.app.push_screen_wait(screen)
+        self.chat.uncover()
+        return answer
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """By a card above the prompt, which waits as long as nothing else is begun."""

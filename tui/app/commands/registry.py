@@ -83,6 +83,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
+    _command("login", "change key, server or profile", "open_session"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
     _command("theme [NAME]", "change theme"),
     _command("think [on|off]", "think step by step before acting", directive=True),
@@ -102,9 +103,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
 ELSEWHERE: dict[str, str] = {
     "allowed-tools": "permissions", "approvals": "permissions", "branch": "fork",
     "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
-    "keybindings": "help", "keys": "help", "models": "model", "name": "rename", "q": "quit",
-    "reset": "new", "search": "find", "settings": "config", "summarize": "compact",
-    "themes": "theme", "todo": "todos", "yolo": "elevated",
+    "keybindings": "help", "keys": "help", "logout": "login", "models": "model",
+    "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
+    "summarize": "compact", "themes": "theme", "todo": "todos", "yolo": "elevated",
 }  # fmt: skip
 """What other agents call a command: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
