@@ -395,6 +395,12 @@ class QueueChanged(WireEvent, frozen=True, tag="queue_changed"):
     texts: tuple[str, ...]
 
 
+class TitleChanged(WireEvent, frozen=True, tag="title_changed"):
+    """The session got a title without being asked for one."""
+
+    title: str
+
+
 class StorageChanged(WireEvent, frozen=True, tag="storage_changed"):
     """Whether everything so far is on disk. `detail` says what is wrong when it is not."""
 
@@ -472,6 +478,7 @@ Event: TypeAlias = (
     | ToolsChanged
     | TodosChanged
     | QueueChanged
+    | TitleChanged
     | StorageChanged
     | RepairApplied
     | Notice
