@@ -43,6 +43,8 @@ from tui.ui.widgets.tool_titles import title
 LONG = 20
 """Lines of a person's text from which it is folded, and of which so many stay in sight: """
 LONG_SHOWN = 8
+_BEGINNING = 400
+"""Characters of the first line of reasoning, which is seen while it is folded."""
 _READ = "read_file"
 _SMOOTH = frozenset({"writing", "written", "running", "ok"})
 _NOTICES = {"info": "·", "warning": "!", "error": "✗", "success": "✓"}
@@ -200,9 +202,9 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     muted = styles["c-thinking"]
     count = len(item.text.split()) if len(item.text) < 20_000 else len(item.text) // 6
     mark = "▸" if item.folded else "▾"
-    head = "thinking…" if item.streaming else f"thinking · {count:,} words"
+    head = "thinking…" if item.streaming else f"thinking · {plural(count, 'word')}"
     shown: list[Span] = [(f" {mark} ", styles["c-fold"]), (head, muted)]
-    if item.folded and not item.streaming and (begins := _first_line(item.text)):
+    if item.folded and not item.streaming and (begins := _first_line(item.text, styles)):
         shown.append((clip(f"  {begins}", max(0, min(width, 120) - cells(shown) - 2)), muted))
     drawn = [decoration(shown)]
     rail: list[Span] = [("   ", muted), ("│ ", styles["c-rail"])]
@@ -218,9 +220,11 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     return drawn + [prefixed(row, rail) for row in rows]
 
 
-def _first_line(text: str) -> str:
-    """What it begins with, without the marks of a heading."""
-    return clean(text[:2_000].strip().partition("\n")[0]).strip("#* \t").expandtabs(4)
+def _first_line(text: str, styles: Styles) -> str:
+    """What it begins with, without the marks of Markdown."""
+    first = text[:2_000].strip().partition("\n")[0][:_BEGINNING]
+    rows = markdown.render(first, styles, _BEGINNING)
+    return next((row.text.strip() for row in rows if row.text.strip()), "")
 
 
 def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[Line]:
