@@ -17,6 +17,7 @@ from msgspec import field
 
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Usage
+from tui.core.text_cleaning import without_colours
 from tui.provider.base import (
     Alive,
     ModelSwitched,
@@ -116,8 +117,13 @@ class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
 
 
 class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):
+    """A tool printed something: for the person, with its colours, which JSON has not."""
+
     id: str
     text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"text": without_colours(self.text)}
 
 
 class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):

@@ -38,6 +38,7 @@ from tui.ui.widgets.markdown.text import (
     prefixed,
     wrap,
 )
+from tui.ui.widgets.text_view import plain
 from tui.ui.widgets.tool_titles import title
 
 LONG = 20
@@ -55,7 +56,8 @@ def source(item: Item) -> str:
     match item:
         case ToolItem():
             head = title(item.name, item.label)
-            return "\n".join(part for part in (head, item.diff or item.preview) if part)
+            printed = plain(item.preview.split("\n"))
+            return "\n".join(part for part in (head, item.diff or printed) if part)
         case NoticeItem() | AttemptItem():
             return "\n".join(filter(None, (_head(item), _detail(item))))
         case _:
