@@ -288,6 +288,7 @@ def make_agent(
             clock=clock,
             jobs=Jobs(clock),
             fallbacks=launch.config.fallback_models,
+            small_model=_small_model(launch),
             control=control,
             max_wait_s=launch.max_wait_s,
             limits=launch.limits,
@@ -322,10 +323,20 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Even
     return await agent.use_server(
         make_provider(launch, clock, agent.control),
         await asyncio.to_thread(listed_model, launch, name),
+        await asyncio.to_thread(_small_model, launch),
         server=server,
         first_party=is_first_party(launch),
         cache_life=cache_life(launch),
     )
+
+
+def _small_model(launch: Launch) -> ModelInfo | None:
+    """What titles sessions. A server of another kind has the default one only if it lists it."""
+    if launch.practice or launch.one_turn:
+        return None
+    found = listed_model(launch, launch.config.small_model)
+    chosen = launch.config.small_model != Config().small_model
+    return found if chosen or is_first_party(launch) or found.source == "server" else None
 
 
 def _confinement(launch: Launch, session: Session) -> Confinement | None:

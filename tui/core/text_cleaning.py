@@ -22,6 +22,9 @@ _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\
 _SURROGATES = r"[\ud800-\udfff]"
 _SUSPECT = r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]"
 
+COLOURS = r"\x1b\[[0-9;:]{0,99}m"
+"""What only changes how the text behind it is drawn (SGR)."""
+
 _HIDDEN = (
     "[\0-\x09\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
     "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0"
@@ -64,6 +67,11 @@ def clean(text: str) -> str:
     text = _compiled(_CONTROL).sub("", _compiled(_ESCAPES).sub("", text))
     text = text.replace("\u2028", " ").replace("\u2029", " ")
     return _compiled(_SURROGATES).sub("\ufffd", text)
+
+
+def without_colours(text: str) -> str:
+    """`text` without the escape sequences that colour it."""
+    return _compiled(COLOURS).sub("", text) if "\x1b" in text else text
 
 
 def for_stream(text: str, stream: TextIO) -> str:

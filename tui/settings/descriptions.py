@@ -47,12 +47,14 @@ class Description:
 _HELP: Final[Mapping[str, str]] = {
     "model": "The model, or opus, sonnet, haiku, fable for the newest. /model switches within a"
     " session.",
-    "small_model": "The model for small jobs, such as explaining why a task failed.",
+    "small_model": "The model for small jobs: titles, and explaining why a task failed.",
     "fallback_models": "Fallback models, tried in this order when the first fails.",
     "base_url": 'The server: any that speaks the Messages API. "" is Anthropic\'s.',
     "effort": 'How hard the model thinks, if it has levels; "" is its default. /effort changes it.',
     "api_features": "auto: send new API features to Anthropic only. all: to any server. basic: to"
     " none.",
+    "titles": "model: small_model titles a session after a turn (about $0.0002). prompt: its first"
+    " words.",
     "theme": "The theme; put your own into themes/ next to the file.",
     "context_window": "The model's window in tokens. 0 asks the server, then the catalog.",
     "redact": "record: mask known kinds of keys before anything is recorded.",

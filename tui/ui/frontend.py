@@ -119,6 +119,7 @@ class ScreenFrontend:
         from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
 
         self.chat.add(AssistantItem(answer))
+        self.renderer.last_answer = answer
         text = (
             "Holdfast closed here before the answer was complete. The model hasn't seen this part."
         )

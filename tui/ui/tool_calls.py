@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from msgspec.structs import replace
+
 from tui.agent.events import ToolFinished
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem
 from tui.ui.widgets.markdown.text import clip
-from tui.ui.widgets.record_items import RestoredItems, close, fill, title_of
+from tui.ui.widgets.record_items import (
+    INTERRUPTED,
+    SHOWN_CHARS,
+    RestoredItems,
+    close,
+    fill,
+    title_of,
+)
 
 KEPT_CHARS = 1_000_000
 """Of what running tools print, the last characters that are kept to be shown again."""
@@ -119,6 +128,10 @@ class ToolCalls:
         item = self._items.get(event.id)
         if item is None:
             return
+        printed = "".join(self._outputs.get(event.id, ()))
+        whole = not event.receipt and len(printed) <= SHOWN_CHARS
+        if "\x1b" in printed and whole and event.summary != INTERRUPTED:
+            event = replace(event, text=printed)  # what the model gets has no colours
         fill(item, event)
         if event.name == "shell" and not self._chat.output_in_sight:  # the person wants to see it
             item.folded = False

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from rich.color import Color
 from textual.pilot import Pilot
 
 from tests.support.script import MODEL, Hold
@@ -15,6 +16,7 @@ from tests.ui.widgets.stage import search_status
 from tui.agent import events
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.output_side import OutputSide
+from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import ToolItem
 
 DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"
@@ -203,3 +205,31 @@ async def test_ctrl_o_opens_every_call_and_closes_them_again() -> None:
         assert not any(card.folded for card in cards)
         await pilot.press("ctrl+o")
         assert all(card.folded for card in cards)
+
+
+async def test_a_commands_colours_are_seen_in_the_pane_and_on_its_card() -> None:
+    """The model gets none; the result of `!` was drawn in colours all along."""
+    red, world, hold = "\x1b[31mE  boom\x1b[0m here\n", World(), Hold()
+    ended = events.ToolFinished("t", "run_command", True, 2, None, "exit 1", "E  boom here\n")
+    began = events.ToolStarted("t", "run_command", {"command": "make"}, "make")
+    world.scripts.append(turn(began, events.ToolOutputChunk("t", red), hold, ended))
+    async with running(world, ROOMY) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: "boom" in app.chat.output.text)
+        assert app.chat.output.raw.startswith(red.rstrip("\n"))
+        hold.release()
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        (item,) = items(app, ToolItem)
+        talk = app.chat.conversation
+        for folded in (True, False):
+            item.folded = folded
+            talk.changed(item)
+            await pilot.pause()
+            rows = [talk.render_line(y) for y in range(talk.size.height)]
+            (boom,) = [part for row in rows for part in row if "boom" in part.text]
+            assert boom.text == "E  boom"
+            assert boom.style
+            assert boom.style.color == Color.from_ansi(1)
+        assert source(item).endswith("E  boom here")
+        app.frontend.renderer.open_output(item)
+        assert app.chat.output.raw.startswith("\x1b[31mE")

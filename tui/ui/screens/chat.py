@@ -187,15 +187,21 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Whether the output is in sight beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
 
-    def work(self, phase: str, *, listening: bool = False) -> None:
+    def work(self, phase: str, *, listening: bool = False, streamed: str = "") -> None:
         """Something is going on: say what, and since when. `listening`: a byte of the model's
-        answer has just come, or the wait for the first one has begun."""
+        answer has just come, or the wait for the first one has begun; `streamed` is the piece."""
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
                 self._spin.resume()
-        if self._phase.enter(phase, listening=listening):
+        entered = self._phase.enter(phase, listening=listening)
+        self._phase.stream(streamed)
+        if entered:
             self._tick()
+
+    def settle(self, count: int = 0) -> None:
+        """The answer that came is complete, with so many tokens, or void."""
+        self._phase.settle(count)
 
     def hear(self) -> None:
         """The server is there, though there is nothing of it to show."""

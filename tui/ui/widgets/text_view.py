@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.line_view import LineView, RenderedItem, scrolling
-from tui.ui.widgets.markdown.text import Line, Span, chop, line
+from tui.ui.widgets.markdown.text import Line, Span, chop, line, linked
 
 _SGR = re.compile(r"\x1b\[([0-9;:]*)m")
 TAB = 8
@@ -46,6 +46,9 @@ def _colour(codes: list[int]) -> Color | None:
     return None
 
 
+_LINK = Style(underline=True)
+
+
 @lru_cache(maxsize=1024)
 def apply(style: Style, base: Style, parameters: str) -> Style:
     """`style` after the parameters of an SGR sequence; `base` is what a reset goes back to."""
@@ -72,9 +75,9 @@ def apply(style: Style, base: Style, parameters: str) -> Style:
 
 
 def coloured(text: str, base: Style) -> list[Span]:
-    """The spans of a line of output (without its line end); tabs are expanded."""
+    """The spans of a line of output (without its line end), URLs as links; tabs are expanded."""
     if text.isascii() and text.isprintable():
-        return [(text, base)] if text else []
+        return linked(text, base, _LINK)
     drawn: list[Span] = []
     column = 0
     style = base
@@ -87,7 +90,7 @@ def coloured(text: str, base: Style) -> list[Span]:
             offset = column % TAB
             bare = (" " * offset + bare).expandtabs(TAB)[offset:]
         if bare:
-            drawn.append((bare, style))
+            drawn += linked(bare, style, _LINK)
             column += len(bare)
     return drawn
 

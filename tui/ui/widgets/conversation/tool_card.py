@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.cells import cell_len
+from rich.segment import Segment
 
 from tui.core import formatting
 from tui.core.text_cleaning import clean
@@ -19,12 +20,14 @@ from tui.ui.widgets.markdown.text import (
     Span,
     Styles,
     cells,
+    chop,
     clip,
     decoration,
     line,
     prefixed,
     wrap,
 )
+from tui.ui.widgets.text_view import coloured
 from tui.ui.widgets.tool_titles import title, verb
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -217,9 +220,17 @@ def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     if not seen or not item.tail:
         return []
     rows = [row.rstrip().rpartition("\r")[2] for row in item.tail.split("\n")]
-    rows = [clean(row).expandtabs(4) for row in rows if row.strip()][-_TAIL:]
-    look = styles["c-detail"]
-    return [line([(clip(row, width), look)]) for row in rows]
+    drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
+    return [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)][-_TAIL:]
+
+
+def _clipped(spans: list[Span], width: int) -> Line:
+    """A line of output in `width` cells, its end an ellipsis where it has more."""
+    if cells(spans) <= width:
+        return line(spans)
+    first = chop(spans, max(2, width - 1))[0]
+    more = Segment("…", spans[-1][1])
+    return first._replace(segments=[*first.segments, more], cells=first.cells + 1)
 
 
 def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
@@ -229,13 +240,13 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     if item.diff:
         rows += draw_diff(item.diff, width, styles)
     if item.preview and not (item.diff and item.state == "ok"):
-        text = clean(item.preview.rstrip("\n"))
+        text = item.preview.rstrip("\n")
         brief = item.state == "error" and text.count("\n") < _BRIEF
         base = styles["c-error"] if brief else styles["c-detail"]
         rows += [
             part
             for row in text.split("\n")[: BODY_MAX + 1]
-            for part in wrap([(row.expandtabs(4), base)], width)
+            for part in wrap(coloured(row, base), width)
         ]
     if item.receipt:
         rows.append(_receipt(item.receipt, width, styles))
