@@ -149,7 +149,7 @@ class ContextScreen(TableScreen[None]):
         title = context_rows.context_title(items, count, window, self._waiting, width=width)
         self.put("title", title)
         self.put("totals", context_rows.totals(items, self._agent.measure(), width))
-        self.show_keys(context_rows.KEYS)
+        self.show_keys(context_rows.REQUEST_KEYS if self._shows_request else context_rows.KEYS)
         self._explain()
         rule = self.query_one("#items-rule", PaneRule)
         rule.title = tab_names(("items", "request"), "request" if self._shows_request else "items")

@@ -84,7 +84,12 @@ class LedgerRow:
     @property
     def state(self) -> str:
         """How it stands, in a word; "" for what is sent in full."""
-        return "waits" if self.waits else _STATES.get(self.item.state, self.item.state)
+        return "waits" if self.waits else state_name(self.item)
+
+
+def state_name(item: Item) -> str:
+    """How an item stands, in a word; "" for what is sent in full."""
+    return _STATES.get(item.state, item.state)
 
 
 def arranged(
@@ -203,6 +208,7 @@ KEYS = (
     ("tab", "request"),
     ("esc", "back"),
 )
+REQUEST_KEYS = (("/", "find"), ("y", "copy"), ("tab", "items"), ("esc", "back"))
 NOTHING_SENT = """\
 Nothing here yet.
 Every message and tool result in the next request will be listed here with its size.
