@@ -42,6 +42,16 @@ def cell(text: str, width: int, *, keep_end: bool = False) -> str:
     return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
 
 
+def whole_words(text: str, width: int) -> str:
+    """`text` in at most `width` cells: what is too long ends behind a word, unless that would take
+    more than half of it."""
+    if cell_len(text) <= width:
+        return text
+    cut = set_cell_size(text, width - 1).rstrip()
+    short = cut if text[len(cut) :].startswith(" ") else cut.rpartition(" ")[0].rstrip(" ,;:.–—-")
+    return f"{short if cell_len(short) * 2 >= width else cut}…"
+
+
 def tab_names(names: Iterable[str], chosen: str) -> Content:
     """The names of the tabs, the open one in colour."""
     styled = ((name, "bold $text-primary" if name == chosen else "$text-muted") for name in names)
