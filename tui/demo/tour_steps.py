@@ -240,7 +240,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
              "Undone. Masking and pruning lose nothing: the record keeps it all."),
          Cue(CONTEXT, "Press `u` to undo that.", "", lambda seen: "masked" in seen.views,
              "The model will see one line instead."),
-         Cue(CONTEXT, "Press `End`, then `↑` to a result, then `m` to mask it.", "",
+         Cue(CONTEXT, "The largest result is selected: press `m` to mask it.", "",
              news="Old results can be pruned too: see each item's state.")),
         lambda seen: seen.back and "masked" in seen.views,
         "You decide what the model sees; the record stays complete.",

@@ -159,7 +159,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         states = [item.state for item in agent.ledger.items()]
         assert "pruned" in states  # the panel says that there is such a thing
         assert "can be pruned" in panel(app).text.happened
-        await pilot.press("end", "up", "m")
+        await pilot.press("m")
         await until(pilot, lambda: panel(app).text.now == "Press `u` to undo that.")
         assert "masked" in [item.state for item in agent.ledger.items()]
         await pilot.press("u")
