@@ -20,6 +20,7 @@ from tui.app.services import AppServices, Opening, SessionChoice
 from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.formatting import retirement
+from tui.core.keymap import keymap_of
 from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
@@ -114,6 +115,7 @@ class CompositionRoot:
             version=tui.__version__,
             notify=self.launch.config.notify == "auto",
             calm=self.launch.config.motion == "reduced",
+            keys=keymap_of(self.launch.config.keys),
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:

@@ -6,7 +6,7 @@ Who starts it wires them: the command line (`tui.app.program`), or a test.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
+from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import Folders
 from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo
@@ -58,7 +59,8 @@ class AppServices:
     of all layers anew; it blocks and raises ConfigError. After `use_settings` new sessions begin
     with what it would read.
     `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
-    `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
+    `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself. `keys` are
+    those of the chat's actions.
     """
 
     clock: Clock
@@ -85,6 +87,7 @@ class AppServices:
     version: str = ""
     notify: bool = True
     calm: bool = False
+    keys: Keymap = field(default_factory=lambda: DEFAULT_KEYS)
 
     def other_model(self, model: str) -> str:
         """The model that is asked where `model` cannot answer, "" for none."""

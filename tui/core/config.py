@@ -38,6 +38,12 @@ Rule = Annotated[
 ]
 
 
+KeyNames = Annotated[
+    str | tuple[str, ...],
+    msgspec.Meta(description='a key such as "ctrl+k", a list of keys, or "" for none'),
+]
+
+
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
@@ -176,7 +182,8 @@ class McpServer(_Section, frozen=True, kw_only=True):
 
 
 class Config(_Section, frozen=True, kw_only=True):
-    """All settings, validated. `prices` is by model name, `mcp` by server name."""
+    """All settings, validated. `prices` is by model name, `mcp` by server name, `keys` by action
+    (`tui.core.keymap`)."""
 
     model: Name = "claude-sonnet-5-5"
     small_model: Name = "claude-haiku-5-5"
@@ -201,5 +208,6 @@ class Config(_Section, frozen=True, kw_only=True):
     redact: Literal["off", "record"] = "off"
     notify: Literal["auto", "off"] = "auto"
     motion: Literal["full", "reduced"] = "full"
+    keys: dict[str, KeyNames] = {}
     plain: bool = False
     """Has an effect only in the user's own file: it is read before any other file is opened."""

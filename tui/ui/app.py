@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tui.app.conversation import Conversation
     from tui.app.open_session import SessionWatch
     from tui.app.services import Opening
+    from tui.core.keymap import Keymap
     from tui.ui.frontend import ScreenFrontend, TurnEnded
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.conversation import view
@@ -97,6 +98,10 @@ class HoldfastApp(ThemedApp):
         for command in COMMANDS:
             run = partial(self.action_command, command.name)
             yield SystemCommand(f"/{command.name}", command.help, run)
+
+    def use_keys(self, keymap: Keymap) -> None:
+        super().use_keys(keymap)
+        self.chat.use_keys(keymap)
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
@@ -293,6 +298,7 @@ class HoldfastApp(ThemedApp):
         from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
+        self.use_keys(opening.services.keys)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)

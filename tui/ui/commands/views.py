@@ -29,7 +29,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415
-    from tui.ui.widgets.keys import APP_KEYS, HELP, HERE  # noqa: PLC0415
+    from tui.ui.widgets.keys import APP_KEYS, HELP, HERE, explained, section_title  # noqa: PLC0415
 
     def names(command: SlashCommand) -> str:
         return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
@@ -43,8 +43,9 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
         for c in own.commands.values()
     )
+    own_keys = frontend.app.own_keys
     keys = [
-        (table, HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown)))
+        (table, HelpSection(section_title(title, own_keys), tuple(explained(table, own_keys))))
         for title, table in HELP
     ]
     first = [replace(section, here=True) for table, section in keys if table is here]

@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from tui.core.clock import Clock
 from tui.core.formatting import plural
+from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.ui.screens import footer
 from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import ActivityIndicator
@@ -81,6 +82,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.status = StatusLine(id="status")
         self._phase = ActivityIndicator(clock, self.prompt_rule)
         self._keys = footer.IDLE_HINTS
+        self._keymap: Keymap = DEFAULT_KEYS
         self._mode: Mode = "ask"
         self._allowed = 0
         self._to = ""
@@ -119,6 +121,12 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             await self.side.furnish()
         self.conversation, self.todos = self.left.conversation, self.left.todos
         self.retry, self.output = self.left.retry, self.side.output
+
+    def use_keys(self, keymap: Keymap) -> None:
+        """Send by these keys, and name them below."""
+        self._keymap = keymap
+        self.prompt.send_keys = keymap["send"]
+        self._show_keys()
 
     def on_resize(self) -> None:
         self.panes.arrange()
@@ -353,6 +361,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
                 footer.BACK,
                 *(hint for hint in keys if hint.key not in {footer.BACK.key, footer.OUTPUT.key}),
             )
+        keys = footer.with_own_keys(keys, self._keymap)
         self.status.state = replace(self.status.state, hints=keys)
 
     def _tick(self) -> None:

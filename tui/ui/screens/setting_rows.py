@@ -12,6 +12,7 @@ from textual.geometry import Region
 
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
+from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
 from tui.session.writer import make_private
@@ -248,6 +249,8 @@ class SettingsState:
         frontend.notifier.wanted = now.notify == "auto"
         if now.motion != old.motion:
             frontend.chat.calm = now.motion == "reduced"
+        if now.keys != old.keys:
+            frontend.app.use_keys(keymap_of(now.keys))
         if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):
             agent.take_up(now)
         if self._services.use_settings is not None:

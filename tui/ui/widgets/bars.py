@@ -110,11 +110,12 @@ WIDE = 100
 
 @dataclass(frozen=True, slots=True)
 class KeyHint:
-    """A key and what it does. `action` is run by a click on it."""
+    """A key and what it does. `action` is run by a click on it; `[keys]` knows it by `name`."""
 
     key: str
     text: str
     action: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
