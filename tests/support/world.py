@@ -317,6 +317,7 @@ class World:
         self.mcp: Sequence[Server] = mcp
         self.was_elevated = False
         self.calm = False
+        self.vim = False
         self.keys: Mapping[str, str | tuple[str, ...]] = {}
         self.untitled = False
         self.tried: RepairLevel | None = None
@@ -415,6 +416,7 @@ class World:
             read_settings=read_settings,
             version="1.2.3",
             calm=self.calm,
+            vim=self.vim,
             keys=keymap_of(self.keys),
         )
 

@@ -115,6 +115,7 @@ class CompositionRoot:
             version=tui.__version__,
             notify=self.launch.config.notify == "auto",
             calm=self.launch.config.motion == "reduced",
+            vim=self.launch.config.vim,
             keys=keymap_of(self.launch.config.keys),
         )
 

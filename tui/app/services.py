@@ -59,7 +59,8 @@ class AppServices:
     of all layers anew; it blocks and raises ConfigError. After `use_settings` new sessions begin
     with what it would read.
     `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
-    `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself. `keys` are
+    `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
+    `vim`: the prompt has vim's modes. `keys` are
     those of the chat's actions.
     """
 
@@ -87,6 +88,7 @@ class AppServices:
     version: str = ""
     notify: bool = True
     calm: bool = False
+    vim: bool = False
     keys: Keymap = field(default_factory=lambda: DEFAULT_KEYS)
 
     def other_model(self, model: str) -> str:

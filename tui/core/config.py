@@ -208,6 +208,7 @@ class Config(_Section, frozen=True, kw_only=True):
     redact: Literal["off", "record"] = "off"
     notify: Literal["auto", "off"] = "auto"
     motion: Literal["full", "reduced"] = "full"
+    vim: bool = False
     keys: dict[str, KeyNames] = {}
     plain: bool = False
     """Has an effect only in the user's own file: it is read before any other file is opened."""

@@ -58,6 +58,7 @@ _HELP: Final[Mapping[str, str]] = {
     "redact": "record: mask known kinds of keys before anything is recorded.",
     "notify": "auto: ring the bell when a long turn ends or needs an answer.",
     "motion": "reduced: no animation.",
+    "vim": "true: vim's normal and insert mode in the prompt. /vim switches it.",
     "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
     "plain": "true: plain lines instead of the full screen, like --plain.",
     "retry.max_attempts": "How often to retry a request; 0 sends it once.",
@@ -122,7 +123,7 @@ _HELP: Final[Mapping[str, str]] = {
     "mcp": "Servers with tools for the model. /mcp shows their state.",
 }
 _WHEN: Final[Mapping[str, When]] = {
-    **dict.fromkeys(("theme", "redact", "notify", "motion", "keys"), "now"),
+    **dict.fromkeys(("theme", "redact", "notify", "motion", "vim", "keys"), "now"),
     **dict.fromkeys(("permissions.allow", "permissions.ask", "permissions.deny"), "now"),
     **dict.fromkeys(("small_model", "batch"), "run"),
     "plain": "start",

@@ -299,6 +299,7 @@ class HoldfastApp(ThemedApp):
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
         self.use_keys(opening.services.keys)
+        self.chat.prompt.use_vim(opening.services.vim)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)

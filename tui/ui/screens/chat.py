@@ -84,6 +84,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._keys = footer.IDLE_HINTS
         self._keymap: Keymap = DEFAULT_KEYS
         self._mode: Mode = "ask"
+        self._vim_mode = ""
         self._allowed = 0
         self._to = ""
         self._read_only = False
@@ -190,7 +191,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             text += f", except {plural(self._allowed, 'rule')}"
         text, style = footer.READ_ONLY if self._read_only else (text, style)
         text, style = footer.SHELL.get(self._to, (text, style))
-        self.prompt_rule.right = Content.styled(text, style)
+        vim = (f"{self._vim_mode} · ", footer.VIM_MODES[self._vim_mode]) if self._vim_mode else ""
+        self.prompt_rule.right = Content.assemble(vim, (text, style))
 
     def show_saving(self, trouble: str) -> None:
         """Say why nothing is saved, until it is again."""
@@ -333,6 +335,11 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _typed_on(self) -> None:
         self.notice.clear()
         self.show_saving(self.status.state.trouble)
+
+    @on(Prompt.ModeChanged)
+    def _mode_changed(self, event: Prompt.ModeChanged) -> None:
+        self._vim_mode = event.mode
+        self.show_mode()
 
     @on(Prompt.Addressed)
     def _addressed(self, event: Prompt.Addressed) -> None:

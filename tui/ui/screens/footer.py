@@ -41,6 +41,8 @@ MODES: dict[Mode, tuple[str, str]] = {
     "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
 """By mode: its name and style over the prompt."""
+VIM_MODES: Mapping[str, str] = {"NORMAL": "bold $text-accent", "INSERT": "$text-muted"}
+"""Before the mode over the prompt, with vim's modes: their names and styles."""
 ELEVATED = ("no prompts", "$text-error")
 """In the place of a mode that would ask."""
 SHELL: Mapping[str, tuple[str, str]] = {

@@ -249,6 +249,8 @@ class SettingsState:
         frontend.notifier.wanted = now.notify == "auto"
         if now.motion != old.motion:
             frontend.chat.calm = now.motion == "reduced"
+        if now.vim != old.vim:
+            frontend.chat.prompt.use_vim(now.vim)
         if now.keys != old.keys:
             frontend.app.use_keys(keymap_of(now.keys))
         if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):

@@ -15,7 +15,7 @@ from tui.app.prompt_history import PromptHistory
 from tui.core.keymap import DEFAULT_KEYS
 from tui.core.partly_typed import PartlyTyped
 from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, bindings
-from tui.ui.widgets.prompt_areas import KillRingArea
+from tui.ui.widgets.vim_area import VimArea
 
 if TYPE_CHECKING:
     from tui.ui.widgets.autocomplete import Suggestions
@@ -25,7 +25,7 @@ MAX_ROWS = 8
 _CHOOSING = frozenset({"up", "down", "tab", "enter", "escape"})
 
 
-class Prompt(KillRingArea):
+class Prompt(VimArea):
     """A text area that sends on Enter. Grows to eight rows.
 
     `value` is what would be sent. `suggestions` follow what is typed, once there are any; only
@@ -132,6 +132,7 @@ class Prompt(KillRingArea):
         self.past.add(taken)
         self._sent[taken] = typed
         self._pastes.clear()
+        self.begin_insert()
         self.put(value[len(taken) :] if value.startswith(taken) else "")
         self._typed = min(len(self.text), max(0, typed - len(taken)))
         if text is not None and not self.text:
@@ -154,7 +155,7 @@ class Prompt(KillRingArea):
         elif not self.text and event.character == "?":
             await self.run_action("app.command('help')")
         else:
-            return False
+            return await self.vim_takes(event)
         return True
 
     def _broken_line(self) -> bool:
