@@ -116,6 +116,7 @@ class CompositionRoot:
             notify=self.launch.config.notify == "auto",
             calm=self.launch.config.motion == "reduced",
             vim=self.launch.config.vim,
+            status=self.launch.config.status,
             keys=keymap_of(self.launch.config.keys),
         )
 

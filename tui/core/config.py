@@ -141,6 +141,13 @@ class SandboxSettings(_Section, frozen=True, kw_only=True):
     share_caches: bool = False
 
 
+class Status(_Section, frozen=True, kw_only=True):
+    """A shell command of the person's own whose first line is shown at the foot of the screen."""
+
+    command: str = ""
+    interval_s: Seconds = 5
+
+
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
@@ -202,6 +209,7 @@ class Config(_Section, frozen=True, kw_only=True):
     guard: Guard = Guard()
     permissions: Permissions = Permissions()
     sandbox: SandboxSettings = SandboxSettings()
+    status: Status = Status()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}

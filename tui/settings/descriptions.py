@@ -29,6 +29,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "guard": "large tool results",
     "permissions": "what the agent may do without asking",
     "sandbox": "what commands can reach",
+    "status": "your own line at the foot of the screen",
     "batch": "task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "servers with more tools",
@@ -107,6 +108,8 @@ _HELP: Final[Mapping[str, str]] = {
     "sandbox.keep_env": "Variables that commands get even though they look like secrets.",
     "sandbox.sockets": "Sockets that commands may use, by path; for example the SSH agent's.",
     "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
+    "status.command": "A shell command that gets the session as JSON and prints one line.",
+    "status.interval_s": "The fewest seconds between two runs of it.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
     "those in the"
@@ -123,7 +126,7 @@ _HELP: Final[Mapping[str, str]] = {
     "mcp": "Servers with tools for the model. /mcp shows their state.",
 }
 _WHEN: Final[Mapping[str, When]] = {
-    **dict.fromkeys(("theme", "redact", "notify", "motion", "vim", "keys"), "now"),
+    **dict.fromkeys(("theme", "redact", "notify", "motion", "vim", "keys", "status"), "now"),
     **dict.fromkeys(("permissions.allow", "permissions.ask", "permissions.deny"), "now"),
     **dict.fromkeys(("small_model", "batch"), "run"),
     "plain": "start",

@@ -182,6 +182,7 @@ class HoldfastApp(ThemedApp):
         if agent is not None:
             agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
             self.chat.show_mode(agent.mode)
+            self.frontend.status.poke()
 
     async def action_next_effort(self) -> None:
         if self.ready:

@@ -194,6 +194,10 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         vim = (f"{self._vim_mode} · ", footer.VIM_MODES[self._vim_mode]) if self._vim_mode else ""
         self.prompt_rule.right = Content.assemble(vim, (text, style))
 
+    def show_own_status(self, text: str) -> None:
+        """Show below what the person's own status command printed."""
+        self.status.state = replace(self.status.state, own=text)
+
     def show_saving(self, trouble: str) -> None:
         """Say why nothing is saved, until it is again."""
         if trouble and not self._read_only:

@@ -249,6 +249,7 @@ class SettingsState:
         frontend.notifier.wanted = now.notify == "auto"
         if now.motion != old.motion:
             frontend.chat.calm = now.motion == "reduced"
+        frontend.status.use(now.status)
         if now.vim != old.vim:
             frontend.chat.prompt.use_vim(now.vim)
         if now.keys != old.keys:
