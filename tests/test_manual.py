@@ -27,6 +27,7 @@ from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_wo
 from tui.batch.events import BatchEvent, FromAgent
 from tui.cli import main
 from tui.core.errors import ErrorClass
+from tui.core.keymap import DEFAULT_KEYS
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
 from tui.settings import layers
@@ -70,6 +71,17 @@ def spans(text: str = PLAIN_TEXT) -> list[str]:
 
 def key_rows(keys: Iterable[Key]) -> list[str]:
     return [row(f"`{key.shown}`", key.help) for key in keys if key.shown]
+
+
+def own_key_rows() -> list[str]:
+    rows: list[str] = []
+    help_ = ""
+    for key in (key for _, keys in HELP for key in keys):
+        help_ = key.help or help_
+        if key.name and not any(line.startswith(f"| `{key.name}` |") for line in rows):
+            keys = ", ".join(f"`{name}`" for name in DEFAULT_KEYS[key.name])
+            rows.append(row(f"`{key.name}`", keys, help_))
+    return rows
 
 
 def command_rows() -> list[str]:
@@ -154,6 +166,7 @@ def tables() -> dict[str, list[str]]:
         "options": flag_rows(MAIN.flags),
         "options of run": run_flag_rows(),
         "commands": command_rows(),
+        "own keys": own_key_rows(),
         "settings": setting_rows(),
         "events": event_rows(),
         "events of run": run_event_rows(),

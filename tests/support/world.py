@@ -27,8 +27,9 @@ from tui.app.services import AppServices, SessionChoice
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected
-from tui.core.config import Config, Permissions
+from tui.core.config import Config, Permissions, Status
 from tui.core.images import Image, images_of_record
+from tui.core.keymap import keymap_of
 from tui.core.messages import Block, blocks_of, text_block, text_of
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
@@ -319,6 +320,9 @@ class World:
         self.mcp: Sequence[Server] = mcp
         self.was_elevated = False
         self.calm = False
+        self.vim = False
+        self.status = Status()
+        self.keys: Mapping[str, str | tuple[str, ...]] = {}
         self.untitled = False
         self.tried: RepairLevel | None = None
         self.fallbacks: tuple[str, ...] = ()
@@ -424,6 +428,9 @@ class World:
             read_settings=read_settings,
             version="1.2.3",
             calm=self.calm,
+            vim=self.vim,
+            status=self.status,
+            keys=keymap_of(self.keys),
         )
 
     def _session(self, choice: SessionChoice) -> WatchedSession:

@@ -33,6 +33,7 @@ from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.formatting import retirement
+from tui.core.keymap import keymap_of
 from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
@@ -132,6 +133,9 @@ class CompositionRoot:
             version=tui.__version__,
             notify=self.launch.config.notify == "auto",
             calm=self.launch.config.motion == "reduced",
+            vim=self.launch.config.vim,
+            status=self.launch.config.status,
+            keys=keymap_of(self.launch.config.keys),
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:

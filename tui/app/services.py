@@ -6,14 +6,15 @@ Who starts it wires them: the command line (`tui.app.program`), or a test.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
-from tui.core.config import Config, Permissions
+from tui.core.config import Config, Permissions, Status
+from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import Folders
 from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo
@@ -63,6 +64,9 @@ class AppServices:
     with what it would read.
     `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
     `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
+    `vim`: the prompt has vim's modes. `status` is
+    the person's own command for the foot of the screen. `keys` are
+    those of the chat's actions.
     """
 
     clock: Clock
@@ -92,6 +96,9 @@ class AppServices:
     version: str = ""
     notify: bool = True
     calm: bool = False
+    vim: bool = False
+    status: Status = field(default_factory=Status)
+    keys: Keymap = field(default_factory=lambda: DEFAULT_KEYS)
 
     def other_model(self, model: str) -> str:
         """The model that is asked where `model` cannot answer, "" for none."""

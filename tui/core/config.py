@@ -38,6 +38,12 @@ Rule = Annotated[
 ]
 
 
+KeyNames = Annotated[
+    str | tuple[str, ...],
+    msgspec.Meta(description='a key such as "ctrl+k", a list of keys, or "" for none'),
+]
+
+
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
@@ -135,6 +141,13 @@ class SandboxSettings(_Section, frozen=True, kw_only=True):
     share_caches: bool = False
 
 
+class Status(_Section, frozen=True, kw_only=True):
+    """A shell command of the person's own whose first line is shown at the foot of the screen."""
+
+    command: str = ""
+    interval_s: Seconds = 5
+
+
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
@@ -176,7 +189,8 @@ class McpServer(_Section, frozen=True, kw_only=True):
 
 
 class Config(_Section, frozen=True, kw_only=True):
-    """All settings, validated. `prices` is by model name, `mcp` by server name."""
+    """All settings, validated. `prices` is by model name, `mcp` by server name, `keys` by action
+    (`tui.core.keymap`)."""
 
     model: Name = "claude-sonnet-5-5"
     small_model: Name = "claude-haiku-5-5"
@@ -196,11 +210,14 @@ class Config(_Section, frozen=True, kw_only=True):
     guard: Guard = Guard()
     permissions: Permissions = Permissions()
     sandbox: SandboxSettings = SandboxSettings()
+    status: Status = Status()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}
     redact: Literal["off", "record"] = "off"
     notify: Literal["auto", "off"] = "auto"
     motion: Literal["full", "reduced"] = "full"
+    vim: bool = False
+    keys: dict[str, KeyNames] = {}
     plain: bool = False
     """Has an effect only in the user's own file: it is read before any other file is opened."""

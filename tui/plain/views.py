@@ -154,6 +154,7 @@ REASONS: Final[Mapping[str, str]] = {
     "copy": "The answer is text in this terminal: copy it there, or use /export.",
     "find": "Search with your terminal or screen reader, or use: holdfast sessions search TEXT.",
     "theme": "Plain lines have no colors.",
+    "vim": "The prompt is your terminal's own line here: set its editing mode in your shell.",
     "drill": "The drill needs the full screen: run holdfast drill in another terminal.",
     "tour": "The tour needs the full screen: run holdfast tour in another terminal.",
 }

@@ -29,6 +29,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "guard": "large tool results",
     "permissions": "what the agent may do without asking",
     "sandbox": "what commands can reach",
+    "status": "your own line at the foot of the screen",
     "batch": "task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "servers with more tools",
@@ -60,6 +61,8 @@ _HELP: Final[Mapping[str, str]] = {
     "redact": "record: mask known kinds of keys before anything is recorded.",
     "notify": "auto: ring the bell when a long turn ends or needs an answer.",
     "motion": "reduced: no animation.",
+    "vim": "true: vim's normal and insert mode in the prompt. /vim switches it.",
+    "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
     "plain": "true: plain lines instead of the full screen, like --plain.",
     "retry.max_attempts": "How often to retry a request; 0 sends it once.",
     "retry.initial_delay_ms": "Milliseconds before the first retry; each further wait is"
@@ -107,6 +110,8 @@ _HELP: Final[Mapping[str, str]] = {
     "sandbox.keep_env": "Variables that commands get even though they look like secrets.",
     "sandbox.sockets": "Sockets that commands may use, by path; for example the SSH agent's.",
     "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
+    "status.command": "A shell command that gets the session as JSON and prints one line.",
+    "status.interval_s": "The fewest seconds between two runs of it.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
     "those in the"
@@ -123,7 +128,7 @@ _HELP: Final[Mapping[str, str]] = {
     "mcp": "Servers with tools for the model. /mcp shows their state.",
 }
 _WHEN: Final[Mapping[str, When]] = {
-    **dict.fromkeys(("theme", "redact", "notify", "motion"), "now"),
+    **dict.fromkeys(("theme", "redact", "notify", "motion", "vim", "keys", "status"), "now"),
     **dict.fromkeys(("permissions.allow", "permissions.ask", "permissions.deny"), "now"),
     **dict.fromkeys(("small_model", "batch"), "run"),
     "plain": "start",

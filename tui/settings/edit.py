@@ -188,15 +188,22 @@ def changes_to_default(row: Setting) -> dict[Key, Value | None]:
 
 def _entries(row: Setting, text: str) -> Iterator[tuple[Key, Value | None]]:
     wanted: dict[str, Value] = {}
+    keys = row.key == ("keys",)
     for line in filter(str.strip, text.splitlines()):
         name, equals, value = line.rpartition("=")
         name, value = (name, value) if equals else (line, "")
-        wanted[name.strip().strip("\"'")] = _number(value, whole=True)
+        wanted[name.strip().strip("\"'")] = _keys(value) if keys else _number(value, whole=True)
     for (*_, name), nothing in changes_to_default(row).items():
         if name not in wanted:
             yield (*row.key, name), nothing
     for name, number in wanted.items():
         yield (*row.key, name), number
+
+
+def _keys(text: str) -> str | list[str]:
+    """The keys of an action: one, or several with commas between them."""
+    names = [name.strip().strip("\"'") for name in text.split(",")]
+    return names[0] if len(names) == 1 else names
 
 
 def _number(text: str, *, whole: bool) -> int | float | str:

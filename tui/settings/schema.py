@@ -20,8 +20,8 @@ from tui.settings.layers import LoadedSettings, Place, SettingsLayer, Table
 from tui.settings.validation import Key, allowed, dotted, plain
 
 Kind: TypeAlias = Literal["switch", "choice", "number", "text", "list", "entries", "fixed"]
-"""`switch` is true or false, `choice` one of some words, `entries` a table of numbers; a `fixed`
-one cannot be changed on the settings screen."""
+"""`switch` is true or false, `choice` one of some words, `entries` a table of numbers or
+keys; a `fixed` one cannot be changed on the settings screen."""
 
 _RULES: Final = frozenset({("permissions", name) for name in ("allow", "ask", "deny")})
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#@]*@")
@@ -180,7 +180,7 @@ def _allowed(type_: Any, kind: Kind, options: Sequence[str]) -> str:
         case "list":
             return f"{_bare(allowed(get_args(type_)[0]))}; one per line"
         case "entries":
-            return f"tool = {_bare(allowed(get_args(type_)[1]))}; one per line"
+            return f"name = {_bare(allowed(get_args(type_)[1]))}; one per line"
         case _:
             return _bare(allowed(type_))
 
@@ -266,7 +266,7 @@ def without_secrets(text: str) -> str:
 
 
 def field_text(value: Any) -> str:
-    """A value as text to edit; lists and tables of numbers have a line for each entry."""
+    """A value as text to edit; lists and tables have a line for each entry."""
     match value:
         case None:
             return ""
@@ -274,10 +274,16 @@ def field_text(value: Any) -> str:
             return "true" if value else "false"
         case dict():
             entries = cast("dict[str, object]", value).items()
-            return "\n".join(f"{dotted((name,))} = {one}" for name, one in entries)
+            return "\n".join(f"{dotted((name,))} = {_entry_text(one)}" for name, one in entries)
         case list() | tuple():
             return "\n".join(str(one) for one in cast("list[object]", value))
         case float():
             return f"{value:.12g}"
         case _:
             return str(value)
+
+
+def _entry_text(value: object) -> str:
+    return (
+        ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
+    )

@@ -143,7 +143,7 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
 
 def _weight(one: layers.BroughtSetting) -> int:
     """What may do most comes first: where the conversation goes, programs, rules, the rest."""
-    first = ("base_url", "mcp", "permissions")
+    first = ("base_url", "mcp", "status", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
@@ -183,6 +183,8 @@ def _setting(one: layers.BroughtSetting) -> str:
             return f"Connects to {url} (MCP server {one.path[-1]})"
         words = cast("list[object]", server.get("command") or [])
         return f"Starts {shlex.join(map(str, words))} (MCP server {one.path[-1]})"
+    if one.path == ("status", "command"):
+        return f"Runs after each turn, outside the sandbox: {value}"
     if one.path == ("permissions", "allow"):
         return f"Allows without asking: {value}"
     if one.path == ("permissions", "auto_grant"):

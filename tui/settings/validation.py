@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast, get_args, get_type_hints
 import msgspec
 from msgspec import inspect as schema
 
+from tui.core import keymap
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.redaction import mask
@@ -35,6 +36,10 @@ def check(merged: Mapping[str, Any], layer: Mapping[str, Any], source: str) -> N
             raise ConfigError(source, "", f"is not valid: {error}.") from None
         path, message, hint = fault
         raise ConfigError(source, dotted(path), message, hint=hint) from None
+    here = layer.get("keys", {})
+    below = {action: keys for action, keys in merged.get("keys", {}).items() if action not in here}
+    for action, message, hint in keymap.faults(below | here):  # what comes later is at fault
+        raise ConfigError(source, dotted(("keys", action)), message, hint=hint)
 
 
 def dotted(path: Key) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tui.app.conversation import Conversation
     from tui.app.open_session import SessionWatch
     from tui.app.services import Opening
+    from tui.core.keymap import Keymap
     from tui.ui.frontend import ScreenFrontend, TurnEnded
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.conversation import view
@@ -102,6 +103,10 @@ class HoldfastApp(ThemedApp):
         for command in COMMANDS:
             run = partial(self.action_command, command.name)
             yield SystemCommand(f"/{command.name}", command.help, run)
+
+    def use_keys(self, keymap: Keymap) -> None:
+        super().use_keys(keymap)
+        self.chat.use_keys(keymap)
 
     def on_mount(self) -> None:
         typed = self._first.typed() if self._first else EarlyInput()
@@ -181,6 +186,7 @@ class HoldfastApp(ThemedApp):
         if agent is not None:
             agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
             self.chat.show_mode(agent.mode)
+            self.frontend.status.poke()
 
     async def action_next_effort(self) -> None:
         if self.ready:
@@ -306,6 +312,8 @@ class HoldfastApp(ThemedApp):
         from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
+        self.use_keys(opening.services.keys)
+        self.chat.prompt.use_vim(opening.services.vim)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)

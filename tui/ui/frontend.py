@@ -30,6 +30,7 @@ from tui.app.dialog_data import (
 )
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.services import AppServices, SessionChoice
+from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
@@ -73,6 +74,15 @@ class ScreenFrontend:
         self.approver = ModalApprover(app, chat)
         self.notifier = notifier(app, services.clock, wanted=services.notify)
         self.conversation = Conversation(services, self)
+        self.status = StatusCommand(
+            settings=services.status,
+            cwd=services.workspace,
+            clock=services.clock,
+            figures=self._figures,
+            show=chat.show_own_status,
+            complain=lambda problem: self.say(problem, "warning"),
+        )
+        app.run_worker(self.status.watch(), group="status")
         self._model = ""
         self._in_turn = False
         chat.calm = services.calm
@@ -125,7 +135,25 @@ class ScreenFrontend:
         )
         self.chat.add(NoticeItem(text, "warning"))
 
+    def _figures(self) -> StatusFigures | None:
+        agent, measured = self.conversation.agent, self.chat.left.meter.state
+        if agent is None:
+            return None
+        return StatusFigures(
+            model=agent.model,
+            session_id=agent.session.id,
+            title=agent.session.title,
+            cwd=str(self.services.workspace),
+            branch=self.chat.header.state.branch,
+            tokens=measured.tokens if measured else 0,
+            window=agent.window,
+            cost_usd=agent.spending().session.usd,
+            mode=agent.mode,
+            turns=self.chat.status.state.turns,
+        )
+
     def refresh(self) -> None:
+        self.status.poke()
         agent = self.conversation.agent
         self.chat.queued.texts = self.conversation.queue.texts
         self.renderer.head(title=agent.session.title if agent else "")

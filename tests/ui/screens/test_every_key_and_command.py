@@ -101,6 +101,7 @@ COMMANDS: dict[str, Seen] = {
     "init": sends("Look at this folder and write AGENTS.md"),
     "tasks": shows("TasksScreen"),
     "repair": says("needs no repair"),
+    "vim": says("Vim keys are on."),
     "doctor": shows("DoctorScreen"),
     "tour": says("can't be shared"),  # a test has no terminal to hand over
     "drill": says("can't be shared"),

@@ -86,6 +86,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("login", "change key, server or profile", "open_session"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
     _command("theme [NAME]", "change theme"),
+    _command("vim", "vim keys in the prompt (toggle)"),
     _command("think [on|off]", "think step by step before acting", directive=True),
     _command("effort [low|medium|high|xhigh|max]", "how hard the model thinks", "commands.effort"),
     _command("verbose [on|off]", "show every decision", directive=True),

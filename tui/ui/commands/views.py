@@ -29,7 +29,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415
-    from tui.ui.widgets.keys import APP_KEYS, HELP, HERE  # noqa: PLC0415
+    from tui.ui.widgets.keys import APP_KEYS, HELP, HERE, explained, section_title  # noqa: PLC0415
 
     def names(command: SlashCommand) -> str:
         return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
@@ -43,8 +43,9 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
         for c in own.commands.values()
     )
+    own_keys = frontend.app.own_keys
     keys = [
-        (table, HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown)))
+        (table, HelpSection(section_title(title, own_keys), tuple(explained(table, own_keys))))
         for title, table in HELP
     ]
     first = [replace(section, here=True) for table, section in keys if table is here]
@@ -258,6 +259,20 @@ async def theme(frontend: ScreenFrontend, name: str) -> None:
         frontend.say(str(problems[0]), "warning", hint="Using the built-in color.")
 
 
+async def vim(frontend: ScreenFrontend, _: str) -> None:
+    """Switch vim's modes in the prompt on or off, for good."""
+    from tui.settings.edit import set_user_value  # noqa: PLC0415 - on demand
+
+    prompt = frontend.chat.prompt
+    on = not prompt.has_vim
+    prompt.use_vim(on)
+    if on:
+        frontend.say("Vim keys are on.", hint="Esc for normal mode, i to insert. /vim: off.")
+    else:
+        frontend.say("Vim keys are off.")
+    await asyncio.to_thread(set_user_value, frontend.services.folders, "vim", on or None)
+
+
 async def doctor(frontend: ScreenFrontend, _: str) -> None:
     """Show what `holdfast doctor` finds."""
     from tui.app import doctor as checks  # noqa: PLC0415 - on demand
@@ -304,7 +319,7 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 _VIEWS = (
     *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, mcp, status, usage),
-    *(theme, config, doctor, tour, drill, quit_),
+    *(theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS

@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from tui.core.clock import Clock
 from tui.core.formatting import plural
+from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.ui.screens import footer
 from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import ActivityIndicator
@@ -94,7 +95,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.status = StatusLine(id="status")
         self._phase = ActivityIndicator(clock, self.prompt_rule)
         self._keys = footer.IDLE_HINTS
+        self._keymap: Keymap = DEFAULT_KEYS
         self._mode: Mode = "ask"
+        self._vim_mode = ""
         self._allowed = 0
         self._to = ""
         self._read_only = False
@@ -159,6 +162,12 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             await self.side.furnish()
         self.conversation, self.todos = self.left.conversation, self.left.todos
         self.retry, self.output = self.left.retry, self.side.output
+
+    def use_keys(self, keymap: Keymap) -> None:
+        """Send by these keys, and name them below."""
+        self._keymap = keymap
+        self.prompt.send_keys = keymap["send"]
+        self._show_keys()
 
     def on_resize(self) -> None:
         for ask in self.query("#ask"):
@@ -230,7 +239,12 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             text += f", except {plural(self._allowed, 'rule')}"
         text, style = footer.READ_ONLY if self._read_only else (text, style)
         text, style = footer.SHELL.get(self._to, (text, style))
-        self.prompt_rule.right = Content.styled(text, style)
+        vim = (f"{self._vim_mode} · ", footer.VIM_MODES[self._vim_mode]) if self._vim_mode else ""
+        self.prompt_rule.right = Content.assemble(vim, (text, style))
+
+    def show_own_status(self, text: str) -> None:
+        """Show below what the person's own status command printed."""
+        self.status.state = replace(self.status.state, own=text)
 
     def show_saving(self, trouble: str) -> None:
         """Say why nothing is saved, until it is again."""
@@ -388,6 +402,11 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.notice.clear()
         self.show_saving(self.status.state.trouble)
 
+    @on(Prompt.ModeChanged)
+    def _mode_changed(self, event: Prompt.ModeChanged) -> None:
+        self._vim_mode = event.mode
+        self.show_mode()
+
     @on(Prompt.Addressed)
     def _addressed(self, event: Prompt.Addressed) -> None:
         self._to = event.to
@@ -415,6 +434,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
                 footer.BACK,
                 *(hint for hint in keys if hint.key not in {footer.BACK.key, footer.OUTPUT.key}),
             )
+        keys = footer.with_own_keys(keys, self._keymap)
         self.status.state = replace(self.status.state, hints=keys)
 
     def _tick(self) -> None:

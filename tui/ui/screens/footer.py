@@ -3,7 +3,8 @@ modes, its keys (those of what has the focus come first)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -11,6 +12,7 @@ from textual.widget import Widget
 
 from tui.core.clock import Clock
 from tui.core.formatting import duration, tokens
+from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.permissions.types import MODE_NAMES
 from tui.ui.widgets.bars import KeyHint
 from tui.ui.widgets.panes import PaneRule
@@ -20,17 +22,17 @@ if TYPE_CHECKING:
 
 
 BACK = KeyHint("esc", "conversation", "screen.stop_or_close")
-OUTPUT = KeyHint("f4", "output", "app.command('output')")
-NEXT = KeyHint("tab", "next pane", "screen.next_pane")
-SEND, QUEUE, RUN = KeyHint("enter", "send"), KeyHint("enter", "queue"), KeyHint("enter", "run")
+OUTPUT = KeyHint("f4", "output", "app.command('output')", "output")
+NEXT = KeyHint("tab", "next pane", "screen.next_pane", "next_pane")
+SEND, QUEUE, RUN = (KeyHint("enter", text, name="send") for text in ("send", "queue", "run"))
 IDLE_HINTS = (
     SEND,
-    KeyHint("ctrl+p", "commands", "app.command_palette"),
-    KeyHint("f1", "help", "app.command('help')"),
-    KeyHint("f2", "context", "app.command('context')"),
-    KeyHint("f3", "sessions", "app.command('sessions')"),
+    KeyHint("ctrl+p", "commands", "app.command_palette", "palette"),
+    KeyHint("f1", "help", "app.command('help')", "help"),
+    KeyHint("f2", "context", "app.command('context')", "context"),
+    KeyHint("f3", "sessions", "app.command('sessions')", "sessions"),
     OUTPUT,
-    KeyHint("shift+tab", "mode", "app.next_mode"),
+    KeyHint("shift+tab", "mode", "app.next_mode", "next_mode"),
 )
 BUSY_HINTS = (KeyHint("esc", "stop", "screen.stop_or_close"), QUEUE, *IDLE_HINTS[1:])
 MODES: dict[Mode, tuple[str, str]] = {
@@ -39,6 +41,8 @@ MODES: dict[Mode, tuple[str, str]] = {
     "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
 """By mode: its name and style over the prompt."""
+VIM_MODES: Mapping[str, str] = {"NORMAL": "bold $text-accent", "INSERT": "$text-muted"}
+"""Before the mode over the prompt, with vim's modes: their names and styles."""
 ELEVATED = ("no prompts", "$text-error")
 """In the place of a mode that would ask."""
 SHELL: Mapping[str, tuple[str, str]] = {
@@ -58,7 +62,7 @@ UNSAVED = "Free up disk space. Your work is in memory; saving retries automatica
 _BACK: Final = KeyHint("esc", "back", "screen.stop_or_close")
 _CLOSE: Final = KeyHint("esc", "close")
 _SMALLER: Final = KeyHint("esc", "smaller")
-_FIND: Final = KeyHint("ctrl+f", "find", "screen.find")
+_FIND: Final = KeyHint("ctrl+f", "find", "screen.find", "find")
 
 _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
     "ConversationView": (
@@ -106,6 +110,18 @@ def footer(focused: Widget | None, general: tuple[KeyHint, ...]) -> tuple[KeyHin
     taken = {hint.key for hint in own}
     rest = (hint for hint in general if hint not in {SEND, QUEUE} and hint.key not in taken)
     return (*own, NEXT, *rest)
+
+
+def with_own_keys(hints: Iterable[KeyHint], keymap: Keymap) -> tuple[KeyHint, ...]:
+    """The hints with the keys that the person has set; without those that have no key."""
+    own: list[KeyHint] = []
+    for hint in hints:
+        keys = keymap.get(hint.name, (hint.key,))
+        if hint.name and keys != DEFAULT_KEYS[hint.name]:
+            own += [replace(hint, key=shown(key).lower()) for key in keys[:1]]
+        else:
+            own.append(hint)
+    return tuple(own)
 
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -12,6 +12,7 @@ from textual.geometry import Region
 
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
+from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
 from tui.session.writer import make_private
@@ -248,6 +249,11 @@ class SettingsState:
         frontend.notifier.wanted = now.notify == "auto"
         if now.motion != old.motion:
             frontend.chat.calm = now.motion == "reduced"
+        frontend.status.use(now.status)
+        if now.vim != old.vim:
+            frontend.chat.prompt.use_vim(now.vim)
+        if now.keys != old.keys:
+            frontend.app.use_keys(keymap_of(now.keys))
         if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):
             agent.take_up(now)
         if self._services.use_settings is not None:

@@ -25,6 +25,7 @@ from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError
+from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
 from tui.core.workspace import branch_of
 from tui.session import catalog
@@ -297,6 +298,7 @@ def open_run(options: Options) -> int:
     draw_in_utf8()
     theme = options.theme or planned.launch.config.theme
     app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
+    app.use_keys(keymap_of(planned.launch.config.keys))
     app.run()
     done = app.run_on
     if done.failure:

@@ -31,6 +31,7 @@ from textual.widgets import Static
 from textual.worker import WorkerFailed
 
 from tui.core.errors import ConfigError
+from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.key_sequencer import KeySequencer
@@ -42,6 +43,10 @@ SMALLEST = Size(40, 10)
 """Columns and rows below which nothing can be drawn that is of use."""
 STANDS_OUT = 2.0
 """The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
+
+
+_NO_KEY = "none"
+"""No terminal sends it; Textual takes "" for a key that was not changed."""
 
 
 class Colourless(LineFilter):
@@ -157,6 +162,8 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class ThemedApp(KeySequencer):
     """An app in the colours of a theme's file, on a terminal that has room for it."""
 
+    own_keys: Keymap = DEFAULT_KEYS
+    """The keys of the chat's actions, as the person has set them."""
     _signal = 0
     _heed: Callable[[int], object] | None = None
 
@@ -267,6 +274,17 @@ class ThemedApp(KeySequencer):
         except ConfigError as error:
             self.use_theme(themes.DEFAULT_DARK)
             return (error,)
+
+    def use_keys(self, keymap: Keymap) -> None:
+        """Bind the actions of the chat to these keys, from the next key on."""
+        self.own_keys = keymap
+        self.set_keymap(
+            {
+                name: ",".join(keys) or _NO_KEY
+                for name, keys in keymap.items()
+                if keys != DEFAULT_KEYS[name]
+            }
+        )
 
     def action_redraw(self) -> None:
         """Ctrl+L, and after fg: all of the screen, whatever another program has written over it."""

@@ -109,7 +109,9 @@ def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
         return False
     if isinstance(taker, TextArea) and taker.read_only:
         return False
-    return isinstance(event, events.Paste) or event.is_printable
+    if isinstance(event, events.Paste):
+        return True
+    return event.is_printable and taker.check_consume_key(event.key, event.character)
 
 
 class DoublePress:

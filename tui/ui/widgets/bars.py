@@ -110,22 +110,25 @@ WIDE = 100
 
 @dataclass(frozen=True, slots=True)
 class KeyHint:
-    """A key and what it does. `action` is run by a click on it."""
+    """A key and what it does. `action` is run by a click on it; `[keys]` knows it by `name`."""
 
     key: str
     text: str
     action: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusState:
-    """`trouble` says why nothing can be saved; `begun`: there is something to save."""
+    """`trouble` says why nothing can be saved; `begun`: there is something to save; `own` is what
+    the person's own command says."""
 
     hints: tuple[KeyHint, ...] = ()
     turns: int = 0
     trouble: str = ""
     keeping: bool = True
     begun: bool = True
+    own: str = ""
 
 
 def status_line(state: StatusState, width: int) -> Content:
@@ -142,6 +145,11 @@ def status_line(state: StatusState, width: int) -> Content:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
     said = f"{plural(state.turns, 'turn')}   " if state.turns else ""
     figures = Content.styled(said, "$text-muted")
+    if state.own and not state.trouble:
+        least = _hints(state.hints[:2], width).cell_length
+        room = width - 2 - least - 2 * GAP - figures.cell_length - saved.cell_length
+        own = Content.styled(state.own, "$foreground").truncate(max(0, room), ellipsis=True)
+        figures = Content.assemble(own, " " * GAP if own else "", figures)
     right = Content.assemble(figures, saved).truncate(max(0, width - 2), ellipsis=True)
     left = _hints(state.hints, width - right.cell_length - 5)
     fill = max(0, width - 2 - left.cell_length - right.cell_length)

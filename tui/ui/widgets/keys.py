@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from textual.binding import Binding
 from textual.content import Content
+
+from tui.core.keymap import DEFAULT_KEYS, Keymap
+from tui.core.keymap import shown as shown_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,8 @@ class Key:
     """`keys` are Textual's names, comma-separated; `shown` is how the person reads them.
 
     An empty `action` is a key that a widget handles itself; it is only explained. `priority`
-    keys work everywhere, in modals too.
+    keys work everywhere, in modals too. `name` is what `[keys]` calls it; keys without one can't
+    be changed.
     """
 
     keys: str
@@ -23,42 +27,55 @@ class Key:
     shown: str
     help: str
     priority: bool = False
+    name: str = ""
+
+
+def _own(name: str, action: str, text: str, help_: str, *, priority: bool = False) -> Key:
+    """A key that a person can change; its default is in `tui.core.keymap`."""
+    return Key(",".join(DEFAULT_KEYS[name]), action, text, help_, priority, name)
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:
     """The bindings of a table, for a widget's or screen's BINDINGS."""
     return [
-        Binding(key.keys, key.action, key.help, show=False, priority=key.priority)
+        Binding(
+            key.keys, key.action, key.help, show=False, priority=key.priority, id=key.name or None
+        )
         for key in table
         if key.action
     ]
 
 
 PROMPT_KEYS = (
-    Key("enter", "", "Enter", "send"),
-    Key(
-        "shift+enter,ctrl+j,alt+enter,ctrl+enter",
+    _own("send", "", "Enter", "send"),
+    _own(
+        "newline",
         "newline",
         "Shift+Enter, Ctrl+J",
         "new line (also Alt+Enter, or \\ then Enter)",
     ),
     Key("up,down", "", "Up, Down", "previous/next prompt; Up takes back a queued one"),
-    Key("ctrl+r", "screen.search_history", "Ctrl+R", "search earlier prompts"),
-    Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
+    _own("history", "screen.search_history", "Ctrl+R", "search earlier prompts"),
+    _own("external_editor", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
     Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
-    Key("ctrl+s", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one"),
-    Key("ctrl+v", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
-    Key("ctrl+d", "delete_or_quit", "Ctrl+D", "press twice to quit, when the prompt is empty"),
-    Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg"),
-    Key("ctrl+underscore", "undo", "Ctrl+_", "undo"),
-    Key("ctrl+y", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
-    Key("pageup", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
-    Key("pagedown", "screen.page(1)", "", ""),
-    Key("ctrl+home", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "start and end of the conversation"),
-    Key("ctrl+end", "screen.edge(1)", "", ""),
-    Key("ctrl+f", "screen.find", "Ctrl+F", "find in the conversation"),
+    _own("stash", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one"),
+    _own("paste", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
+    _own(
+        "delete_or_quit",
+        "delete_or_quit",
+        "Ctrl+D",
+        "press twice to quit, when the prompt is empty",
+    ),
+    _own("suspend", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg"),
+    _own("undo", "undo", "Ctrl+_", "undo"),
+    _own("yank", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
+    _own("page_up", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
+    _own("page_down", "screen.page(1)", "", ""),
+    _own("first", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "start and end of the conversation"),
+    _own("last", "screen.edge(1)", "", ""),
+    _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
 )
 
 PANE_KEYS = (
@@ -82,27 +99,31 @@ PANE_KEYS = (
 )
 
 CHAT_KEYS = (
-    Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
+    _own("stop", "screen.stop_or_close", "Esc", "stop the agent, or close what is open"),
     Key("", "", "Esc Esc", "rewind to an earlier prompt, while idle"),
-    Key("shift+tab", "app.next_mode", "Shift+Tab", "switch mode: ask / accept edits / plan"),
-    Key("f2", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
-    Key("f3", "app.command('sessions')", "F3", "sessions"),
-    Key("f4", "app.command('output')", "F4", "show or hide the output"),
-    Key("f5", "app.next_effort", "F5", "next effort level"),
-    Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold or fold all tool calls"),
-    Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
-    Key("tab", "next_pane", "Tab", "cycle focus"),
-    Key("ctrl+f", "find", "", ""),  # explained with the prompt
+    _own("next_mode", "app.next_mode", "Shift+Tab", "switch mode: ask / accept edits / plan"),
+    _own("context", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
+    _own("sessions", "app.command('sessions')", "F3", "sessions"),
+    _own("output", "app.command('output')", "F4", "show or hide the output"),
+    _own("next_effort", "app.next_effort", "F5", "next effort level"),
+    _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls"),
+    _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+    _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
+    _own("find", "screen.find", "", ""),  # explained with the prompt
 )
 
 APP_KEYS = (
-    Key("f1", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
+    _own("help", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop · clear · press twice to quit"),
-    Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
-    Key("ctrl+p", "", "Ctrl+P", "all commands"),
-    Key("ctrl+l", "redraw", "Ctrl+L", "redraw"),
-    Key(
-        "f12", "debug_view", "F12", "debug view: every event with its time (toggle)", priority=True
+    _own("quit", "quit", "Ctrl+Q", "quit", priority=True),
+    _own("palette", "command_palette", "Ctrl+P", "all commands", priority=True),
+    _own("redraw", "redraw", "Ctrl+L", "redraw", priority=True),
+    _own(
+        "verbose",
+        "debug_view",
+        "F12",
+        "debug view: every event with its time (toggle)",
+        priority=True,
     ),
 )
 
@@ -218,6 +239,43 @@ HERE: dict[str, tuple[Key, ...]] = {
     name: keys for _, keys, names in _TABLES for name in names.split()
 }
 """By the class of a widget or a screen: the table of the keys that work while it has the focus."""
+
+
+def keys_for(row: Key, keymap: Keymap) -> tuple[str, ...]:
+    """The keys of a row as a person has set them."""
+    return keymap.get(row.name, ()) if row.name else tuple(filter(None, row.keys.split(",")))
+
+
+def explained(table: Iterable[Key], keymap: Keymap) -> list[tuple[str, str]]:
+    """The rows of a table for the help: the keys as they are now, and what they do.
+
+    Rows without `shown` belong to the row before. Rows with the default keys have its words.
+    """
+    groups: list[list[Key]] = []
+    for row in table:
+        if row.shown or not groups:
+            groups.append([row])
+        else:
+            groups[-1].append(row)
+    return [(_shown(rows, keymap), rows[0].help) for rows in groups if rows[0].shown]
+
+
+def _shown(rows: Sequence[Key], keymap: Keymap) -> str:
+    changed = [row for row in rows if row.name and keymap.get(row.name) != DEFAULT_KEYS[row.name]]
+    if not changed:
+        return rows[0].shown
+    return ", ".join(shown_key(key) for row in rows for key in keys_for(row, keymap)) or "no key"
+
+
+def section_title(title: str, keymap: Keymap) -> str:
+    """The title of a table, with the key in it as a person has set it."""
+    for name, keys in keymap.items():
+        default = DEFAULT_KEYS[name]
+        if keys != default and title.endswith(before := f" ({shown_key(default[0])})"):
+            now = f" ({shown_key(keys[0])})" if keys else ""
+            return title.removesuffix(before) + now
+    return title
+
 
 Keys: TypeAlias = Iterable[tuple[str, str]]
 """A key and what it does, the most useful first."""

@@ -12,9 +12,10 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
+from tui.core.keymap import DEFAULT_KEYS
 from tui.core.partly_typed import PartlyTyped
-from tui.ui.widgets.keys import PROMPT_KEYS, bindings
-from tui.ui.widgets.prompt_areas import KillRingArea
+from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, bindings
+from tui.ui.widgets.vim_area import VimArea
 
 if TYPE_CHECKING:
     from tui.ui.widgets.autocomplete import Suggestions
@@ -24,7 +25,7 @@ MAX_ROWS = 8
 _CHOOSING = frozenset({"up", "down", "tab", "enter", "escape"})
 
 
-class Prompt(KillRingArea):
+class Prompt(VimArea):
     """A text area that sends on Enter. Grows to eight rows.
 
     `value` is what would be sent. `suggestions` follow what is typed, once there are any; only
@@ -34,6 +35,8 @@ class Prompt(KillRingArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT_KEYS),
+        *bindings(CHAT_KEYS),  # here too, else a key that edits text would go first
+        Binding("alt+d", "delete_word_right", show=False),
         Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
         Binding("alt+right", "cursor_word_right", show=False),
         Binding("ctrl+b", "cursor_left", show=False),
@@ -75,6 +78,7 @@ class Prompt(KillRingArea):
         self._sent: dict[str, int] = {}  # what was sent, and how much of it was typed
         self._send_then = False
         self.stashed = ""
+        self.send_keys = DEFAULT_KEYS["send"]
         self.suggestions: Suggestions | None = None
         self.take_back: Callable[[], str] | None = None
 
@@ -128,6 +132,7 @@ class Prompt(KillRingArea):
         self.past.add(taken)
         self._sent[taken] = typed
         self._pastes.clear()
+        self.begin_insert()
         self.put(value[len(taken) :] if value.startswith(taken) else "")
         self._typed = min(len(self.text), max(0, typed - len(taken)))
         if text is not None and not self.text:
@@ -142,17 +147,15 @@ class Prompt(KillRingArea):
         """Whether a key does something else here than in any text area."""
         if self._suggested(event.key):
             return True
-        if event.key == "enter":
-            if not self._broken_line():
+        if event.key in self.send_keys:
+            if event.key != "enter" or not self._broken_line():
                 self._send()
-        elif event.key == "alt+d":  # else its letter would be typed
-            self.action_delete_word_right()
         elif not self.text and event.key in {"home", "end"}:
             await self.run_action(f"screen.edge({-1 if event.key == 'home' else 1})")
         elif not self.text and event.character == "?":
             await self.run_action("app.command('help')")
         else:
-            return False
+            return await self.vim_takes(event)
         return True
 
     def _broken_line(self) -> bool:
