@@ -111,6 +111,18 @@ ELSEWHERE: dict[str, str] = {
 """What other agents call a command: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
 
+INSTEAD: dict[str, str] = {
+    "bashes": "Ask the model how its background commands are doing.",
+    "commit": "Ask for it in your own words: commit these changes.",
+    "mention": "Type @ and a part of the file's name.",
+    "pr": "Ask for it in your own words: open a pull request.",
+    "review": "Ask for it in your own words: review my uncommitted changes.",
+    "statusline": "Set [status] command in config.toml (/config).",
+    "terminal-setup": "Nothing to set up: Ctrl+J starts a new line in every terminal.",
+    "update": "Holdfast never checks for updates; pull its repository.",
+}
+"""Commands of other agents for which something else is to be done here."""
+
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
 
@@ -131,6 +143,8 @@ def split(text: str) -> tuple[str, str] | None:
 
 def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     """What to say of a command that does not exist, and what to do."""
+    if word in INSTEAD:
+        return f"No command /{word} here.", INSTEAD[word]
     import difflib  # noqa: PLC0415 - for a typing mistake only
 
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
