@@ -232,7 +232,7 @@ class TaskPicker(FilterDialog[Path]):
     """Dismissed with the path of a task file, or None. A path may be typed."""
 
     def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:
-        super().__init__("run a task file", "Filter, or type a path", "choose")
+        super().__init__("Run a task file", "Filter, or type a path", "choose")
         self._root, self._rows = root, rows
 
     def choices(self, words: str, width: int) -> Iterable[tuple[Path, Content]]:  # noqa: ARG002
