@@ -59,6 +59,8 @@ class TurnEnded(Message):
 
 _KEYS_WAIT_S = 0.25
 """How long keys wait for the screen that a command opens."""
+_ROOMY = 48
+"""Cells of a row: fewer say only how many files have changed since a prompt."""
 
 
 class ScreenFrontend:
@@ -326,8 +328,8 @@ class ScreenFrontend:
             case dialog_data.PointQuestion(points):
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
-                rows = [_point_row(point) for point in points]
-                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
+                rows = [partial(_point_row, point) for point in points]
+                screen = PickScreen("Rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
                 chosen = await wait(screen)
                 return None if chosen is None else str(chosen)
             case dialog_data.FailedRequest():
@@ -387,10 +389,18 @@ class ScreenFrontend:
                 self.chat.query_one("ResumeCard").query(Choice).first().focus()
 
 
-def _point_row(point: dialog_data.Point) -> list[tuple[str, str]]:
+def _point_row(point: dialog_data.Point, width: int) -> list[tuple[str, str]]:
+    """A prompt in `width` cells: when it was sent, its beginning, and at the right how many files
+    have changed since."""
+    from tui.ui.screens.table_screen import cell, whole_words  # noqa: PLC0415 - on demand
+
     try:
         time = f"{datetime.fromisoformat(point.record.time).astimezone():%H:%M}"
     except ValueError:
         time = ""
-    files = f"  {plural(len(point.changed), 'file')} changed since" if point.changed else ""
-    return [(f"{time:<7}", "muted"), (one_line(point.text)[:200], "text"), (files, "accent")]
+    files = f"  {plural(len(point.changed), 'file')}" if point.changed else ""
+    if files and width >= _ROOMY:
+        files += " changed since"
+    room = max(4, width - 7 - len(files))
+    text = cell(whole_words(one_line(point.text[:500]), room), room)
+    return [(f"{time:<7}", "muted"), (text, "text"), (files, "accent")]
