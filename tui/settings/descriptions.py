@@ -30,6 +30,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "permissions": "what the agent may do without asking",
     "sandbox": "what commands can reach",
     "status": "your own line at the foot of the screen",
+    "terminal": "what the terminal's tab and desktop show",
     "batch": "task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "servers with more tools",
@@ -57,7 +58,7 @@ _HELP: Final[Mapping[str, str]] = {
     "theme": "The theme; put your own into themes/ next to the file.",
     "context_window": "The model's window in tokens. 0 asks the server, then the catalog.",
     "redact": "record: mask known kinds of keys before anything is recorded.",
-    "notify": "auto: ring the bell when a long turn ends or needs an answer.",
+    "notify": "auto: call you when a long turn ends or needs you while you're elsewhere.",
     "motion": "reduced: no animation.",
     "vim": "true: vim's normal and insert mode in the prompt. /vim switches it.",
     "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
@@ -110,6 +111,9 @@ _HELP: Final[Mapping[str, str]] = {
     "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
     "status.command": "A shell command that gets the session as JSON and prints one line.",
     "status.interval_s": "The fewest seconds between two runs of it.",
+    "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
+    "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
+    "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
     "those in the"
@@ -126,7 +130,9 @@ _HELP: Final[Mapping[str, str]] = {
     "mcp": "Servers with tools for the model. /mcp shows their state.",
 }
 _WHEN: Final[Mapping[str, When]] = {
-    **dict.fromkeys(("theme", "redact", "notify", "motion", "vim", "keys", "status"), "now"),
+    **dict.fromkeys(
+        ("theme", "redact", "notify", "motion", "vim", "keys", "status", "terminal"), "now"
+    ),
     **dict.fromkeys(("permissions.allow", "permissions.ask", "permissions.deny"), "now"),
     **dict.fromkeys(("small_model", "batch"), "run"),
     "plain": "start",

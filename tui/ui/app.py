@@ -104,7 +104,7 @@ class HoldfastApp(ThemedApp):
         self.chat.use_keys(keymap)
 
     def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+        self.app_resume_signal.subscribe(self, lambda _: self._resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         typed = self._first.typed() if self._first else EarlyInput()
         if typed.draft:
             self.chat.prompt.put_typed(typed.draft, typed.typed[-1])
@@ -113,6 +113,12 @@ class HoldfastApp(ThemedApp):
         for text, count in zip(typed.sent, typed.typed, strict=False):
             self._wait(text if count >= len(text) else PartlyTyped(text, count))
         self.call_after_refresh(self.begin)
+
+    def _resumed(self) -> None:
+        """After fg, and after another program had the terminal."""
+        self.action_redraw()
+        if self.ready:
+            self.frontend.terminal.resume()
 
     async def on_unmount(self) -> None:
         if self.ready:
@@ -304,6 +310,8 @@ class HoldfastApp(ThemedApp):
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)
+        if self._first:
+            self._first.leaving = self.frontend.terminal.leave
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
