@@ -41,6 +41,8 @@ PROGRESS = "\x1b]9;4;3\x07"
         (GHOSTTY | {"TMUX": "/tmp/tmux", "TERM": "tmux-256color"}, True, False, ""),
         (GHOSTTY | {"STY": "1.x", "TERM": "screen"}, True, False, ""),
         ({"TERM": "linux"}, False, False, ""),
+        ({"TERM": "a-terminal-nobody-knows"}, False, False, ""),
+        ({"TERM": "st-256color"}, True, False, ""),
         ({"TERM": "dumb"}, False, False, ""),
         ({"TERM": "vt100"}, False, False, ""),
         (XTERM | {"INSIDE_EMACS": "29.1"}, False, False, ""),

@@ -39,8 +39,11 @@ _KNOWN: Final[Mapping[str, tuple[tuple[int, ...] | None, str]]] = {
 }
 """By terminal: from which version on it knows progress, and its code for notifications."""
 _NAMES: Final = {"iterm.app": "iterm2", "xterm-kitty": "kitty", "xterm-ghostty": "ghostty"}
-_NO_TITLE: Final = re.compile(r"$|dumb|linux|vt\d|ansi|cons|sun|emacs|eterm|unknown")
-"""Kinds of terminals (TERM) that take no title; a terminal without a kind neither."""
+_TITLED: Final = re.compile(
+    r"(xterm|screen|tmux|rxvt|alacritty|foot|st|konsole|vte|gnome|putty|mintty|contour|rio"
+    r"|wezterm|ghostty|kitty|iterm2?)(?![a-z0-9])"
+)
+"""Kinds of terminals (TERM) that take a title."""
 _MARKS: Final[Mapping[State, str]] = {"idle": "", "working": "… ", "waiting": "? "}
 _PROGRESS: Final[Mapping[State, str]] = {"idle": "0", "working": "3", "waiting": "4;100"}
 # fmt: on
@@ -59,7 +62,7 @@ class TerminalCodes:
     @staticmethod
     def of(env: Mapping[str, str]) -> TerminalCodes:
         """As the environment describes it. Behind tmux or screen it is not known."""
-        titles = not _NO_TITLE.match(env.get("TERM", "")) and "INSIDE_EMACS" not in env
+        titles = bool(_TITLED.match(env.get("TERM", ""))) and "INSIDE_EMACS" not in env
         if "TMUX" in env or "STY" in env or "INSIDE_EMACS" in env:
             return TerminalCodes(titles=titles)
         if "WT_SESSION" in env:
