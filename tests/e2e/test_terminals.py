@@ -194,3 +194,57 @@ def test_a_screen_that_was_stopped_is_drawn_again(holdfast: Open) -> None:
             screen.wait_for(READY, "saved", "ask first")
         screen.type("/quit\r")
         assert screen.exit_code() == 0
+
+
+_BESIDE = re.compile(rb"\x1b\](?:0|9;4);[^\x07]*\x07|\x1b\[2[23];0t|\x1b\[\?1049[hl]")
+GHOSTTY = {"TERM": "xterm-256color", "TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.0"}
+
+
+def told(screen: Terminal) -> list[str]:
+    """Title, progress and the change of screens, in the order in which they were sent."""
+    return [one.decode().replace("\x1b", "") for one in _BESIDE.findall(screen.raw)]
+
+
+@pytest.fixture
+def in_ghostty(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TMUX", "STY", "WT_SESSION", "INSIDE_EMACS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("in_ghostty")
+def test_title_and_progress_are_put_back_whenever_the_terminal_is_let_go(holdfast: Open) -> None:
+    with holdfast("--practice", kind=GHOSTTY) as screen:
+        screen.wait_until(lambda: "]0;holdfast · work\x07" in told(screen))
+        assert told(screen)[:2] == ["[?1049h", "[22;0t"]
+        screen.forget()
+        screen.type("change demo to sample in README.md\r")
+        screen.wait_until(lambda: "]9;4;4;100\x07" in told(screen))
+        assert "]9;4;3\x07" in told(screen)
+        assert any(one.startswith("]0;? holdfast · ") for one in told(screen))
+        screen.forget()
+        os.kill(screen.process.pid, signal.SIGTERM)
+        assert screen.exit_code() == 128 + signal.SIGTERM
+        assert told(screen)[-2:] == ["[23;0t", "[?1049l"]
+        assert "]9;4;0\x07" in told(screen)
+
+
+@pytest.mark.usefixtures("in_ghostty")
+def test_a_suspended_program_takes_its_title_along(holdfast: Open) -> None:
+    with holdfast("--practice", kind=GHOSTTY) as screen:
+        screen.wait_until(lambda: "]0;holdfast · work\x07" in told(screen))
+        screen.forget()
+        screen.type("\x1a")
+        screen.wait_until(lambda: told(screen) == ["[23;0t", "[?1049l"])
+        pid, stopped = screen.process.pid, os.WSTOPPED | os.WNOHANG
+        screen.wait_until(lambda: os.waitid(os.P_PID, pid, stopped))
+        screen.forget()
+        os.kill(screen.process.pid, signal.SIGCONT)
+        screen.wait_until(lambda: "]0;holdfast · work\x07" in told(screen))
+        assert told(screen)[0] == "[?1049h"
+
+
+@pytest.mark.usefixtures("in_ghostty")
+def test_print_mode_sends_no_title(holdfast: Open) -> None:
+    with holdfast("--practice", "-p", "hello", kind=GHOSTTY) as screen:
+        assert screen.exit_code() == 0
+        assert told(screen) == []

@@ -27,7 +27,7 @@ from tui.app.services import AppServices, SessionChoice
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected
-from tui.core.config import Config, Permissions, Status
+from tui.core.config import Config, Permissions, Status, TerminalSettings
 from tui.core.images import Image, images_of_record
 from tui.core.keymap import keymap_of
 from tui.core.messages import Block, blocks_of, text_block, text_of
@@ -322,6 +322,7 @@ class World:
         self.calm = False
         self.vim = False
         self.status = Status()
+        self.terminal = TerminalSettings()
         self.keys: Mapping[str, str | tuple[str, ...]] = {}
         self.untitled = False
         self.tried: RepairLevel | None = None
@@ -430,6 +431,7 @@ class World:
             calm=self.calm,
             vim=self.vim,
             status=self.status,
+            terminal=self.terminal,
             keys=keymap_of(self.keys),
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from tests.support.clock import FakeClock
@@ -11,7 +9,7 @@ from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
 from tui.agent import events
-from tui.ui.notifications import Notifier, notification
+from tui.ui.notifications import Notifier
 
 ASKED = events.PermissionAsked("t1", "run_command", "It runs.")
 
@@ -50,21 +48,6 @@ def test_nobody_is_called_who_looks() -> None:
 def test_a_long_turn_calls_at_its_end(seconds: float, outcome: str, called: list[str]) -> None:
     finished = events.TurnFinished(outcome)  # pyright: ignore[reportArgumentType]
     assert calls(seconds, finished) == called
-
-
-@pytest.mark.parametrize(
-    ("env", "code"),
-    [
-        ({"TERM_PROGRAM": "iTerm.app"}, "\x1b]9;holdfast: Done.\x07"),
-        ({"TERM": "xterm-kitty"}, "\x1b]9;holdfast: Done.\x07"),
-        ({"TERM": "foot-extra"}, "\x1b]777;notify;holdfast;Done.\x07"),
-        ({"TERM": "xterm-256color"}, ""),
-        ({"TERM": "foot", "TMUX": "/tmp/tmux"}, ""),
-        ({}, ""),
-    ],
-)
-def test_a_notification_only_where_it_is_understood(env: Mapping[str, str], code: str) -> None:
-    assert notification("Done.", env) == code
 
 
 async def test_the_bell_rings_for_a_long_turn_once_the_terminal_is_left() -> None:

@@ -135,6 +135,7 @@ class CompositionRoot:
             calm=self.launch.config.motion == "reduced",
             vim=self.launch.config.vim,
             status=self.launch.config.status,
+            terminal=self.launch.config.terminal,
             keys=keymap_of(self.launch.config.keys),
         )
 

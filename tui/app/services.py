@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
-from tui.core.config import Config, Permissions, Status
+from tui.core.config import Config, Permissions, Status, TerminalSettings
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import Folders
 from tui.permissions.types import Approver
@@ -98,6 +98,7 @@ class AppServices:
     calm: bool = False
     vim: bool = False
     status: Status = field(default_factory=Status)
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
     keys: Keymap = field(default_factory=lambda: DEFAULT_KEYS)
 
     def other_model(self, model: str) -> str:

@@ -148,6 +148,14 @@ class Status(_Section, frozen=True, kw_only=True):
     interval_s: Seconds = 5
 
 
+class TerminalSettings(_Section, frozen=True, kw_only=True):
+    """What the terminal is sent beside the screen. "auto" is where it is known to understand."""
+
+    title: Literal["auto", "on", "off"] = "auto"
+    progress: Literal["auto", "on", "off"] = "auto"
+    notifications: Literal["auto", "osc9", "osc777", "bell"] = "auto"
+
+
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
@@ -211,6 +219,7 @@ class Config(_Section, frozen=True, kw_only=True):
     permissions: Permissions = Permissions()
     sandbox: SandboxSettings = SandboxSettings()
     status: Status = Status()
+    terminal: TerminalSettings = TerminalSettings()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}

@@ -30,6 +30,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "permissions": "What the agent may do without asking",
     "sandbox": "What commands can reach",
     "status": "Your own line at the foot of the screen",
+    "terminal": "What the terminal's tab and desktop show",
     "batch": "Task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "Servers with more tools",
@@ -59,6 +60,14 @@ _LABELS: Final[Mapping[str, str]] = {
     "notify": "Notifications",
     "motion": "Animation",
     "plain": "Plain lines",
+    "titles": "Session titles",
+    "vim": "Vim keys",
+    "keys": "Your own keys",
+    "status.command": "Status line command",
+    "status.interval_s": "Status line interval",
+    "terminal.title": "Window title",
+    "terminal.progress": "Progress in the tab",
+    "terminal.notifications": "Kind of notification",
     "retry.max_attempts": "Retries",
     "retry.initial_delay_ms": "First wait",
     "retry.max_delay_ms": "Longest wait",
@@ -122,9 +131,9 @@ _HELP: Final[Mapping[str, str]] = {
     "theme": "The theme; put your own into themes/ next to the file.",
     "context_window": "The model's window in tokens. 0 asks the server, then the catalog.",
     "redact": "record: mask known kinds of keys before anything is recorded.",
-    "notify": "auto: ring the bell when a long turn ends or needs an answer.",
+    "notify": "auto: call you when a long turn ends or needs you while you're elsewhere.",
     "motion": "reduced: no animation.",
-    "vim": "true: vim's normal and insert mode in the prompt. /vim switches it.",
+    "vim": "Vim's normal and insert mode in the prompt. /vim switches it.",
     "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
     "plain": "true: plain lines instead of the full screen, like --plain.",
     "retry.max_attempts": "How often to retry a request; 0 sends it once.",
@@ -174,7 +183,10 @@ _HELP: Final[Mapping[str, str]] = {
     "sandbox.sockets": "Sockets that commands may use, by path; for example the SSH agent's.",
     "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
     "status.command": "A shell command that gets the session as JSON and prints one line.",
-    "status.interval_s": "The fewest seconds between two runs of it.",
+    "status.interval_s": "Seconds between two runs at least.",
+    "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
+    "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
+    "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
     "those in the"
@@ -191,7 +203,9 @@ _HELP: Final[Mapping[str, str]] = {
     "mcp": "Servers with tools for the model. /mcp shows their state.",
 }
 _WHEN: Final[Mapping[str, When]] = {
-    **dict.fromkeys(("theme", "redact", "notify", "motion", "vim", "keys", "status"), "now"),
+    **dict.fromkeys(
+        ("theme", "redact", "notify", "motion", "vim", "keys", "status", "terminal"), "now"
+    ),
     **dict.fromkeys(("permissions.allow", "permissions.ask", "permissions.deny"), "now"),
     **dict.fromkeys(("small_model", "batch"), "run"),
     "plain": "start",
@@ -200,7 +214,7 @@ _WHEN: Final[Mapping[str, When]] = {
 
 DESCRIPTIONS: Final[Mapping[str, Description]] = {
     key: Description(
-        _LABELS.get(key, key),
+        _LABELS[key],
         text,
         _WHEN.get(key) or _WHEN.get(key.partition(".")[0], "session"),
     )

@@ -118,6 +118,11 @@ class HoldfastApp(ThemedApp):
             self._wait(text if count >= len(text) else PartlyTyped(text, count))
         self.call_after_refresh(self.begin)
 
+    def resumed(self) -> None:
+        super().resumed()
+        if self.ready:
+            self.frontend.terminal.resume()
+
     async def on_unmount(self) -> None:
         if self.ready:
             await self.conversation.close()
@@ -317,6 +322,8 @@ class HoldfastApp(ThemedApp):
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)
+        if self._first:
+            self._first.leaving = self.frontend.terminal.leave
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,8 +38,9 @@ from tui.core.gc_pause import gc_pause
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import branch_of
 from tui.ui.event_renderer import EventRenderer
-from tui.ui.notifications import notifier
+from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
+from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus, terminal_behind_tmux
 from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import end_of, restored
 
@@ -74,7 +76,9 @@ class ScreenFrontend:
         self.log = EventLog(services.clock)
         self.renderer = EventRenderer(chat, self.log)
         self.approver = ModalApprover(app, chat)
-        self.notifier = notifier(app, services.clock, wanted=services.notify)
+        self.terminal = TerminalStatus(partial(write, app), services.terminal)
+        self.notifier = notifier(app, services.clock, self._notification, wanted=services.notify)
+        self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
         self.conversation = Conversation(services, self)
         self.status = StatusCommand(
             settings=services.status,
@@ -85,6 +89,8 @@ class ScreenFrontend:
             complain=lambda problem: self.say(problem, "warning"),
         )
         app.run_worker(self.status.watch(), group="status")
+        if "TMUX" in os.environ:
+            app.run_worker(self._ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
         chat.calm = services.calm
@@ -126,6 +132,13 @@ class ScreenFrontend:
             self.chat.show_mode(allowed=agent.gate.allowances)
         if self._in_turn:
             self.notifier.see(event)
+            match event:
+                case events.PermissionAsked() | events.Parked():
+                    self._tell_terminal("waiting")
+                case events.PermissionAnswered() | events.RequestSent():
+                    self._tell_terminal("working")
+                case _:
+                    pass
 
     def show_unfinished(self, answer: str) -> None:
         from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
@@ -154,9 +167,29 @@ class ScreenFrontend:
             turns=self.chat.status.state.turns,
         )
 
+    def _notification(self, text: str) -> str:
+        terminal, settings = self.terminal.terminal, self.terminal.settings
+        return terminal.notification(text, settings.notifications)
+
+    async def _ask_tmux(self) -> None:
+        """Find out which terminal is behind tmux."""
+        self.terminal.terminal = await terminal_behind_tmux()
+        self.terminal.show()
+
+    def _tell_terminal(self, state: State | None = None) -> None:
+        """Say in its title and its tab what goes on."""
+        agent = self.conversation.agent
+        title = agent.session.title if agent else ""
+        self.terminal.show(name=title or self.services.workspace.name, state=state)
+        if self.terminal.state == "idle":
+            self._progress.pause()
+        else:
+            self._progress.resume()
+
     def refresh(self) -> None:
         self.status.poke()
         agent = self.conversation.agent
+        self._tell_terminal()
         self.chat.queued.texts = self.conversation.queue.texts
         self.renderer.head(title=agent.session.title if agent else "")
         if agent is not None:
@@ -188,11 +221,13 @@ class ScreenFrontend:
             self.chat.retry.other = self.services.other_model(agent.model)
             self.notifier.begin()
             self._in_turn = True
+        self._tell_terminal("working")
         if phase:
             self.chat.work(phase)
 
     def ended(self, result: TurnResult | None = None) -> None:
         self._in_turn = False
+        self._tell_terminal("idle")
         self.chat.idle()
         self.renderer.head(branch=branch_of(self.services.workspace))
         self.refresh()

@@ -6,8 +6,7 @@ terminal has the focus: a terminal that does not tell of its focus counts as hav
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,9 +18,6 @@ from tui.core.clock import Clock
 
 LONG_S: Final = 20.0
 """A turn that took longer calls when it ends."""
-
-_OSC_9: Final = frozenset({"iTerm.app", "WezTerm", "ghostty"})
-_OSC_777: Final = ("foot", "rxvt")
 
 
 @dataclass(slots=True)
@@ -57,24 +53,20 @@ class Notifier:
             self.call(text)
 
 
-def notifier(app: App[Any], clock: Clock, *, wanted: bool) -> Notifier:
-    """That of an app."""
+def notifier(
+    app: App[Any], clock: Clock, notification: Callable[[str], str], *, wanted: bool
+) -> Notifier:
+    """That of an app; `notification` is what makes the terminal show a text, "" for nothing."""
 
     def call(text: str) -> None:
         app.bell()
-        if (code := notification(text, os.environ)) and (driver := app._driver):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as App.bell does
-            driver.write(code)
+        write(app, notification(text))
 
     return Notifier(clock, lambda: not app.app_focus, call, wanted)
 
 
-def notification(text: str, env: Mapping[str, str]) -> str:
-    """What makes the terminal show a notification; "" where that is not known."""
-    program, kind = env.get("TERM_PROGRAM", ""), env.get("TERM", "")
-    if "TMUX" in env or "STY" in env:
-        return ""  # it would not get through
-    if program in _OSC_9 or kind == "xterm-kitty":
-        return f"\x1b]9;holdfast: {text}\x07"
-    if kind.startswith(_OSC_777):
-        return f"\x1b]777;notify;holdfast;{text}\x07"
-    return ""
+def write(app: App[Any], codes: str) -> None:
+    """Send codes to the terminal of an app, in one piece and between two frames."""
+    driver = app._driver  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - as App.bell does
+    if codes and driver is not None and not app.is_headless:
+        driver.write(codes)

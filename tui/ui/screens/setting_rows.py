@@ -266,6 +266,7 @@ class SettingsState:
         if now.motion != old.motion:
             frontend.chat.calm = now.motion == "reduced"
         frontend.status.use(now.status)
+        frontend.terminal.use(now.terminal)
         if now.vim != old.vim:
             frontend.chat.prompt.use_vim(now.vim)
         if now.keys != old.keys:

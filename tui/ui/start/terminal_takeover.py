@@ -32,10 +32,13 @@ class TerminalTakeover:
 
     When the terminal goes away (its window is closed, the connection is lost) `gone` is true and
     what `listen` was given is called, once, in the app's loop. No signal is needed for it.
+
+    `leaving` says what else is written whenever the terminal is let go.
     """
 
     def __init__(self, first: EarlyPrompt | None) -> None:
         self.gone = False
+        self.leaving: Callable[[], str] = str
         self.listening = Event()
         self.first = first
         self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
@@ -102,6 +105,11 @@ class _Driver(LinuxDriver):
         self._following = False
         if first and following:
             self.attrs_before = first.before
+
+    def stop_application_mode(self) -> None:
+        if codes := self.over.leaving():
+            self.write(codes)
+        super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
 
     def _sigcont_application(self, *_: Any) -> None:
         """After Ctrl+Z the terminal was let go before; after SIGSTOP, which nobody can catch, it

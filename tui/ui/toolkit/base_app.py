@@ -172,7 +172,7 @@ class ThemedApp(KeySequencer):
         self._painted = PaintedScreen()
 
     def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+        self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Send only what the terminal does not show yet."""
@@ -285,6 +285,10 @@ class ThemedApp(KeySequencer):
                 if keys != DEFAULT_KEYS[name]
             }
         )
+
+    def resumed(self) -> None:
+        """After fg, and after another program had the terminal."""
+        self.action_redraw()
 
     def action_redraw(self) -> None:
         """Ctrl+L, and after fg: all of the screen, whatever another program has written over it."""

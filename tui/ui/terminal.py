@@ -1,0 +1,214 @@
+"""What the terminal understands beyond drawing: a title, progress in its tab, notifications.
+
+A terminal that doesn't know a code may print it, so each goes only to those that do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from tui.core.config import TerminalSettings
+from tui.core.text_cleaning import one_line
+
+State: TypeAlias = Literal["idle", "working", "waiting"]
+
+SEND_AGAIN_S: Final = 10.0
+"""Some terminals take progress away that isn't sent again within 15 s."""
+_TITLE_MOST: Final = 80
+_TMUX_S: Final = 2.0
+
+# fmt: off
+_KNOWN: Final[Mapping[str, tuple[tuple[int, ...] | None, str]]] = {
+    "iterm2": ((3, 6, 6), "9"),
+    "ghostty": ((1, 2), "9"),
+    "wezterm": (None, "9"),
+    "kitty": (None, "9"),
+    "foot": (None, "777"),
+    "rxvt": (None, "777"),
+    "vscode": ((1, 97), ""),
+    "vte": ((8000,), ""),
+    "mintty": ((3, 4), ""),
+    "windows-terminal": ((), ""),
+    "conemu": ((), ""),
+}
+"""By terminal: from which version on it knows progress, and its code for notifications."""
+_NAMES: Final = {"iterm.app": "iterm2", "xterm-kitty": "kitty", "xterm-ghostty": "ghostty"}
+_TITLED: Final = re.compile(
+    r"(xterm|screen|tmux|rxvt|alacritty|foot|st|konsole|vte|gnome|putty|mintty|contour|rio"
+    r"|wezterm|ghostty|kitty|iterm2?)(?![a-z0-9])"
+)
+"""Kinds of terminals (TERM) that take a title."""
+_MARKS: Final[Mapping[State, str]] = {"idle": "", "working": "… ", "waiting": "? "}
+_PROGRESS: Final[Mapping[State, str]] = {"idle": "0", "working": "3", "waiting": "4;100"}
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalCodes:
+    """`program` is its name in `_KNOWN`, else "". `passthrough`: what is meant for it has to get
+    through tmux."""
+
+    program: str = ""
+    version: tuple[int, ...] = ()
+    titles: bool = False
+    passthrough: bool = False
+
+    @staticmethod
+    def of(env: Mapping[str, str]) -> TerminalCodes:
+        """As the environment describes it. Behind tmux or screen it is not known."""
+        titles = bool(_TITLED.match(env.get("TERM", ""))) and "INSIDE_EMACS" not in env
+        if "TMUX" in env or "STY" in env or "INSIDE_EMACS" in env:
+            return TerminalCodes(titles=titles)
+        if "WT_SESSION" in env:
+            return TerminalCodes("windows-terminal", titles=titles)
+        if env.get("ConEmuANSI") == "ON":
+            return TerminalCodes("conemu", titles=titles)
+        for name, version in (("TERM_PROGRAM", "TERM_PROGRAM_VERSION"),
+                              ("LC_TERMINAL", "LC_TERMINAL_VERSION"), ("TERM", "")):  # fmt: skip
+            if program := _program(env.get(name, "")):
+                return TerminalCodes(program, _version(env.get(version, "")), titles)
+        vte = env.get("VTE_VERSION", "")
+        return TerminalCodes("vte", _version(vte), titles) if vte else TerminalCodes(titles=titles)
+
+    @staticmethod
+    def behind_tmux(kind: str, type_: str, *, passthrough: str) -> TerminalCodes:
+        """As tmux describes it: its TERM, its own answer, and whether tmux lets codes through."""
+        if passthrough not in {"on", "all", "1", "2"}:
+            return TerminalCodes(titles=True)
+        program = _program(type_) or _program(kind)
+        return TerminalCodes(program, _version(type_), titles=True, passthrough=True)
+
+    def title(self, text: str, how: str) -> str:
+        """What sets its title; "" where that is not understood or not wanted."""
+        wanted = how == "on" or (how == "auto" and self.titles)
+        return f"\x1b]0;{text}\x07" if wanted else ""
+
+    def progress(self, state: State, how: str) -> str:
+        """What shows in its tab or task bar that something goes on."""
+        since = _KNOWN.get(self.program, (None, ""))[0]
+        known = since is not None and (not since or self.version >= since)
+        wanted = how == "on" or (how == "auto" and known)
+        return self._through(f"\x1b]9;4;{_PROGRESS[state]}\x07") if wanted else ""
+
+    def notification(self, text: str, how: str) -> str:
+        """What makes it show a notification."""
+        code = _KNOWN.get(self.program, (None, ""))[1] if how == "auto" else how.removeprefix("osc")
+        if code == "9":
+            return self._through(f"\x1b]9;holdfast: {text}\x07")
+        if code == "777":
+            return self._through(f"\x1b]777;notify;holdfast;{text}\x07")
+        return ""
+
+    def _through(self, code: str) -> str:
+        if not self.passthrough:
+            return code
+        doubled = code.replace("\x1b", "\x1b\x1b")
+        return f"\x1bPtmux;{doubled}\x1b\\"
+
+
+def _program(name: str) -> str:
+    """The name in `_KNOWN` for what a terminal calls itself, such as `foot-extra` or
+    `kitty(0.32.1)`."""
+    said = name.lower()
+    if said in _NAMES:
+        return _NAMES[said]
+    word = re.split(r"[-( ]", said, maxsplit=1)[0]
+    return word if word in _KNOWN else ""
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The numbers of a version."""
+    found = re.search(r"\d[\d.]*", text)
+    return tuple(int(part[:9]) for part in found[0].split(".") if part) if found else ()
+
+
+async def terminal_behind_tmux() -> TerminalCodes:
+    """The terminal that tmux shows this on now."""
+    asked = "#{allow-passthrough}\t#{client_termname}\t#{client_termtype}"
+    said = b""
+    with suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *("tmux", "display-message", "-p", asked),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(_TMUX_S):
+                said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    words = [*said.decode("utf-8", "replace").rstrip("\n").split("\t"), "", ""]
+    return TerminalCodes.behind_tmux(words[1], words[2], passthrough=words[0])
+
+
+@dataclass(slots=True)
+class TerminalStatus:
+    """Says in the title and the tab what the program does. What changes goes out in one write.
+
+    Between `leave`, which returns what puts both back, and `resume` another program has the
+    terminal, and nothing is written.
+    """
+
+    write: Callable[[str], object]
+    settings: TerminalSettings = field(default_factory=TerminalSettings)
+    terminal: TerminalCodes = field(default_factory=lambda: TerminalCodes.of(os.environ))
+    name: str = ""
+    state: State = "idle"
+    _title: str = ""
+    _progress: str = ""
+    _away: bool = False
+
+    def show(self, *, name: str | None = None, state: State | None = None) -> None:
+        """`name` is what the session is called."""
+        self.name = one_line(self.name if name is None else name)[:_TITLE_MOST]
+        self.state = state or self.state
+        if self._away:
+            return
+        subject = f" · {self.name}" if self.name else ""
+        text = f"{_MARKS[self.state]}holdfast{subject}"
+        title = self.terminal.title(text, self.settings.title)
+        progress = self.terminal.progress(self.state, self.settings.progress)
+        codes = ""
+        if title != self._title:
+            codes += title if self._title else f"\x1b[22;0t{title}"  # the title before is kept
+        if progress != self._progress and (self._progress or self.state != "idle"):
+            codes += progress
+            self._progress = "" if self.state == "idle" else progress
+        self._title = title
+        if codes:
+            self.write(codes)
+
+    def say_again(self) -> None:
+        """Keep the progress alive."""
+        if self._progress and self.state != "idle":
+            self.write(self._progress)
+
+    def use(self, settings: TerminalSettings) -> None:
+        """Take up changed settings."""
+        if settings != self.settings:
+            if codes := self.leave():
+                self.write(codes)
+            self.settings = settings
+            self.resume()
+
+    def leave(self) -> str:
+        """What puts title and progress back as they were."""
+        codes = self.terminal.progress("idle", "on") if self._progress else ""
+        codes += "\x1b[23;0t" if self._title else ""
+        self._title = self._progress = ""
+        self._away = True
+        return codes
+
+    def resume(self) -> None:
+        """The terminal is ours again."""
+        self._away = False
+        self.show()
