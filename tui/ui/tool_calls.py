@@ -179,5 +179,9 @@ class ToolCalls:
         self.shown = item
         diff = bool(item.diff) and item.state == "ok"
         text, receipt = item.diff if diff else text, item.receipt
-        self._chat.side.show(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
+        reason = bool(item.summary) and text.startswith(item.summary)
+        prose = item.state == "denied" or (item.state == "error" and reason)
+        self._chat.side.show(
+            title_of(item), text, diff=diff, receipt=receipt, whole=whole, prose=prose
+        )
         self._chat.side.show_marks(masked=item.masked, pinned=item.pinned)

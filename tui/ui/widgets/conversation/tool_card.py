@@ -151,7 +151,8 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     head = _row(item, width, styles, frame)
     if not item.folded and has_inside(item):
         return [head, *railed(_inside(item, inner(width) - 2, styles), styles, styles["text"])]
-    return [head, *railed(_last_lines(item, inner(width) - 2, styles), styles, styles["text"])]
+    rows = _last_lines(item, inner(width) - 2, styles, head.text)
+    return [head, *railed(rows, styles, styles["text"])]
 
 
 def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
@@ -207,14 +208,14 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     return line(shown, start=MARGIN, end=end, source=title(item.name, item.label))
 
 
-def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
-    """The end of what a command has printed, while it runs and where it failed."""
-    if (
-        item.summary
-        and item.tail.strip().startswith(item.summary)
-        and "\n" not in item.tail.strip()
-    ):
-        return []  # the row says it
+def _last_lines(item: ToolItem, width: int, styles: Styles, head: str) -> list[Line]:
+    """The end of what a command has printed, while it runs and where it failed, or why a call did;
+    `head` is what the row says."""
+    tail = item.tail.strip()
+    if item.summary and tail.startswith(item.summary) and "\n" not in tail:
+        if item.summary in head:
+            return []
+        return wrap(coloured(tail, styles["c-detail"]), width)[:_TAIL]
     seen = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
     if not seen or not item.tail:
         return []
