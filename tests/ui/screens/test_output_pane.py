@@ -274,3 +274,22 @@ async def test_why_a_call_did_not_run_is_read_whole_in_the_pane(declined: bool) 
         view.show("x", "w " * 200)
         await until(pilot, lambda: rows().startswith("w w"))
         assert len(rows()) <= view.size.width
+
+
+async def test_what_a_card_cuts_is_whole_in_the_pane() -> None:
+    """Events have the beginning of a result; its end is on the card, and all of it in the pane."""
+    text = "".join(f"line {n}\n" for n in range(1_500))
+    world = World()
+    began = events.ToolStarted("t", "read_file", {"path": "big"}, "big")
+    world.scripts.append(
+        turn(began, events.ToolFinished("t", "read_file", False, 0.1, None, "", text))
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        (item,) = items(app, ToolItem)
+        assert "… +1,488 lines · F4 shows all\nline 1494" in item.preview
+        assert app.chat.output.text == text.rstrip("\n")
+        app.chat.side.clear()
+        app.frontend.renderer.open_output(item)
+        assert app.chat.output.text == text.rstrip("\n")
