@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -152,7 +153,13 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     if not item.folded and has_inside(item):
         rows = _bounded(_inside(item, inner(width) - 2, styles), item, styles)
         return [head, *railed(rows, styles, styles["text"])]
-    rows = _last_lines(item, inner(width) - 2, styles, head.text)
+    rows = _last_lines(item, inner(width) - 2, styles)
+    tail = item.tail.strip()
+    if item.summary and tail.startswith(item.summary) and "\n" not in tail:  # why it failed
+        rows = []
+        if item.summary not in head.text:
+            head = _row(replace(item, summary=""), width, styles, frame)
+            rows = wrap(coloured(tail, styles["c-detail"]), inner(width) - 2)[:_TAIL]
     return [head, *railed(rows, styles, styles["text"])]
 
 
@@ -209,14 +216,8 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     return line(shown, start=MARGIN, end=end, source=title(item.name, item.label))
 
 
-def _last_lines(item: ToolItem, width: int, styles: Styles, head: str) -> list[Line]:
-    """The end of what a command has printed, while it runs and where it failed, or why a call did;
-    `head` is what the row says."""
-    tail = item.tail.strip()
-    if item.summary and tail.startswith(item.summary) and "\n" not in tail:
-        if item.summary in head:
-            return []
-        return wrap(coloured(tail, styles["c-detail"]), width)[:_TAIL]
+def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
+    """The end of what a command has printed, while it runs and where it failed."""
     seen = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
     if not seen or not item.tail:
         return []
