@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -43,12 +44,18 @@ class EventRenderer:
     """Draws one session's events on a chat screen. `last_answer` is the newest answer, whole or
     stopped, `log` holds all events for the debug view."""
 
-    def __init__(self, chat: ChatScreen, log: EventLog | None = None) -> None:
+    def __init__(
+        self,
+        chat: ChatScreen,
+        log: EventLog | None = None,
+        result: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """`result` gives the whole result of a call, by its id."""
         self._chat = chat
         self.log = log or EventLog(chat.clock)
         self.last_answer = ""
         self._answer = StreamingAnswer(chat)
-        self._calls = ToolCalls(chat)
+        self._calls = ToolCalls(chat, result)
         self._prompted = False
 
     @property

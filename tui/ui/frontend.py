@@ -42,7 +42,7 @@ from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus, terminal_behind_tmux
 from tui.ui.widgets.event_log import EventLog
-from tui.ui.widgets.record_items import end_of, restored
+from tui.ui.widgets.record_items import end_of, restored, result_text
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -74,7 +74,7 @@ class ScreenFrontend:
     def __init__(self, app: ThemedApp, chat: ChatScreen, services: AppServices) -> None:
         self.app, self.chat = app, chat
         self.log = EventLog(services.clock)
-        self.renderer = EventRenderer(chat, self.log)
+        self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
         self.terminal = TerminalStatus(partial(write, app), services.terminal)
         self.notifier = notifier(app, services.clock, self._notification, wanted=services.notify)
@@ -139,6 +139,10 @@ class ScreenFrontend:
                     self._tell_terminal("working")
                 case _:
                     pass
+
+    def _result(self, id_: str) -> str:
+        agent = self.conversation.agent
+        return result_text(agent.session.records, id_) if agent else ""
 
     def show_unfinished(self, answer: str) -> None:
         from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
@@ -271,7 +275,7 @@ class ScreenFrontend:
         chat, records = self.chat, agent.session.records
         with gc_pause():
             past = await asyncio.to_thread(restored, records)
-        self.renderer = EventRenderer(chat, self.log)
+        self.renderer = EventRenderer(chat, self.log, self._result)
         self.renderer.resume(past)
         self._model = agent.model
         await chat.query("ResumeCard").remove()

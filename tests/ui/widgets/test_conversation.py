@@ -265,6 +265,24 @@ async def test_folded_thinking_shows_its_first_line_without_marks(text: str, beg
         assert app.rows()[1] == ""
 
 
+@pytest.mark.parametrize("folded", [True, False])
+async def test_a_call_that_failed_says_why(folded: bool) -> None:
+    why = (
+        "Wrong arguments for todo_write: Object missing required field `status` - at `$.todos[0]`."
+    )
+    item = ToolItem(
+        "1", "todo_write", state="error", summary=why, tail=f"{why} Its arguments are: todos."
+    )
+    item.folded, item.preview = folded, item.tail
+    app = Talk()
+    app.items = [item]
+    async with app.run_test(size=SIZE):
+        rows = app.rows()
+        assert rows[0].startswith(" ✗ To-do list")
+        said = " ".join(row.partition("│ ")[2].strip() for row in rows if "│" in row)
+        assert said == item.tail
+
+
 async def test_notes_between_calls_have_a_blank_line_around_them() -> None:
     app = Talk()
     read = [ToolItem(str(n), "read_file", f"{n}.py", state="ok") for n in range(2)]

@@ -143,6 +143,11 @@ class TextView(LineView):
 
     # What a subclass says
 
+    @property
+    def _wraps(self) -> bool:
+        """Whether long lines are broken now."""
+        return self._wrap
+
     def _lay(self) -> None:
         """Lines are as high as they are now: wrapped, or in one row."""
 
@@ -154,7 +159,7 @@ class TextView(LineView):
 
     def _laid(self, spans: Sequence[Span]) -> list[Line]:
         """A line of text in one row, or in as many as it takes."""
-        return chop(spans, self._width) if self.wrap else [line(spans)]
+        return chop(spans, self._width) if self._wraps else [line(spans)]
 
     def _picture(self, index: int) -> RenderedItem:
         picture = self._pictures.get(index)
@@ -168,10 +173,10 @@ class TextView(LineView):
         self._pictures.clear()
 
     def _breadth(self) -> int:
-        return 1 if self.wrap else self._wide  # the width may give way to a scroll bar yet
+        return 1 if self._wraps else self._wide  # the width may give way to a scroll bar yet
 
     def _settled(self) -> None:
-        if not self.wrap:
+        if not self._wraps:
             seen = (self._picture(index).lines[0].cells for index, _ in self._viewport.rows)
             self._wide = max(self._wide, *seen, 0)
 

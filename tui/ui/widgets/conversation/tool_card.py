@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -12,7 +13,7 @@ from rich.segment import Segment
 
 from tui.core import formatting
 from tui.core.text_cleaning import clean
-from tui.ui.widgets.conversation.items import STOPPED, ToolItem
+from tui.ui.widgets.conversation.items import SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
 from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.markdown.text import (
@@ -150,8 +151,16 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     failed the last lines."""
     head = _row(item, width, styles, frame)
     if not item.folded and has_inside(item):
-        return [head, *railed(_inside(item, inner(width) - 2, styles), styles, styles["text"])]
-    return [head, *railed(_last_lines(item, inner(width) - 2, styles), styles, styles["text"])]
+        rows = _bounded(_inside(item, inner(width) - 2, styles), item, styles)
+        return [head, *railed(rows, styles, styles["text"])]
+    rows = _last_lines(item, inner(width) - 2, styles)
+    tail = item.tail.strip()
+    if item.summary and tail.startswith(item.summary) and "\n" not in tail:  # why it failed
+        rows = []
+        if item.summary not in head.text:
+            head = _row(replace(item, summary=""), width, styles, frame)
+            rows = wrap(coloured(tail, styles["c-detail"]), inner(width) - 2)[:_TAIL]
+    return [head, *railed(rows, styles, styles["text"])]
 
 
 def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
@@ -210,12 +219,6 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
 
 def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     """The end of what a command has printed, while it runs and where it failed."""
-    if (
-        item.summary
-        and item.tail.strip().startswith(item.summary)
-        and "\n" not in item.tail.strip()
-    ):
-        return []  # the row says it
     seen = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
     if not seen or not item.tail:
         return []
@@ -253,6 +256,15 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     return rows
 
 
+def _bounded(rows: list[Line], item: ToolItem, styles: Styles) -> list[Line]:
+    """The rows that a card shows at most; how many more there are is said in the last."""
+    if len(rows) < BODY_MAX:
+        return rows
+    rest = max(len(rows), item.diff.count("\n")) - BODY_MAX + 1
+    more = f"… +{rest:,} lines · {SHOWS_ALL}"
+    return [*rows[: BODY_MAX - 1], decoration([(more, styles["c-fold"])])]
+
+
 def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     """What the card's one line does not say of the call's input."""
     rows: list[Line] = []
@@ -266,7 +278,8 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         for index, part in enumerate(parts[:6]):
             rows.append(prefixed(part, [(under if index else f"{key}  ", styles["c-detail"])]))
         if len(parts) > 6:
-            rows.append(decoration([(f"{under}… +{len(parts) - 6} lines", styles["c-fold"])]))
+            rest = len(parts) - 6 + text.count("\n", 2000)
+            rows.append(decoration([(f"{under}… +{rest:,} lines", styles["c-fold"])]))
     return rows
 
 
@@ -276,7 +289,7 @@ def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
     if not path:
         text += f" · {state}"
     else:
-        text += " · full copy: " if state == "full copy kept" else f" · {state}: "
+        text += f" · {SHOWS_ALL} · copy: " if state == "full copy kept" else f" · {state}: "
         room = width - cell_len(text)
         text += f"…{_tail(path, room)}" if len(path) > room else path
     return line([(clip(text, width), styles["c-badge"])])
