@@ -145,20 +145,26 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Whether the output is in sight beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
 
-    def work(self, phase: str, *, listening: bool = False) -> None:
-        """Something is going on: say what, and since when. `listening`: a byte of the model's
-        answer has just come, or the wait for the first one has begun."""
+    def work(
+        self,
+        phase: str,
+        *,
+        listening: bool = False,
+        since: float | None = None,
+        counts: bool = True,
+    ) -> None:
+        """Something is going on: say what, and since when. See `ActivityIndicator.enter`."""
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
                 self._spin.resume()
-        if self._phase.enter(phase, listening=listening):
+        if self._phase.enter(phase, listening=listening, since=since, counts=counts):
             self._tick()
 
     def hear(self) -> None:
         """The server is there, though there is nothing of it to show."""
         if self.busy:
-            self._phase.enter(self._phase.what, listening=True)
+            self._phase.hear()
 
     def idle(self) -> None:
         """Nothing is going on any more."""

@@ -121,7 +121,9 @@ class ActivityIndicator:
     """Draws itself on a rule. `what` is the phase, "" while nothing goes on; `calm`: it counts,
     and nothing turns.
 
-    The seconds count from the first phase on, not from each; `draw` brings them up to date.
+    The seconds count from the first phase on, not from each; `draw` brings them up to date. Where
+    the same wait is counted elsewhere, they agree: while a call runs they are those of its card,
+    and beside a countdown there are none.
     """
 
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
@@ -129,19 +131,33 @@ class ActivityIndicator:
         self.calm = False
         self._clock, self._rule = clock, rule
         self._since = 0.0
+        self._counted: float | None = 0.0
         self._heard: float | None = None
 
-    def enter(self, what: str, *, listening: bool = False) -> bool:
+    def enter(
+        self,
+        what: str,
+        *,
+        listening: bool = False,
+        since: float | None = None,
+        counts: bool = True,
+    ) -> bool:
         """Whether it is another phase than before. `listening`: a byte of the model's answer
-        has just come, or the wait for the first one has begun."""
+        has just come, or the wait for the first one has begun. `since`: the call that runs has
+        begun then. `counts`: the seconds are shown."""
         now = self._clock.monotonic()
         self._heard = now if listening else None
-        if what == self.what:
-            return False
         if not self.what:
             self._since = now
+        self._counted = (self._since if since is None else since) if counts else None
+        if what == self.what:
+            return False
         self.what = what
         return True
+
+    def hear(self) -> None:
+        """The server is there, though there is nothing of it to show."""
+        self._heard = self._clock.monotonic()
 
     def leave(self) -> None:
         """Nothing goes on any more."""
@@ -152,7 +168,7 @@ class ActivityIndicator:
         if not self.what:
             return
         now = self._clock.monotonic()
-        passed = duration(now - self._since)
+        passed = "" if self._counted is None else duration(now - self._counted)
         silent = now - self._heard if self._heard is not None else 0.0
         silence = f"  nothing received for {duration(silent)}" if silent >= SILENCE_S else ""
         room = (self._rule.size.width or _UNKNOWN) - self._rule.right.cell_length
@@ -165,6 +181,6 @@ class ActivityIndicator:
         self._rule.title = Content.assemble(
             (f"{glyph} ", "bold $text-primary"),
             what,
-            (f"  {passed}", "$text-muted"),
+            (f"  {passed}" if passed else "", "$text-muted"),
             (silence, "$text-muted"),
         )
