@@ -169,7 +169,7 @@ class ContextScreen(TableScreen[None]):
         if row is None or not (row.parts or (fold and row.inner)):
             return
         kind = row.item.kind
-        (self._unfolded.discard if fold else self._unfolded.add)(kind)
+        self._unfolded = self._unfolded - {kind} if fold else self._unfolded | {kind}
         self._draw()
         sums = (at for at, one in enumerate(self.shown) if one.parts and one.item.kind == kind)
         self.rows.move_to(next(sums, 0))
