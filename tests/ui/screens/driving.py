@@ -18,7 +18,7 @@ from tui.agent import events
 from tui.app.services import Opening
 from tui.core.messages import Usage
 from tui.ui.app import HoldfastApp
-from tui.ui.widgets.conversation.items import Item
+from tui.ui.widgets.conversation.items import AssistantItem, Item
 
 ROOMY, WIDE, NARROW = (160, 40), (120, 40), (80, 24)
 """With the output beside the conversation, with room for it, and without."""
@@ -63,6 +63,12 @@ async def say(pilot: Pilot[None], text: str) -> None:
     pilot.app.query_one("#prompt").focus()
     names = {" ": "space", "/": "slash", "!": "exclamation_mark"}
     await pilot.press(*(names.get(character, character) for character in text), "enter")
+
+
+async def begun(app: HoldfastApp, pilot: Pilot[None]) -> None:
+    """Bring the app to where something was said: the panes are shown."""
+    app.chat.add(AssistantItem("Hello."))
+    await pilot.pause()
 
 
 def turn(*steps: Step) -> list[Step]:

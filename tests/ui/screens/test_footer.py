@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from tests.support.script import Hold, Step
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, ROOMY, running, say, turn, until
+from tests.ui.screens.driving import NARROW, ROOMY, begun, running, say, turn, until
 from tui.agent import events
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.bars import status_line
@@ -51,6 +51,7 @@ async def test_the_pane_with_the_focus_is_marked_and_the_footer_has_its_keys() -
 
 async def test_the_mark_is_bold_in_the_first_colour() -> None:
     async with running(World()) as (app, pilot):
+        await begun(app, pilot)
         rule = app.chat.left.rule
 
         def look(x: int) -> Style:

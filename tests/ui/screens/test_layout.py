@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.script import Hold
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, ROOMY, items, running, say, turn, until
+from tests.ui.screens.driving import NARROW, ROOMY, begun, items, running, say, turn, until
 from tui.agent import events
 from tui.ui.widgets.conversation.items import (
     NoticeItem,
@@ -56,11 +56,13 @@ async def test_shift_tab_goes_through_the_modes() -> None:
 
 async def test_f4_folds_the_side_and_opens_it_over_on_narrow_screens() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         side, left = app.chat.query_one("#side"), app.chat.query_one("#left")
         assert side.display
         await pilot.press("f4")
         assert not side.display
     async with running(World(), NARROW) as (app, pilot):
+        await begun(app, pilot)
         side, left = app.chat.query_one("#side"), app.chat.query_one("#left")
         assert not side.display
         assert app.chat.query_one("#meter").display
@@ -131,6 +133,7 @@ async def test_tool_text_is_never_markup() -> None:
 @pytest.mark.parametrize(("width", "shown"), [(60, False), (120, False), (159, False), (160, True)])
 async def test_the_side_is_there_from_160_columns_on(width: int, shown: bool) -> None:
     async with running(World(), (width, 30)) as (app, pilot):
+        await begun(app, pilot)
         side = app.chat.query_one("#side")
         assert side.display == shown
         await pilot.resize_terminal(80, 24)

@@ -8,7 +8,7 @@ import pytest
 from textual.geometry import Offset
 
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, ROOMY, WIDE, running, say
+from tests.ui.screens.driving import NARROW, ROOMY, WIDE, begun, running, say
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, PaneLayout, load_layout, save_layout
 from tui.ui.widgets.conversation.items import AssistantItem
@@ -27,6 +27,7 @@ def joined(chat: ChatScreen) -> bool:
 
 async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         line = app.chat.splitter.region
         await pilot.mouse_down("#splitter", offset=(0, 5))
         await pilot.hover(offset=Offset(line.x - 10, line.y + 5))
@@ -37,6 +38,7 @@ async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
         await pilot.hover(offset=Offset(40, 10))
         assert side(app.chat) == wide
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         assert side(app.chat) == wide
         await pilot.resize_terminal(200, 60)
         assert abs(side(app.chat) - wide * 200 / 160) <= 1
@@ -44,6 +46,7 @@ async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
 
 async def test_keys_and_a_command_change_the_width_too() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         before = side(app.chat)
         app.chat.output.focus()
         await pilot.press("less_than_sign")
@@ -77,10 +80,12 @@ async def test_neither_pane_is_pushed_out() -> None:
 
 async def test_a_closed_side_stays_closed_in_the_next_run() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         await pilot.press("f4")
         assert side(app.chat) == 0
         assert app.chat.prompt_rule.joint is None
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         assert side(app.chat) == 0
         await pilot.press("f4")
         assert side(app.chat) > 0

@@ -59,7 +59,7 @@ def bar(state: ContextMeasured, width: int) -> Content:
 def _figure(state: ContextMeasured, width: int) -> Content:
     """Tokens, window, cache and cost; those that `width` cells have no room for are left out."""
     figure = Content.assemble(
-        (_brief(state.tokens), f"bold {_look(state, '$foreground')}"),
+        (_brief(state.tokens), f"bold {_fill_style(state, '$foreground')}"),
         (f" of {_brief(state.window)}", "$text-muted"),
     )
     for said in filter(None, (cached(state), spent(state))):
@@ -155,13 +155,13 @@ def meter_line(state: ContextMeasured | None, width: int) -> Content:
         return figure.truncate(width)
     full = min(room, round(share(state) * room)) or int(state.tokens > 0)
     mark = round(room * state.threshold)
-    cells = [("━", _look(state, "$text-primary"))] * full + [("─", "$rule")] * (room - full)
+    cells = [("━", _fill_style(state, "$text-primary"))] * full + [("─", "$rule")] * (room - full)
     if 0 < mark < room:
         cells[mark] = ("┃", "$text-warning")
     return Content.assemble(figure, "  ", *cells)
 
 
-def _look(state: ContextMeasured, usual: str) -> str:
+def _fill_style(state: ContextMeasured, usual: str) -> str:
     full = share(state)
     if full > NEARLY_FULL:
         return "$text-error"
