@@ -74,7 +74,7 @@ async def test_what_nothing_mentions_is_said() -> None:
         await pilot.press("f1")
         screen = await opened(app, pilot)
         await pilot.press(*"zzz", "enter")
-        await until(pilot, lambda: "The manual doesn't mention that." in listed(screen))
+        await until(pilot, lambda: "No key, command or topic matches." in listed(screen))
         assert screen.view == "topics"
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 BACK = KeyHint("esc", "conversation", "screen.stop_or_close")
-OUTPUT = KeyHint("f4", "output", "app.command('output')")
+OUTPUT = KeyHint("f4", "output", "app.output")
 NEXT = KeyHint("tab", "next pane", "screen.next_pane")
 SEND, QUEUE, RUN = KeyHint("enter", "send"), KeyHint("enter", "queue"), KeyHint("enter", "run")
 IDLE_HINTS = (
     SEND,
-    KeyHint("ctrl+p", "commands", "app.command_palette"),
+    KeyHint("ctrl+p", "commands", "app.palette"),
     KeyHint("f1", "help", "app.command('help')"),
     KeyHint("f2", "context", "app.command('context')"),
     KeyHint("f3", "sessions", "app.command('sessions')"),

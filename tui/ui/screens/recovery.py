@@ -38,6 +38,7 @@ class RecoveryScreen(Dialog[str | None]):
     `stray` takes what was typed for the prompt.
     """
 
+    awaited = True
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "dismiss", show=False),

@@ -43,6 +43,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
     servers of this machine.
     """
 
+    awaited = True
     CSS_PATH = "welcome.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),

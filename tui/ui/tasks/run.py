@@ -66,6 +66,7 @@ class RunOnScreen:
         self._again = asyncio.Event()
         """Set when the person wants to go on after the run has ended."""
         self.screen = TasksScreen(self, clock)
+        self.screen.awaited = True
         self._renderer = EventRenderer(self.screen)
 
     # What the screen asks
@@ -254,7 +255,6 @@ class TasksApp(ThemedApp):
     TITLE = "holdfast"
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "../screens/tasks.tcss"]  # noqa: RUF012
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
-    ENABLE_COMMAND_PALETTE = False
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ from textual.widgets import Input
 
 from tui.core.clock import Clock
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.keys import in_rows
+from tui.ui.widgets.keys import SCREEN_KEYS, bindings, in_rows
 
 T = TypeVar("T")
 BoxT = TypeVar("BoxT", bound=Widget)
@@ -109,6 +109,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
     Dialog RowList { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(SCREEN_KEYS),
         Binding("pagedown", "scroll_text(1)", show=False),
         Binding("pageup", "scroll_text(-1)", show=False),
     ]

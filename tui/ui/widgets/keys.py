@@ -15,7 +15,8 @@ class Key:
     """`keys` are Textual's names, comma-separated; `shown` is how the person reads them.
 
     An empty `action` is a key that a widget handles itself; it is only explained. `priority`
-    keys work everywhere, in modals too.
+    keys work everywhere, in modals too. `name` is what the command palette calls it, where no
+    command of the same name does what it does.
     """
 
     keys: str
@@ -23,6 +24,7 @@ class Key:
     shown: str
     help: str
     priority: bool = False
+    name: str = ""
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:
@@ -43,15 +45,21 @@ PROMPT_KEYS = (
         "new line (also Alt+Enter, or \\ then Enter)",
     ),
     Key("up,down", "", "Up, Down", "previous/next prompt; Up takes back a queued one"),
-    Key("ctrl+r", "screen.search_history", "Ctrl+R", "search earlier prompts"),
-    Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
+    Key("ctrl+r", "screen.search_history", "Ctrl+R", "search earlier prompts", name="history"),
+    Key("ctrl+g", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR", name="editor"),
     Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
-    Key("ctrl+s", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one"),
+    Key(
+        "ctrl+s",
+        "stash",
+        "Ctrl+S",
+        "set the prompt aside; it returns after the next one",
+        name="stash",
+    ),
     Key("ctrl+v", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
     Key("ctrl+d", "delete_or_quit", "Ctrl+D", "press twice to quit, when the prompt is empty"),
-    Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg"),
+    Key("ctrl+z", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg", name="suspend"),
     Key("ctrl+underscore", "undo", "Ctrl+_", "undo"),
     Key("ctrl+y", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
     Key("pageup", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
@@ -84,25 +92,42 @@ PANE_KEYS = (
 CHAT_KEYS = (
     Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
     Key("", "", "Esc Esc", "rewind to an earlier prompt, while idle"),
-    Key("shift+tab", "app.next_mode", "Shift+Tab", "switch mode: ask / accept edits / plan"),
-    Key("f2", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
-    Key("f3", "app.command('sessions')", "F3", "sessions"),
-    Key("f4", "app.command('output')", "F4", "show or hide the output"),
-    Key("f5", "app.next_effort", "F5", "next effort level"),
-    Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold or fold all tool calls"),
-    Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+    Key(
+        "shift+tab",
+        "app.next_mode",
+        "Shift+Tab",
+        "switch mode: ask / accept edits / plan",
+        name="mode",
+    ),
+    Key("ctrl+o", "fold_tools", "Ctrl+O", "unfold or fold all tool calls", name="fold"),
     Key("tab", "next_pane", "Tab", "cycle focus"),
     Key("ctrl+f", "find", "", ""),  # explained with the prompt
 )
 
+SCREEN_KEYS = (
+    Key("f2", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
+    Key("f3", "app.command('sessions')", "F3", "sessions"),
+    Key("f4", "app.output", "F4", "show or hide the output"),
+    Key("f5", "app.next_effort", "F5", "next effort level", name="next effort"),
+    Key("ctrl+t", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+)
+"""What leads from any screen to another one. Dialogs bind them too, since a modal screen hides what
+the app binds."""
+
 APP_KEYS = (
     Key("f1", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
+    *SCREEN_KEYS,
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop · clear · press twice to quit"),
     Key("ctrl+q", "quit", "Ctrl+Q", "quit", priority=True),
-    Key("ctrl+p", "", "Ctrl+P", "all commands"),
-    Key("ctrl+l", "redraw", "Ctrl+L", "redraw"),
+    Key("ctrl+p", "palette", "Ctrl+P", "command palette (toggle)", priority=True),
+    Key("ctrl+l", "redraw", "Ctrl+L", "redraw", name="redraw"),
     Key(
-        "f12", "debug_view", "F12", "debug view: every event with its time (toggle)", priority=True
+        "f12",
+        "debug_view",
+        "F12",
+        "debug view: every event with its time (toggle)",
+        priority=True,
+        name="debug view",
     ),
 )
 

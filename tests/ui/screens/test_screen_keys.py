@@ -1,0 +1,128 @@
+"""The keys that lead to screens work from every screen, and Esc leads back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets._toast import Toast
+
+from tests.support.script import Ask
+from tests.support.world import World
+from tests.ui.screens.driving import answer, running, say, turn, until
+from tui.app.dialog_data import ChoiceQuestion, AnswerOption
+from tui.app.services import SessionChoice
+from tui.permissions.types import Call, Decision
+from tui.ui.app import HoldfastApp
+
+SCREENS = {
+    "f1": "HelpScreen",
+    "f2": "ContextScreen",
+    "f3": "SessionsScreen",
+    "f12": "DebugLogScreen",
+    "ctrl+p": "PaletteScreen",
+    "ctrl+t": "TasksScreen",
+}
+ON_TOP = ("f1", "f12", "ctrl+p")
+"""These come over whatever is shown; the others take its place."""
+
+OPENED_BY = {
+    "ContextScreen": ("f2",),
+    "BulkMenu": ("f2", "b"),
+    "SessionsScreen": ("f3",),
+    "SettingsScreen": tuple("/config"),
+    "ThemePicker": tuple("/theme"),
+    "ModelsScreen": tuple("/model"),
+    "McpScreen": tuple("/mcp"),
+    "TasksScreen": ("ctrl+t",),
+    "DoctorScreen": tuple("/doctor"),
+    "PermissionsScreen": tuple("/permissions"),
+    "HelpScreen": ("f1",),
+    "DebugLogScreen": ("f12",),
+    "PaletteScreen": ("ctrl+p",),
+}
+PAIRS = [(screen, key) for screen in OPENED_BY for key in SCREENS]
+CALL = Call("t1", "run_command", "run", "make", "make", (), "command", "make", "this")
+
+
+def top(app: HoldfastApp) -> str:
+    return type(app.screen).__name__
+
+
+@asynccontextmanager
+async def opened(screen: str) -> AsyncGenerator[tuple[HoldfastApp, Pilot[None]]]:
+    """The app with one turn behind it, and a screen over the chat."""
+    world = World()
+    world.scripts.append(turn(*answer("hello")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1 and not app.conversation.busy)
+        await open_screen(app, pilot, screen)
+        yield app, pilot
+
+
+async def open_screen(app: HoldfastApp, pilot: Pilot[None], screen: str) -> None:
+    keys = OPENED_BY[screen]
+    if keys[0] == "/":
+        await say(pilot, "".join(keys))
+    else:
+        await pilot.press(*keys)
+    await until(pilot, lambda: top(app) == screen)
+
+
+async def close_all(app: HoldfastApp, pilot: Pilot[None]) -> None:
+    for _ in range(4):
+        if app.screen is not app.chat:
+            await pilot.press("escape")
+            await pilot.pause()
+    assert app.screen is app.chat
+
+
+@pytest.mark.parametrize("screen", OPENED_BY)
+async def test_from_every_screen_each_key_opens_its_own_and_escape_leads_back(screen: str) -> None:
+    async with opened(screen) as (app, pilot):
+        for key, wanted in SCREENS.items():
+            await pilot.press(key)
+            if wanted == screen:
+                await until(pilot, lambda: app.screen is app.chat)
+            else:
+                await until(pilot, lambda wanted=wanted: top(app) == wanted)
+                await pilot.press("escape")
+                back = screen if key in ON_TOP else "ChatScreen"
+                await until(pilot, lambda back=back: top(app) == back)
+            await close_all(app, pilot)
+            await open_screen(app, pilot, screen)
+
+
+@pytest.mark.parametrize("screen", OPENED_BY)
+async def test_f4_goes_to_the_output_and_f5_changes_the_effort(screen: str) -> None:
+    async with opened(screen) as (app, pilot):
+        effort = app.conversation.open_agent().effort
+        await pilot.press("f5")
+        await until(pilot, lambda: app.conversation.open_agent().effort != effort)
+        assert top(app) == screen
+        assert any("Effort is now" in str(toast.render()) for toast in app.screen.query(Toast))
+        await pilot.press("f4")
+        if screen != "TasksScreen":  # it has an output of its own
+            await until(pilot, lambda: app.screen is app.chat and app.chat.side.display)
+
+
+QUESTIONS: dict[str, Callable[[World], None]] = {}
+
+
+@pytest.mark.parametrize("key", SCREENS)
+async def test_over_an_approval_a_screen_opens_and_escape_leads_back_to_it(key: str) -> None:
+    world = World()
+    world.scripts.append(turn(Ask(CALL, Decision("ask", "It runs.", "default", "standard"))))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: top(app) == "ApprovalModal")
+        await pilot.press(key)
+        await until(pilot, lambda: top(app) == SCREENS[key])
+        assert world.agent.answers == []
+        await pilot.press("escape")
+        await until(pilot, lambda: top(app) == "ApprovalModal")
+        assert world.agent.answers == []
