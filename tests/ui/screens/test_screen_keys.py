@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets._toast import Toast
 
 from tests.support.script import Ask
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
-from tui.app.dialog_data import ChoiceQuestion, AnswerOption
-from tui.app.services import SessionChoice
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
 
@@ -44,7 +40,6 @@ OPENED_BY = {
     "DebugLogScreen": ("f12",),
     "PaletteScreen": ("ctrl+p",),
 }
-PAIRS = [(screen, key) for screen in OPENED_BY for key in SCREENS]
 CALL = Call("t1", "run_command", "run", "make", "make", (), "command", "make", "this")
 
 
@@ -73,6 +68,18 @@ async def open_screen(app: HoldfastApp, pilot: Pilot[None], screen: str) -> None
     await until(pilot, lambda: top(app) == screen)
 
 
+@pytest.fixture
+def toasts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said in a corner; a test has no toasts of its own."""
+    told: list[str] = []
+
+    def notify(_: HoldfastApp, text: str, **_options: object) -> None:
+        told.append(text)
+
+    monkeypatch.setattr(HoldfastApp, "notify", notify)
+    return told
+
+
 async def close_all(app: HoldfastApp, pilot: Pilot[None]) -> None:
     for _ in range(4):
         if app.screen is not app.chat:
@@ -93,24 +100,27 @@ async def test_from_every_screen_each_key_opens_its_own_and_escape_leads_back(sc
                 await pilot.press("escape")
                 back = screen if key in ON_TOP else "ChatScreen"
                 await until(pilot, lambda back=back: top(app) == back)
-            await close_all(app, pilot)
-            await open_screen(app, pilot, screen)
+            if top(app) != screen:
+                await close_all(app, pilot)
+                await open_screen(app, pilot, screen)
 
 
-@pytest.mark.parametrize("screen", OPENED_BY)
-async def test_f4_goes_to_the_output_and_f5_changes_the_effort(screen: str) -> None:
+@pytest.mark.parametrize("screen", ["ContextScreen", "ModelsScreen", "TasksScreen"])
+async def test_f4_goes_to_the_output_and_f5_changes_the_effort(
+    screen: str, toasts: list[str]
+) -> None:
     async with opened(screen) as (app, pilot):
-        effort = app.conversation.open_agent().effort
+        agent = app.conversation.agent
+        assert agent
+        before = agent.effort
         await pilot.press("f5")
-        await until(pilot, lambda: app.conversation.open_agent().effort != effort)
-        assert top(app) == screen
-        assert any("Effort is now" in str(toast.render()) for toast in app.screen.query(Toast))
+        await until(pilot, lambda: top(app) == "ChoiceDialog")  # it has a price
+        await pilot.press("n")
+        await until(pilot, lambda: agent.effort != before and top(app) == screen)
+        await until(pilot, lambda: any("Effort is now" in told for told in toasts))
         await pilot.press("f4")
         if screen != "TasksScreen":  # it has an output of its own
             await until(pilot, lambda: app.screen is app.chat and app.chat.side.display)
-
-
-QUESTIONS: dict[str, Callable[[World], None]] = {}
 
 
 @pytest.mark.parametrize("key", SCREENS)
@@ -126,3 +136,13 @@ async def test_over_an_approval_a_screen_opens_and_escape_leads_back_to_it(key: 
         await pilot.press("escape")
         await until(pilot, lambda: top(app) == "ApprovalModal")
         assert world.agent.answers == []
+
+
+async def test_while_nothing_is_open_yet_a_key_says_so_and_leaves_the_question(
+    toasts: list[str],
+) -> None:
+    async with running(World(), choice=None) as (app, pilot):
+        await until(pilot, lambda: top(app) == "SessionsScreen")
+        await pilot.press("f2")
+        await until(pilot, lambda: toasts == ["No session is open yet."])
+        assert top(app) == "SessionsScreen"

@@ -322,8 +322,7 @@ async def test_a_task_file_is_chosen_and_run_from_the_chat(
         await until(pilot, lambda: isinstance(app.screen, TasksScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, TaskPicker))
-        listing = app.screen.query_one("#list", OptionList)
-        row = str(listing.get_option_at_index(0).prompt)
+        row = app.screen.rows.render_line(0).text
         assert row.split() == ["TASKS.md", "3", "tasks,", "0", "done"]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Confirmation))

@@ -28,6 +28,7 @@ async def open_palette(app: HoldfastApp) -> None:
     """
     if isinstance(app.screen, PaletteScreen):
         app.screen.dismiss(None)
+        return
     if any(isinstance(screen, (PaletteScreen, TooSmall)) for screen in app.screen_stack):
         return
     recent = await asyncio.to_thread(load_recent, folders().data / RECENT)

@@ -250,8 +250,9 @@ async def doctor(frontend: ScreenFrontend, _: str) -> None:
     from tui.app import doctor as checks  # noqa: PLC0415 - on demand
     from tui.ui.screens.reports import DoctorScreen  # noqa: PLC0415
 
-    services = frontend.services
-    subject = checks.Subject.of(services.workspace, services.folders, os.environ)
+    services, agent = frontend.services, frontend.conversation.agent
+    model = agent.model if agent else ""
+    subject = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
     frontend.app.push_screen(DoctorScreen(asyncio.to_thread(checks.examine, subject)))
 
 

@@ -215,6 +215,7 @@ TASK_KEYS = (
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop the running task and save"),
     Key("q", "leave", "q, Esc", "leave; asks a run to pause first"),
     Key("escape", "leave", "", ""),
+    Key("ctrl+t", "close", "", ""),
     Key("tab", "app.focus_next", "", ""),
 )
 
