@@ -128,10 +128,10 @@ class HoldfastApp(ThemedApp):
     def uncover(self) -> bool:
         """Close what covers the chat, down to what somebody waits for. Whether there was any."""
         before = len(self.screen_stack)
-        while (
-            isinstance(top := self.screen, BaseScreen) and top is not self.chat and not top.awaited
-        ):
-            self.screen.dismiss(None)
+        while (top := self.screen) is not self.chat:
+            if not isinstance(top, BaseScreen) or top.awaited:
+                break
+            top.dismiss(None)
         return len(self.screen_stack) < before
 
     async def action_output(self) -> None:

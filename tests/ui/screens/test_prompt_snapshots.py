@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from textual.pilot import Pilot
 
@@ -22,6 +21,7 @@ from tests.ui.screens.pictures import (
     prompt,
 )
 from tui.ui.screens.chat import ChatScreen
+from tui.ui.screens.palette import PaletteScreen
 from tui.ui.widgets.autocomplete import Suggestions
 
 

@@ -28,6 +28,7 @@ from tui.ui.tasks.run import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import AssistantItem, UserItem
 from tui.ui.widgets.questions import Confirmation, EditText
+from tui.ui.widgets.row_list import RowList
 
 TASKS = "## g\n- [ ] say one\n- [ ] say two\n## h\n- [ ] say three\n"
 
@@ -322,7 +323,7 @@ async def test_a_task_file_is_chosen_and_run_from_the_chat(
         await until(pilot, lambda: isinstance(app.screen, TasksScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, TaskPicker))
-        row = app.screen.rows.render_line(0).text
+        row = app.screen.query_one(RowList).render_line(0).text
         assert row.split() == ["TASKS.md", "3", "tasks,", "0", "done"]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Confirmation))

@@ -86,7 +86,7 @@ def hits_in(sections: Sequence[HelpSection], words: str) -> list[HelpHit]:
     """The keys and commands that have all the words, under their headings, then the sections of the
     manual that mention them; without words, the topics of the manual."""
     if not words:
-        return [HelpHit(topic.name, topic.summary, Match(topic, "", "")) for topic in manual.topics()]
+        return [HelpHit(each.name, each.summary, Match(each, "", "")) for each in manual.topics()]
     topics = {topic.name: topic for topic in manual.topics()}
     hits: list[HelpHit] = []
     wanted = words.casefold().split()
@@ -198,7 +198,7 @@ class HelpScreen(Dialog[None]):
         with self.framed(Vertical(), "help", *_KEYS["keys"]):
             with Horizontal(id="search-row"):
                 yield Static("❯", id="caret", markup=False)
-                search = Input(placeholder="Filter keys, commands and the manual", id="search")
+                search = Input(placeholder="Filter keys, commands, manual", id="search")
                 search.cursor_blink = False
                 yield search
             with ContentSwitcher(initial="keys"):
@@ -300,9 +300,8 @@ class HelpScreen(Dialog[None]):
                 self._scroll_keys(kind, step)
             case "topics":
                 rows = self.query_one("#topics", RowList)
-                {"row": self._move_cursor, "page": rows.action_page, "edge": rows.action_edge}[kind](
-                    step
-                )
+                moves = {"row": self._move_cursor, "page": rows.action_page}
+                moves.get(kind, rows.action_edge)(step)
             case _:
                 page = self.query_one(ManualPage)
                 {"row": page.action_rows, "page": page.action_page, "edge": page.action_edge}[kind](

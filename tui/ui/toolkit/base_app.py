@@ -217,7 +217,7 @@ class ThemedApp(KeySequencer):
         return loaded.problems
 
     def put_on(self, theme: Theme, *, now: bool = True) -> None:
-        """Change to the colours of a theme that is read already; not `now`, before the first frame."""
+        """Change to the colours of a theme; not `now`, before the first frame."""
         before = self.available_themes.get(theme.name)
         self.set_class(self.few_colours, "-few-colours")
         self.register_theme(theme)

@@ -54,7 +54,7 @@ class LoadedTheme:
         """Dark or light, and whether even its secondary text stands out."""
         ground, text = (Color.parse(self.colours[role]) for role in ("background", "muted"))
         tone = "dark" if self.theme.dark else "light"
-        return f"{tone}, high contrast" if contrast(ground, text) >= HIGH_CONTRAST else tone
+        return f"contrast, {tone}" if contrast(ground, text) >= HIGH_CONTRAST else tone
 
 
 @dataclass(frozen=True, slots=True)

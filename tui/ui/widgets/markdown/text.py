@@ -128,8 +128,8 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
 
 
 def _parts(word: str, width: int) -> list[str]:
-    """A word that is too long in parts of at most `width` cells: a path or an address ends one behind
-    a slash, where there is one in the second half."""
+    """A word that is too long in parts of at most `width` cells. A path or an address is broken
+    behind a slash, where there is one in the second half of a part."""
     parts: list[str] = []
     at = 0
     while at < len(word):
