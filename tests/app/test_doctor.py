@@ -225,3 +225,14 @@ def test_the_program_prints_it_and_leaves_with_1_where_something_fails(
     assert "✗ key" in program("doctor", code=1).stdout
     configure('base_url = ""\n')
     assert program("doctor", "-C", "/no/such/folder", code=2).stdout == ""
+
+
+def test_the_model_is_the_one_in_use_where_a_session_has_one(tmp_path: Path) -> None:
+    configure('model = "from-the-file"\n')
+    said = [
+        check.detail
+        for model in ("", "from-the-command-line")
+        for check in doctor.examine(Subject.of(tmp_path, folders(), {}, model=model))
+        if check.name == "model"
+    ]
+    assert said == ["from-the-file", "from-the-command-line"]

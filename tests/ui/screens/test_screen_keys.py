@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from tests.support.script import Ask
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
+from tui.ui.widgets.row_list import RowList
 
 SCREENS = {
     "f1": "HelpScreen",
@@ -146,3 +148,23 @@ async def test_while_nothing_is_open_yet_a_key_says_so_and_leaves_the_question(
         await pilot.press("f2")
         await until(pilot, lambda: toasts == ["No session is open yet."])
         assert top(app) == "SessionsScreen"
+
+
+async def test_the_chosen_row_and_the_scrollbars_look_alike_on_every_screen() -> None:
+    async with opened("ContextScreen") as (app, pilot):
+        rows = app.screen.query_one(RowList).get_component_styles("rows--cursor")
+        chosen = {"RowList": (rows.background, str(rows.text_style))}
+        thick: list[str] = []
+        for screen in OPENED_BY:
+            await close_all(app, pilot)
+            await open_screen(app, pilot, screen)
+            for widget in app.screen.query("*"):
+                styles = widget.styles
+                if max(styles.scrollbar_size_vertical, styles.scrollbar_size_horizontal) > 1:
+                    thick.append(f"{screen} {widget}")
+                if isinstance(widget, OptionList):
+                    found = widget.get_component_styles("option-list--option-highlighted")
+                    chosen[str(widget)] = (found.background, str(found.text_style))
+        assert thick == []
+        assert len(chosen) > 1
+        assert len(set(chosen.values())) == 1

@@ -30,6 +30,10 @@ _HELP_MIN: Final = 14
 """Cells below which what an entry does is not shown."""
 
 
+_HELP_FROM: Final = 3
+"""Letters from which on what an entry does is searched too: fewer are in nearly all."""
+
+
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
     """`action` runs it, as bindings name one: on the app, or in the `namespace` "chat" or "prompt".
@@ -110,8 +114,9 @@ def matching(
     by_other = {name: entry for entry in entries for name in entry.others}
     found = [by_name[name] for name in rank(query, list(by_name))]
     found += [by_other[name] for name in by_other if name.startswith(query)]
-    parts = query.split()
-    found += [entry for entry in entries if all(p in entry.help.casefold() for p in parts)]
+    if len(query) >= _HELP_FROM:
+        parts = query.split()
+        found += [entry for entry in entries if all(p in entry.help.casefold() for p in parts)]
     return list(dict.fromkeys(found))
 
 
