@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.core.paths import folders
 from tui.ui.screens.palette import (
@@ -19,6 +19,10 @@ from tui.ui.toolkit.base_app import BaseScreen, TooSmall
 
 if TYPE_CHECKING:
     from tui.ui.app import HoldfastApp
+
+
+RECENT: Final = "recent-commands.json"
+"""In the data folder."""
 
 
 async def open_palette(app: HoldfastApp) -> None:
@@ -38,10 +42,6 @@ async def open_palette(app: HoldfastApp) -> None:
         reachable = (e for e in entries if not e.needs_words and e.namespace != "prompt")
         entries = [replace(entry, command="") for entry in reachable]
     app.push_screen(PaletteScreen(entries, recent), partial(_choose, app))
-
-
-RECENT = "recent-commands.json"
-"""In the data folder."""
 
 
 async def _choose(app: HoldfastApp, choice: tuple[PaletteEntry, bool] | None) -> None:

@@ -43,10 +43,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
         for c in own.commands.values()
     )
-    keys = [
-        (table, HelpSection(title, tuple((k.shown, k.help) for k in table if k.shown)))
-        for title, table in HELP
-    ]
+    keys = [(table, HelpSection.of(title, table)) for title, table in HELP]
     first = [replace(section, here=True) for table, section in keys if table is here]
     if not first and isinstance(screen, Dialog):
         first = [HelpSection(*screen.explained, here=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -21,6 +21,7 @@ from tui.app.manual import Match
 from tui.ui.screens.table_screen import cell
 from tui.ui.widgets import markdown
 from tui.ui.widgets.dialog import Dialog
+from tui.ui.widgets.keys import Key
 from tui.ui.widgets.line_view import LineView, RenderedItem, strips
 from tui.ui.widgets.markdown.text import Line
 from tui.ui.widgets.panes import TextLines
@@ -43,6 +44,11 @@ class HelpSection:
     title: str
     rows: tuple[tuple[str, str], ...]
     here: bool = False
+
+    @classmethod
+    def of(cls, title: str, keys: Iterable[Key]) -> HelpSection:
+        """The section of a table of keys."""
+        return cls(title, tuple((key.shown, key.help) for key in keys if key.shown))
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:

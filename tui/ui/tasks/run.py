@@ -35,7 +35,7 @@ from tui.ui.screens.tasks import TasksScreen
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.widgets.conversation.items import NoticeItem
-from tui.ui.widgets.keys import APP_KEYS, bindings
+from tui.ui.widgets.keys import APP_KEYS, TASK_KEYS, bindings
 from tui.ui.widgets.record_items import RestoredItems, restored
 
 log = logging.getLogger(__name__)
@@ -281,6 +281,17 @@ class TasksApp(ThemedApp):
     async def work_through(self) -> None:
         await self.run_on.work_through()
         self.exit()
+
+    def action_help(self) -> None:
+        """F1: the keys that work here, and the manual; again takes it away."""
+        from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+            everywhere = [key for key in APP_KEYS if hasattr(self, f"action_{key.action}")]
+            tables = (("Tasks", TASK_KEYS), ("Everywhere", everywhere))
+            self.push_screen(HelpScreen([HelpSection.of(*table) for table in tables]))
 
     async def action_interrupt(self) -> None:
         await self.run_on.stop()
