@@ -174,3 +174,26 @@ async def test_opening_keeps_the_loop_busy_for_less_than_a_frame(
             await pilot.press("escape")
             await asyncio.sleep(0)
         assert best < 0.02  # 8 ms where nothing else runs
+
+
+async def test_what_keys_do_in_the_chat_is_done_from_another_screen_too() -> None:
+    world = World()
+    world.scripts.append(turn(*answer("hello")))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1 and not app.conversation.busy)
+
+        async def chosen(*keys: str) -> None:
+            await pilot.press("f2")
+            await until(pilot, lambda: top(app) == "ContextScreen")
+            await palette(app, pilot, *keys, "enter")
+
+        await chosen(*"mode")
+        await until(pilot, lambda: world.agent.mode == "accept_edits")
+        assert app.screen is app.chat
+        await pilot.press(*"half")
+        await chosen(*"stash")
+        await until(pilot, lambda: app.chat.prompt.stashed == "half")
+        await chosen(*"history")
+        await until(pilot, lambda: bool(app.chat.query("PromptSearch")))
+        assert app.screen is app.chat
