@@ -1,7 +1,8 @@
 """What all dialogs share, so that whoever knows one knows them all.
 
 - A dialog is a box (`#box`) with a round border in the middle of the dimmed screen. Only what
-  needs the conversation in sight stands at the bottom: a question of the agent, the debug view.
+  needs the conversation in sight stands at the bottom: a question of the agent, the debug view, and
+  the theme picker, which dims nothing.
 - The title stands in the border above. A thing is named in lower case ("model", "edit TASKS.md");
   a question or a statement is a sentence ("Trust this folder?").
 - The keys stand in the border below, as at the foot of every screen: the key, then what it does
