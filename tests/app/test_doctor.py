@@ -238,3 +238,14 @@ def test_a_profile_is_named_and_its_server_asked_without_its_token(
     assert found["server"].status == "ok"
     assert found["server"].detail.endswith("profile default signs in with the first request")
     assert asked == [("/v1/models?limit=1", "")]
+
+
+def test_the_model_is_the_one_in_use_where_a_session_has_one(tmp_path: Path) -> None:
+    configure('model = "from-the-file"\n')
+    said = [
+        check.detail
+        for model in ("", "from-the-command-line")
+        for check in doctor.examine(Subject.of(tmp_path, folders(), {}, model=model))
+        if check.name == "model"
+    ]
+    assert said == ["from-the-file", "from-the-command-line"]

@@ -317,7 +317,9 @@ async def doctor(frontend: PlainFrontend, _: str) -> None:
     """What `holdfast doctor` finds."""
     from tui.app import doctor as checks  # noqa: PLC0415 - it looks at much
 
-    what = checks.Subject.of(frontend.services.workspace, frontend.services.folders, os.environ)
+    services, agent = frontend.services, frontend.conversation.agent
+    model = agent.model if agent else ""
+    what = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
     found = await asyncio.to_thread(checks.examine, what)
     told = {"ok": "well", "warn": "warning", "fail": "problem"}
     for check in found:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from textual import events, on, work
-from textual.app import SystemCommand
 from textual.screen import Screen
 
 import tui
@@ -22,7 +21,7 @@ from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
 from tui.ui.start.first_frame import EarlyInput
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import ThemedApp, TooSmall
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
 from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
@@ -92,18 +91,6 @@ class HoldfastApp(ThemedApp):
     def get_default_screen(self) -> Screen[Any]:
         return self.chat
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002
-        from tui.app.commands.registry import COMMANDS  # noqa: PLC0415 - on demand
-
-        if self.ready:
-            for own in self.conversation.user_commands.commands.values():
-                run = partial(self.action_command, own.name)
-                yield SystemCommand(f"/{own.name}", own.description, run)
-
-        for command in COMMANDS:
-            run = partial(self.action_command, command.name)
-            yield SystemCommand(f"/{command.name}", command.help, run)
-
     def use_keys(self, keymap: Keymap) -> None:
         super().use_keys(keymap)
         self.chat.use_keys(keymap)
@@ -147,8 +134,30 @@ class HoldfastApp(ThemedApp):
             await self.action_debug_view()
 
     async def action_command(self, name: str) -> None:
-        """Run a command by its name, from a key, a click or the palette."""
+        """Run a command by its name, from a key, a click or the palette. What covers the chat
+        closes first."""
+        self.uncover()
         await self._do(f"/{name}")
+
+    def uncover(self) -> bool:
+        """Close what covers the chat, down to what somebody waits for. Whether there was any."""
+        before = len(self.screen_stack)
+        while (top := self.screen) is not self.chat:
+            if not isinstance(top, BaseScreen) or top.awaited:
+                break
+            top.dismiss(None)
+        return len(self.screen_stack) < before
+
+    async def action_output(self) -> None:
+        """F4: show or hide the output; from another screen, show it."""
+        if not (self.uncover() and self.chat.side.display):
+            await self._do("/output")
+
+    async def action_palette(self) -> None:
+        """Ctrl+P: all commands, on top of whatever is shown; again takes them away."""
+        from tui.ui.commands.palette import open_palette  # noqa: PLC0415 - on demand
+
+        await open_palette(self)
 
     async def action_help(self) -> None:
         """F1: what works here, on top of whatever is shown; again takes it away."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from textual.message import Message
 from textual.screen import Screen
@@ -58,6 +58,8 @@ class TurnEnded(Message):
     outcome: str
     error: events.ErrorRaised | None = None
 
+
+_SEVERITY: Mapping[Level, Literal["warning", "error"]] = {"warning": "warning", "error": "error"}
 
 _KEYS_WAIT_S = 0.25
 """How long keys wait for the screen that a command opens."""
@@ -118,7 +120,11 @@ class ScreenFrontend:
     # What is shown
 
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
+        """Say it above the prompt; where the chat is covered, in a corner of what covers it too."""
         self.chat.notice.say(text, level, hint=hint)
+        if self.app.screen is not self.chat:
+            said = f"{text} {hint}".rstrip()
+            self.app.notify(said, severity=_SEVERITY.get(level, "information"), markup=False)
 
     def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
         from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
@@ -307,6 +313,7 @@ class ScreenFrontend:
             current=agent.session.path if agent else None,
             rename=self.conversation.rename if agent else None,
         )
+        screen.awaited = agent is None  # the program has not begun yet
         picked = await self.app.push_screen_wait(screen)
         if picked is None:
             return None

@@ -317,3 +317,10 @@ def test_parsing_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("line", ["--bogus", "--x", "--zzzzzz"])
+def test_an_option_that_is_like_none_suggests_none(line: str) -> None:
+    error = refused(line)
+    assert "unknown option" in error.message
+    assert error.hint == "See holdfast --help."

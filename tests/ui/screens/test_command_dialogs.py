@@ -17,7 +17,7 @@ from tui.context.ledger_items import Item
 from tui.core.config import Permissions
 from tui.core.paths import folders
 from tui.session.records import Record
-from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.picker import PickScreen, ThemePicker
 from tui.ui.screens.reports import DiffScreen, PermissionsScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.questions import ChoiceDialog
@@ -178,6 +178,32 @@ async def test_the_theme_is_seen_while_choosing_and_kept_by_enter(
         await pilot.press("home", "enter")
         await until(pilot, lambda: len(world.themes_saved) == 1)
         assert app.theme == world.themes_saved[0] != before
+
+
+async def test_each_theme_says_what_it_is_and_nothing_is_dimmed(world: World) -> None:
+    async with running(world, (40, 10)) as (app, pilot):
+        app.use_theme("contrast")
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, ThemePicker))
+        screen = app.screen
+        assert isinstance(screen, ThemePicker)
+        rows = [screen.rows.render_line(y).text.split() for y in range(screen.rows.size.height)]
+        assert ["contrast", "contrast,", "dark", "in", "use"] in rows
+        assert ["daylight", "light"] in rows
+        assert screen.styles.background.a == 0
+        assert not screen.query("#about")
+
+
+async def test_without_colours_the_theme_picker_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(world) as (app, pilot):
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, ThemePicker))
+        assert "NO_COLOR is set" in str(app.screen.query_one("#about").render())
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: len(world.themes_saved) == 1)
 
 
 async def test_a_broken_theme_of_one_s_own_is_told_and_not_kept(world: World) -> None:

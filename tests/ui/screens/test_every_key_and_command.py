@@ -95,7 +95,7 @@ COMMANDS: dict[str, Seen] = {
     "permissions": shows("PermissionsScreen"),
     "add-dir /tmp": lambda _, world: Path("/tmp").resolve() in world.agent.folders,
     "mcp": shows("McpScreen"),
-    "theme": shows("PickScreen"),
+    "theme": shows("ThemePicker"),
     "config": shows("SettingsScreen"),
     "diff": says("No files edited"),
     "init": sends("Look at this folder and write AGENTS.md"),
@@ -143,7 +143,7 @@ SCREENS = {
     "f2": "ContextScreen",
     "f3": "SessionsScreen",
     "f12": "DebugLogScreen",
-    "ctrl+p": "CommandPalette",
+    "ctrl+p": "PaletteScreen",
     "ctrl+t": "TasksScreen",
 }
 OTHERS = (

@@ -74,7 +74,7 @@ async def test_what_nothing_mentions_is_said() -> None:
         await pilot.press("f1")
         screen = await opened(app, pilot)
         await pilot.press(*"zzz", "enter")
-        await until(pilot, lambda: "The manual doesn't mention that." in listed(screen))
+        await until(pilot, lambda: "No key, command or topic matches." in listed(screen))
         assert screen.view == "topics"
 
 
@@ -105,3 +105,36 @@ async def test_the_keys_scroll() -> None:
         await until(pilot, lambda: keys.scroll_y == keys.max_scroll_y)
         await pilot.press("home", "down", "pagedown")
         await until(pilot, lambda: 1 < keys.scroll_y < keys.max_scroll_y)
+
+
+async def test_typing_filters_keys_commands_and_the_manual_together() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        screen = await opened(app, pilot)
+        await pilot.press(*"mask bulk")
+        await until(pilot, lambda: "mask in bulk" in listed(screen))
+        lines = [line.split("  ")[0] for line in listed(screen).splitlines() if line]
+        assert lines[:2] == ["Context (F2)", "b"]
+        assert "Manual" in lines
+        assert "F3" not in lines
+        await pilot.press("enter")
+        await until(pilot, lambda: "mask in bulk" in read(screen))
+        await pilot.press("escape", "escape")
+        assert screen.view == "keys"
+        assert app.screen is screen
+        await pilot.press("escape")
+        assert app.screen is app.chat
+
+
+async def test_the_cursor_passes_headings_and_only_its_row_is_read() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("f1")
+        screen = await opened(app, pilot)
+        await pilot.press(*"/model")
+        await until(pilot, lambda: "switch model" in listed(screen))
+        rows = screen.query_one("#topics", RowList)
+        first = rows.cursor
+        await pilot.press("up")
+        assert rows.cursor == first
+        await pilot.click(rows, offset=(2, 0))  # a heading
+        assert screen.view == "topics"

@@ -76,7 +76,7 @@ def bound(*owners: type[object]) -> set[str]:
 
 @pytest.mark.parametrize("key", BOUND.split())
 def test_every_key_is_bound(key: str) -> None:
-    known = bound(Prompt, ChatScreen, HoldfastApp) | {HoldfastApp.COMMAND_PALETTE_BINDING}
+    known = bound(Prompt, ChatScreen, HoldfastApp)
     assert key in known
 
 

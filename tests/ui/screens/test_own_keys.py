@@ -84,7 +84,7 @@ async def test_help_and_footer_name_the_own_keys() -> None:
         await pilot.press("f9")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         lines = [line.plain for line in app.screen.query_one(HelpTable).lines(100)]
-        assert any(line.split()[:3] == ["Ctrl+K", "all", "commands"] for line in lines)
+        assert any(line.split()[:3] == ["Ctrl+K", "command", "palette"] for line in lines)
         assert any(line.startswith("Alt+Up, PgDn ") for line in lines)
         assert any(line.split()[:3] == ["no", "key", "sessions"] for line in lines)
         assert "Sessions" in lines

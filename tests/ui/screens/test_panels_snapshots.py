@@ -36,7 +36,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.mcp import McpScreen
-from tui.ui.screens.picker import ModelsScreen, PickScreen
+from tui.ui.screens.picker import ModelsScreen, ThemePicker
 from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
 
 CHECKS = [
@@ -129,7 +129,7 @@ def models(*keys: str) -> Callable[[Stage], Shot]:
 
 
 def colours(stage: Stage) -> Shot:
-    return stage.app(World()), command("/theme", PickScreen)
+    return stage.app(World()), command("/theme", ThemePicker)
 
 
 def decided(*, any_: bool = True) -> Callable[[Stage], Shot]:
@@ -201,7 +201,7 @@ PICTURES: Pictures = {
     "no servers": Picture(McpScreen, served(any_=False), state=True),
     "models": Picture(ModelsScreen, models()),
     "another model": Picture(ModelsScreen, models(*"llama3"), state=True),
-    "colours": Picture(PickScreen, colours),
+    "colours": Picture(ThemePicker, colours),
     "permissions": Picture(PermissionsScreen, decided()),
     "no decision yet": Picture(PermissionsScreen, decided(any_=False), state=True),
     "changes": Picture(DiffScreen, changes),

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from textual.command import CommandPalette
 from textual.pilot import Pilot
-from textual.worker import Worker
 
 from tests.support.world import World
 from tests.ui.screens.driving import answer, turn, until
@@ -24,6 +21,7 @@ from tests.ui.screens.pictures import (
     prompt,
 )
 from tui.ui.screens.chat import ChatScreen
+from tui.ui.screens.palette import PaletteScreen
 from tui.ui.widgets.autocomplete import Suggestions
 
 
@@ -77,16 +75,11 @@ def looked_for(word: str) -> Callable[[Stage], Shot]:
 def palette(*keys: str) -> Callable[[Stage], Shot]:
     async def drive(pilot: Pilot[None]) -> None:
         await press("ctrl+p")(pilot)
-        await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette))
+        await until(pilot, lambda: isinstance(pilot.app.screen, PaletteScreen))
         await pilot.press(*keys)
-        await until(pilot, lambda: not any(map(searches, pilot.app.workers)))
+        await pilot.pause()
 
     return lambda stage: (stage.app(World()), drive)
-
-
-def searches(worker: Worker[Any]) -> bool:
-    """Whether it looks for the commands that the palette lists."""
-    return isinstance(worker.node, CommandPalette) and not worker.is_finished
 
 
 PICTURES: Pictures = {
@@ -98,8 +91,8 @@ PICTURES: Pictures = {
     "history without a match": Picture(ChatScreen, looked_back(*"zzz"), state=True),
     "find": Picture(ChatScreen, looked_for("test")),
     "find without a match": Picture(ChatScreen, looked_for("zzz"), state=True),
-    "palette": Picture(CommandPalette, palette(), fresh=True),
-    "palette while typing": Picture(CommandPalette, palette(*"con"), state=True, fresh=True),
+    "palette": Picture(PaletteScreen, palette(), fresh=True),
+    "palette while typing": Picture(PaletteScreen, palette(*"con"), state=True, fresh=True),
 }
 
 

@@ -131,7 +131,9 @@ async def test_own_commands_are_listed_completed_and_sent(world: World) -> None:
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert "look closely" in str(app.screen.query_one(HelpTable).render())
         await pilot.press("escape")
-        assert "/review" in [command.title for command in app.get_system_commands(app.chat)]
+        await pilot.press("ctrl+p", *"look closely", "tab")
+        await until(pilot, lambda: app.chat.prompt.text == "/review ")
+        await pilot.press("ctrl+u")
         await pilot.press(*"/rev", "tab")
         assert app.chat.prompt.text == "/review "
         await pilot.press(*"a.py", "enter")

@@ -21,6 +21,7 @@ from tui.batch.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.core.clock import Clock
+from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.screens.picker import TaskPicker
 from tui.ui.screens.task_rows import RunStatus, rest_s, task_row
 from tui.ui.screens.tasks import TasksScreen
@@ -28,6 +29,7 @@ from tui.ui.tasks.run import TasksApp
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import AssistantItem, UserItem
 from tui.ui.widgets.questions import Confirmation, EditText
+from tui.ui.widgets.row_list import RowList
 
 TASKS = "## g\n- [ ] say one\n- [ ] say two\n## h\n- [ ] say three\n"
 
@@ -101,6 +103,19 @@ async def test_a_run_is_shown_from_its_beginning_to_its_end(
         assert app.run_on.screen.query_one("#status").region.bottom == size[1]
         await pilot.press("q")
     assert app.run_on.code == 0
+
+
+async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path) -> None:
+    async with working(repo, turns("one!", "two!", "three!")) as (app, pilot):
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        told = str(app.screen.query_one(HelpTable).render())
+        assert "skip a task in this run" in told
+        assert "F12" not in told  # there is no debug view here
+        await pilot.press("f1")
+        await until(pilot, lambda: app.screen is app.run_on.screen)
+        await until(pilot, lambda: app.run_on.screen.ended == "")
+        await pilot.press("q")
 
 
 async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
@@ -330,8 +345,7 @@ async def test_a_task_file_is_chosen_and_run_from_the_chat(
         await until(pilot, lambda: isinstance(app.screen, TasksScreen))
         await pilot.press("n")
         await until(pilot, lambda: isinstance(app.screen, TaskPicker))
-        listing = app.screen.query_one("#list", OptionList)
-        row = str(listing.get_option_at_index(0).prompt)
+        row = app.screen.query_one(RowList).render_line(0).text
         assert row.split() == ["TASKS.md", "3", "tasks,", "0", "done"]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, Confirmation))

@@ -285,3 +285,14 @@ def test_an_unbroken_paragraph_and_a_long_table_are_capped() -> None:
         tail = document.lines[document.settled :]
         assert sum(line.cells for line in tail) < 30_000
         assert any(line.text == head for line in tail) == bool(head)
+
+
+@pytest.mark.parametrize("width", [10, 24, 40])
+def test_a_path_that_is_too_long_is_broken_behind_a_slash(width: int) -> None:
+    path = "/data/sessions/a-folder/another/2026-11-21T09-00.jsonl"
+    lines = shown(path, width).splitlines()
+    assert "".join(lines) == path
+    assert max(map(len, lines)) <= width
+    names = max(map(len, path.split("/"))) + 1
+    if width >= 2 * names:
+        assert all(line.endswith("/") for line in lines[:-1])

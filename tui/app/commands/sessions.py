@@ -37,6 +37,9 @@ async def new(conversation: Conversation, _: str) -> None:
 
 
 async def resume(conversation: Conversation, wanted: str) -> None:
+    if conversation.opening:
+        conversation.frontend.say("A session is being opened. Answer its question first.")
+        return
     if not wanted:
         if choice := await conversation.frontend.pick_session():
             await switch_session(conversation, choice)

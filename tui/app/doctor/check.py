@@ -48,15 +48,17 @@ class Subject:
     foreign_server: bool = False
 
     @classmethod
-    def of(cls, workspace: Path, folders: Folders, env: Mapping[str, str]) -> Subject:
-        """Reads the configuration; never raises."""
+    def of(
+        cls, workspace: Path, folders: Folders, env: Mapping[str, str], *, model: str = ""
+    ) -> Subject:
+        """Reads the configuration; never raises. `model` is the one in use, where that is known."""
         try:
             loaded = layers.load(
                 folders=folders,
                 workspace=workspace,
                 allows=trust_of(folders, workspace).allows,
                 env=env,
-                overrides={},
+                overrides={"model": model} if model else {},
             )
         except ConfigError as error:
             return cls(workspace, folders, env, Config(), error)

@@ -343,12 +343,16 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
+_NEAR = 0.7
+
+
 def near(word: str, words: Sequence[str]) -> str:
     """A hint with the word that was probably meant, "" where none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - only on error
 
-    near = get_close_matches(word, words, n=1)
-    return f"Did you mean {near[0]}?" if near else ""
+    names = {each.lstrip("-"): each for each in words}  # what all share makes none of them near
+    near = get_close_matches(word.lstrip("-"), names, n=1, cutoff=_NEAR)
+    return f"Did you mean {names[near[0]]}?" if near else ""
 
 
 # Values

@@ -16,7 +16,6 @@ from tui.context.overrides import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.ui.screens.external_programs import edited, step_aside
-from tui.ui.toolkit import themes
 
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
@@ -25,11 +24,12 @@ if TYPE_CHECKING:
 async def help_(frontend: ScreenFrontend, words: str) -> None:
     """Keys and commands: first what works where the person is, and everywhere. With words, the
     manual."""
-    from tui.app.commands.registry import COMMANDS, SlashCommand  # noqa: PLC0415 - as are those below: on demand
+    from tui.app import manual  # noqa: PLC0415 - as are those below: on demand
+    from tui.app.commands.registry import COMMANDS, SlashCommand  # noqa: PLC0415
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415
-    from tui.ui.widgets.keys import APP_KEYS, HELP, HERE, explained, section_title  # noqa: PLC0415
+    from tui.ui.widgets.keys import APP_KEYS, HELP, HERE  # noqa: PLC0415
 
     def names(command: SlashCommand) -> str:
         return ", ".join(f"/{name}" for name in (command.name, *command.aliases))
@@ -37,17 +37,14 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     screen, own = frontend.app.screen, frontend.conversation.user_commands
     within = (screen.focused or screen).ancestors_with_self
     here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
-    await asyncio.to_thread(own.load)
+    await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.topics))
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
     theirs = tuple(
         (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
         for c in own.commands.values()
     )
     own_keys = frontend.app.own_keys
-    keys = [
-        (table, HelpSection(section_title(title, own_keys), tuple(explained(table, own_keys))))
-        for title, table in HELP
-    ]
+    keys = [(table, HelpSection.of(title, table, own_keys)) for title, table in HELP]
     first = [replace(section, here=True) for table, section in keys if table is here]
     if not first and isinstance(screen, Dialog):
         first = [HelpSection(*screen.explained, here=True)]
@@ -237,24 +234,11 @@ async def theme(frontend: ScreenFrontend, name: str) -> None:
     from tui.ui.screens.picker import pick_theme  # noqa: PLC0415 - on demand
 
     app, services = frontend.app, frontend.services
-    if not name:
-        files = themes.available(services.folders.config / "themes")
-        names, now, own = list(files), app.theme, themes.builtin_folder()
-        rows = [
-            [
-                (f"{each:<20}", "text"),
-                ("now" if each == now else "", "accent"),
-                ("" if file.parent == own else "  yours", "muted"),
-            ]
-            for each, file in files.items()
-        ]
-        at = names.index(now) if now in names else 0
-        chosen = await pick_theme(app, "theme", names, rows, cursor=at, enter="keep")
-        if chosen is None:
-            return
-        name = names[chosen]
-    problems = app.use_theme(name)
-    await services.save_theme(name)
+    chosen = name or await pick_theme(app, "theme", enter="keep")
+    if chosen is None:
+        return
+    problems = app.use_theme(chosen)
+    await services.save_theme(chosen)
     if problems:
         frontend.say(str(problems[0]), "warning", hint="Using the built-in color.")
 
@@ -278,8 +262,9 @@ async def doctor(frontend: ScreenFrontend, _: str) -> None:
     from tui.app import doctor as checks  # noqa: PLC0415 - on demand
     from tui.ui.screens.reports import DoctorScreen  # noqa: PLC0415
 
-    services = frontend.services
-    subject = checks.Subject.of(services.workspace, services.folders, os.environ)
+    services, agent = frontend.services, frontend.conversation.agent
+    model = agent.model if agent else ""
+    subject = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
     frontend.app.push_screen(DoctorScreen(asyncio.to_thread(checks.examine, subject)))
 
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 BACK = KeyHint("esc", "conversation", "screen.stop_or_close")
-OUTPUT = KeyHint("f4", "output", "app.command('output')", "output")
+OUTPUT = KeyHint("f4", "output", "app.output", "output")
 NEXT = KeyHint("tab", "next pane", "screen.next_pane", "next_pane")
 SEND, QUEUE, RUN = (KeyHint("enter", text, name="send") for text in ("send", "queue", "run"))
 IDLE_HINTS = (
     SEND,
-    KeyHint("ctrl+p", "commands", "app.command_palette", "palette"),
+    KeyHint("ctrl+p", "commands", "app.palette", "palette"),
     KeyHint("f1", "help", "app.command('help')", "help"),
     KeyHint("f2", "context", "app.command('context')", "context"),
     KeyHint("f3", "sessions", "app.command('sessions')", "sessions"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -18,8 +18,11 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from tui.app import manual
 from tui.app.manual import Match
+from tui.core.keymap import Keymap
+from tui.ui.screens.table_screen import cell
 from tui.ui.widgets import markdown
 from tui.ui.widgets.dialog import Dialog
+from tui.ui.widgets.keys import Key, explained, section_title
 from tui.ui.widgets.line_view import LineView, RenderedItem, strips
 from tui.ui.widgets.markdown.text import Line
 from tui.ui.widgets.panes import TextLines
@@ -27,7 +30,7 @@ from tui.ui.widgets.row_list import Part, RowList
 
 _SCROLL: Final = ("↑ ↓ pgup pgdn", "scroll")
 _KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "keys": (_SCROLL, ("tab", "the manual"), ("type", "search"), ("esc", "close")),
+    "keys": (_SCROLL, ("tab", "the manual"), ("type", "filter"), ("esc", "close")),
     "topics": (("enter", "read"), ("tab", "keys"), ("esc", "back")),
     "page": (_SCROLL, ("esc", "back")),
 }
@@ -42,6 +45,11 @@ class HelpSection:
     title: str
     rows: tuple[tuple[str, str], ...]
     here: bool = False
+
+    @classmethod
+    def of(cls, title: str, keys: Iterable[Key], keymap: Keymap) -> HelpSection:
+        """The section of a table of keys, as a person has set them."""
+        return cls(section_title(title, keymap), tuple(explained(keys, keymap)))
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
@@ -64,6 +72,46 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
                 head = Content.styled(name.ljust(column), "$text-accent")
                 lines.append(Content.assemble(head, (part, "$foreground")))
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class HelpHit:
+    """A row of what was found, in two columns. Enter reads `match`; a heading has none."""
+
+    left: str
+    right: str = ""
+    match: Match | None = None
+
+    def parts(self, column: int, width: int) -> Sequence[Part]:
+        """The row, with so many cells for its first column."""
+        if self.match is None:
+            return [(self.left, "primary"), (f"  {self.right}", "success")]
+        return [(cell(self.left, column) + "  ", "accent"), (self.right[:width], "text")]
+
+
+def hits_in(sections: Sequence[HelpSection], words: str) -> list[HelpHit]:
+    """The keys and commands that have all the words, under their headings, then the sections of the
+    manual that mention them; without words, the topics of the manual."""
+    if not words:
+        return [HelpHit(each.name, each.summary, Match(each, "", "")) for each in manual.topics()]
+    topics = {topic.name: topic for topic in manual.topics()}
+    hits: list[HelpHit] = []
+    wanted = words.casefold().split()
+    for section in sections:
+        rows = [
+            (left, right)
+            for left, right in section.rows
+            if all(word in f"{left} {right}".casefold() for word in wanted)
+        ]
+        if rows:
+            hits.append(HelpHit(section.title, "● here" if section.here else ""))
+        for left, right in rows:
+            topic = topics["commands" if left.startswith("/") else "keys"]
+            hits.append(HelpHit(left, right, Match(topic, section.title, right)))
+    if found := manual.search(words):
+        hits.append(HelpHit("Manual"))
+        hits += [HelpHit(match.place, match.line, match) for match in found]
+    return hits
 
 
 class HelpTable(TextLines):
@@ -129,7 +177,7 @@ class ManualPage(LineView):
 
 
 class HelpScreen(Dialog[None]):
-    """The keys and commands; behind Tab, or a word that is typed, the manual.
+    """The keys and commands, behind Tab the manual; typing filters them all.
 
     Closed by F1, ? or Esc, which first leaves a page and clears the search. `words` is what
     /help was asked for: a topic, or something to search for.
@@ -151,19 +199,19 @@ class HelpScreen(Dialog[None]):
     def __init__(self, sections: Sequence[HelpSection], words: str = "") -> None:
         super().__init__(classes="-table")
         self._sections, self._words = sections, words
-        self._matches: list[Match] = []
+        self._hits: list[HelpHit] = []
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "help", *_KEYS["keys"]):
             with Horizontal(id="search-row"):
                 yield Static("❯", id="caret", markup=False)
-                search = Input(placeholder="Search the manual", id="search")
+                search = Input(placeholder="Filter keys, commands, manual", id="search")
                 search.cursor_blink = False
                 yield search
             with ContentSwitcher(initial="keys"):
                 with VerticalScroll(id="keys", can_focus=False):
                     yield HelpTable(self._sections)
-                topics = RowList(id="topics")
+                topics = RowList(id="topics", one_click=True)
                 topics.can_focus = False
                 yield topics
                 page = ManualPage(id="page")
@@ -189,19 +237,17 @@ class HelpScreen(Dialog[None]):
         self.show_keys(*_KEYS[view])
 
     def _list(self, words: str) -> None:
-        """The sections that mention the words; without words, the topics."""
-        all_of_it = [Match(topic, "", topic.summary) for topic in manual.topics()]
-        self._matches = manual.search(words) if words else all_of_it
-        column = min(36, max((len(match.place) for match in self._matches), default=0)) + 2
-        matches = self._matches
+        """What matches the words; without words, the topics of the manual."""
+        hits = self._hits = hits_in(self._sections, words)
+        longest = max((len(hit.left) for hit in hits if hit.match), default=0)
 
-        def draw(index: int, width: int) -> list[Part]:
-            if not matches:
-                return [("The manual doesn't mention that.", "muted")]
-            match = matches[index]
-            return [(f"{match.place:<{column}}", "accent"), (match.line[:width], "text")]
+        def draw(index: int, width: int) -> Sequence[Part]:
+            if not hits:
+                return [("No key, command or topic matches.", "muted")]
+            return hits[index].parts(min(longest, 36, width * 2 // 5), width)
 
-        self.query_one("#topics", RowList).show(len(matches) or 1, draw)
+        first = next((at for at, hit in enumerate(hits) if hit.match), 0)
+        self.query_one("#topics", RowList).show(len(hits) or 1, draw, cursor=first)
         self._show("topics")
 
     def _open(self, match: Match, words: str) -> None:
@@ -230,8 +276,9 @@ class HelpScreen(Dialog[None]):
     @on(RowList.Chosen)
     def _chosen(self, event: RowList.Chosen) -> None:
         event.stop()
-        if self._matches:
-            self._open(self._matches[event.index], self.query_one("#search", Input).value)
+        match = self._hits[event.index].match if self._hits else None
+        if match is not None:
+            self._open(match, self.query_one("#search", Input).value)
 
     def action_back(self) -> None:
         """From a page to the list, from the list to the keys, from there out."""
@@ -260,14 +307,22 @@ class HelpScreen(Dialog[None]):
                 self._scroll_keys(kind, step)
             case "topics":
                 rows = self.query_one("#topics", RowList)
-                {"row": rows.action_move, "page": rows.action_page, "edge": rows.action_edge}[kind](
-                    step
-                )
+                moves = {"row": self._move_cursor, "page": rows.action_page}
+                moves.get(kind, rows.action_edge)(step)
             case _:
                 page = self.query_one(ManualPage)
                 {"row": page.action_rows, "page": page.action_page, "edge": page.action_edge}[kind](
                     step
                 )
+
+    def _move_cursor(self, step: int) -> None:
+        """To the next row that can be read."""
+        rows = self.query_one("#topics", RowList)
+        at = rows.cursor + step
+        while 0 <= at < len(self._hits) and self._hits[at].match is None:
+            at += step
+        if 0 <= at < len(self._hits):
+            rows.move_to(at)
 
     def _scroll_keys(self, kind: str, step: int) -> None:
         keys = self.query_one("#keys", VerticalScroll)

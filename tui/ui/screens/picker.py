@@ -1,30 +1,36 @@
-"""Choose one of some rows, a task file to run, or the model that answers from now on."""
+"""Choose one of some rows, a theme, a task file to run, or the model that answers from now on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
+from textual.widgets import Input, Static
 
 from tui.app.dialog_data import ModelRow
-from tui.core.errors import HoldfastError
+from tui.core.errors import ConfigError
 from tui.core.formatting import plural, tokens
+from tui.core.paths import folders
 from tui.core.text_cleaning import one_line
-from tui.ui.screens.table_screen import TableDialog
-from tui.ui.widgets.dialog import Dialog, TextField
+from tui.ui.screens.table_screen import TableDialog, cell
+from tui.ui.toolkit import themes
+from tui.ui.widgets.dialog import Key, TextField
 from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
     from tui.ui.toolkit.base_app import ThemedApp
+
+RowParts: TypeAlias = Callable[[int], Sequence[Part]]
+"""Draws a row in so many cells."""
 
 
 PickRow: TypeAlias = Sequence[Part] | Callable[[int], Sequence[Part]]
@@ -82,94 +88,120 @@ class PickScreen(TableDialog[int | None]):
         self.dismiss(index)
 
 
-async def pick_theme(
-    app: ThemedApp,
-    title: str,
-    names: Sequence[str],
-    rows: Sequence[Sequence[Part]],
-    *,
-    cursor: int,
-    enter: str,
-) -> int | None:
-    """As by `PickScreen`; each theme is shown as the cursor comes to it, afterwards the one of
-    before. Raises HoldfastError where one that cannot be shown was chosen."""
+class ThemePicker(PickScreen):
+    """Puts each theme on as the cursor comes to it. It dims nothing and leaves the upper half of
+    the screen free, so that the theme is seen as it is."""
+
+    DEFAULT_CSS = """
+    ThemePicker { align: center bottom; background: transparent; }
+    ThemePicker #box { width: 64; padding: 0 1; }
+    ThemePicker #about { height: auto; color: $text-warning; }
+    """
+
+    def __init__(
+        self, title: str, listed: Mapping[str, themes.ListedTheme], now: str, enter: str
+    ) -> None:
+        self._themes, self._names = listed, list(listed)
+        column = min(24, max(map(len, listed))) + 2
+        rows = [_theme_row(name, one, column, now=name == now) for name, one in listed.items()]
+        cursor = self._names.index(now) if now in listed else 0
+        super().__init__(title, rows, cursor=cursor, enter=enter, on_move=self._show)
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), self._title, ("enter", self._enter), ("esc", "back")):
+            yield RowList(id="rows")
+            if self.app.no_color:  # pyright: ignore[reportUnknownMemberType] - Textual's App
+                yield Static("NO_COLOR is set, so no colors are shown.", id="about", markup=False)
+
+    def free_rows(self, taken: int) -> int:
+        return max(1, super().free_rows(taken) // 2)
+
+    def _show(self, index: int) -> None:
+        loaded = self._themes[self._names[index]].loaded
+        if isinstance(loaded, themes.LoadedTheme):
+            cast("ThemedApp", self.app).put_on(loaded.theme)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _theme_row(name: str, one: themes.ListedTheme, column: int, *, now: bool) -> list[Part]:
+    kind = "can't be read" if isinstance(one.loaded, ConfigError) else one.loaded.kind
+    marks = "".join(f"  {mark}" for mark, on in (("in use", now), ("yours", one.own)) if on)
+    return [(cell(one_line(name), column), "text"), (kind, "muted"), (marks, "accent")]
+
+
+async def pick_theme(app: ThemedApp, title: str, *, enter: str) -> str | None:
+    """The name of a theme, or None. Afterwards the one of before is on again. Raises ConfigError
+    where one that cannot be shown was chosen."""
     before = app.theme
-    problems: dict[int, HoldfastError] = {}
-
-    def show(index: int) -> None:
-        try:
-            app.use_theme(names[index])
-        except HoldfastError as error:
-            problems[index] = error
-
-    screen = PickScreen(title, rows, cursor=cursor, on_move=show, enter=enter)
-    chosen = await app.push_screen_wait(screen)
-    app.use_theme(before)
-    if chosen in problems:
-        raise problems[chosen]
-    return chosen
+    listed = await asyncio.to_thread(themes.listed, folders().config / "themes")
+    index = await app.push_screen_wait(ThemePicker(title, listed, before, enter))
+    app.theme = before
+    if index is None:
+        return None
+    name, chosen = list(listed.items())[index]
+    if isinstance(chosen.loaded, ConfigError):
+        raise chosen.loaded
+    return name
 
 
 ResultT = TypeVar("ResultT")
 
 
-class FilterDialog(Dialog[ResultT | None]):
+class FilterDialog(TableDialog[ResultT | None]):
     """A field over a list that it filters; what is typed may also be an answer of its own.
 
-    A subclass says what is listed and explained. Dismissed with what was chosen, or None.
+    A subclass says what is listed and explained. Dismissed with what was chosen, or None. The list
+    keeps its height while it is filtered, so that nothing moves under the eyes.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "back", show=False),
         Binding("down", "move(1)", show=False),
         Binding("up", "move(-1)", show=False),
-        Binding("pagedown", "move(10)", show=False),
-        Binding("pageup", "move(-10)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#words"
     DEFAULT_CSS = """
     FilterDialog #words-row { height: 1; margin: 0 0 1 0; }
     FilterDialog #caret { width: 2; color: $text-primary; text-style: bold; }
-    FilterDialog #list {
-        border: none; padding: 0; background: $surface; scrollbar-size-vertical: 1;
-    }
-    FilterDialog #list > .option-list--option { padding: 0 1; }
     FilterDialog #about { height: auto; color: $text-muted; }
     """
+    ROWS_MAX: ClassVar[int] = 30
 
-    def __init__(self, title: str, placeholder: str, enter: str, *, classes: str = "") -> None:
+    def __init__(self, title: str, placeholder: str, *keys: Key, classes: str = "") -> None:
         super().__init__(classes=classes)
-        self._title, self._placeholder, self._enter = title, placeholder, enter
+        self._title, self._placeholder, self._offered = title, placeholder, keys
         self._values: list[ResultT] = []
+        self._most = 0
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), self._title, ("enter", self._enter), ("esc", "back")):
+        with self.framed(Vertical(), self._title, *self._offered):
             with Horizontal(id="words-row"):
                 yield Static("❯", id="caret", markup=False)
                 yield TextField(placeholder=self._placeholder, id="words")
-            listing = OptionList(id="list", compact=True)
-            listing.can_focus = False
-            yield listing
+            rows = RowList(id="list", one_click=True)
+            rows.can_focus = False
+            yield rows
             yield Static(id="about", markup=False)
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._draw)
+        self._list()
 
     def on_resize(self) -> None:
-        self._draw()
+        self._fit()
 
     # What a subclass says
 
-    def choices(self, words: str, width: int) -> Iterable[tuple[ResultT, Content]]:
-        """What is listed for some words, and its row in `width` cells."""
+    def choices(self, words: str) -> Iterable[tuple[ResultT, RowParts]]:
+        """What is listed for some words, and how its row is drawn."""
         raise NotImplementedError
 
     def first(self) -> int:
         """The row under the cursor at first."""
         return 0
 
-    def typed(self, words: str) -> ResultT:
-        """The answer that some words are, where nothing is listed for them."""
+    def typed(self, words: str) -> ResultT | None:
+        """The answer that some words are, where nothing is listed for them; None for no answer."""
         raise NotImplementedError
 
     def explain(self, words: str, *, listed: bool) -> str:
@@ -179,44 +211,49 @@ class FilterDialog(Dialog[ResultT | None]):
     # Keys
 
     @property
-    def listing(self) -> OptionList:
-        return self.query_one("#list", OptionList)
+    def words(self) -> str:
+        """What is typed."""
+        return self.query_one("#words", Input).value.strip()
 
-    def action_move(self, rows: int) -> None:
-        if self._values:
-            at = (self.listing.highlighted or 0) + rows
-            self.listing.highlighted = max(0, min(len(self._values) - 1, at))
+    @property
+    def chosen(self) -> ResultT | None:
+        """What is under the cursor; None where nothing is listed."""
+        return self._values[self.rows.cursor] if self._values else None
 
     @on(Input.Changed, "#words")
-    def _filter(self) -> None:
-        self._draw()
+    def _filter(self, event: Input.Changed) -> None:
+        event.stop()
+        self._list()
 
     @on(Input.Submitted, "#words")
     def _enter_pressed(self, event: Input.Submitted) -> None:
         event.stop()
-        at = self.listing.highlighted
-        if at is not None and at < len(self._values):
-            self.dismiss(self._values[at])
-        elif words := event.value.strip():
-            self.dismiss(self.typed(words))
+        if self._values:
+            self.dismiss(self.chosen)
+        elif self.words and (answer := self.typed(self.words)) is not None:
+            self.dismiss(answer)
 
-    @on(OptionList.OptionSelected, "#list")
-    def _clicked(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
-        self.dismiss(self._values[event.option_index])
+    def row_chosen(self, index: int) -> None:
+        self.dismiss(self._values[index])
 
-    def _draw(self) -> None:
-        words = self.query_one("#words", Input).value.strip()
-        rows = list(self.choices(words, self.listing.size.width - 2))
-        self._values = [value for value, _ in rows]
-        self.listing.clear_options()
-        self.listing.display = bool(rows)
-        self.listing.add_options(Option(row) for _, row in rows)
-        self.listing.highlighted = self.first() if rows else None
-        about, text = self.query_one("#about", Static), self.explain(words, listed=bool(rows))
+    def _list(self) -> None:
+        listed = list(self.choices(self.words))
+        self._values = [value for value, _ in listed]
+        self._most = max(self._most, len(listed))
+        cursor = self.first() if listed else 0
+        self.rows.show(len(listed), lambda at, width: listed[at][1](width), cursor=cursor)
+        self._fit()
+
+    def _fit(self) -> None:
+        listed, about = bool(self._values), self.query_one("#about", Static)
+        text = self.explain(self.words, listed=listed)
         about.update(Content(text))
         about.display = bool(text)
-        self.listing.styles.height = min(len(rows), self.free_rows(5 if text and rows else 2))
+        free = self.free_rows(5 if text and listed else 2)
+        height = max(1, min(self._most, self.ROWS_MAX, free))
+        self.rows.display = listed
+        self.rows.styles.height = height
+        about.styles.min_height = 1 if listed else height
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,21 +269,15 @@ class TaskPicker(FilterDialog[Path]):
     """Dismissed with the path of a task file, or None. A path may be typed."""
 
     def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:
-        super().__init__("Run a task file", "Filter, or type a path", "choose")
+        keys = ("enter", "choose"), ("esc", "back")
+        super().__init__("Run a task file", "Filter, or type a path", *keys)
         self._root, self._rows = root, rows
 
-    def choices(self, words: str, width: int) -> Iterable[tuple[Path, Content]]:  # noqa: ARG002
-        column = max(12, min(60, self.size.width - 36))
+    def choices(self, words: str) -> Iterable[tuple[Path, RowParts]]:
         for row in self._rows:
             name = str(row.path.relative_to(self._root))
             if words.lower() in name.lower():
-                yield (
-                    row.path,
-                    Content.assemble(
-                        Content(one_line(name)).truncate(column, ellipsis=True, pad=True),
-                        (f"  {plural(row.tasks, 'task')}, {row.done} done", "$text-muted"),
-                    ),
-                )
+                yield row.path, partial(_task_file, name, row)
 
     def typed(self, words: str) -> Path:
         return self._root / Path(words).expanduser()
@@ -259,31 +290,34 @@ class TaskPicker(FilterDialog[Path]):
         return "No Markdown file with checkboxes nearby. Type the path of one."
 
 
+def _task_file(name: str, row: TaskFileRow, width: int) -> Sequence[Part]:
+    column = max(12, min(60, width - 24))
+    state = f"  {plural(row.tasks, 'task')}, {row.done} done"
+    return [(cell(one_line(name), column), "text"), (state, "muted")]
+
+
 _NAME, _WINDOW, _PRICE = 30, 16, 21
 
 
-def model_line(row: ModelRow, width: int) -> Content:
+def model_row(row: ModelRow, width: int) -> Sequence[Part]:
     """One model in `width` cells: name, window, price, whether the session fits, its part."""
     share = row.needs / row.window if row.window else 1.0
     if row.fits:
-        fit, style = f"fits, {share:.0%}", "$text-success"
+        fit, style = f"fits, {share:.0%}", "success"
     else:
-        fit, style = f"too small: {tokens(row.needs)} needed", "$text-error"
+        fit, style = f"too small: {tokens(row.needs)} needed", "error"
     part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
     part = " · ".join(filter(None, (part, row.retires)))
     if width < _NAME + 36:
         fit = fit.removesuffix(" needed")
     column = 26 if width >= _NAME + 36 else 18
-    parts: list[tuple[str, str]] = [(f"{fit:<{column}}", style), (part, "$text-accent")]
-    name = Content.styled(one_line(row.name), "bold $foreground" if row.now else "$foreground")
+    parts: list[Part] = [(f"{fit:<{column}}", style), (part, "accent")]
     assumed = " assumed" if row.source == "assumed" else ""
     if width >= _NAME + _WINDOW + _PRICE + 36:
-        price = Content(row.price).truncate(_PRICE - 1, ellipsis=True, pad=True)
         window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
-        parts = [(window, "$text-muted"), (f"{price} ", "$text-muted"), *parts]
+        parts = [(window, "muted"), (cell(row.price, _PRICE - 1) + " ", "muted"), *parts]
     room = _NAME if width >= _NAME + 36 else max(12, width - 18 - 11)
-    line = Content.assemble(name.truncate(room - 1, ellipsis=True, pad=True), " ", *parts)
-    return line.truncate(width, ellipsis=True)
+    return [(cell(one_line(row.name), room - 1) + " ", "text"), *parts]
 
 
 class ModelsScreen(FilterDialog[str]):
@@ -292,13 +326,14 @@ class ModelsScreen(FilterDialog[str]):
     DEFAULT_CSS = "ModelsScreen #list { margin: 0 0 1 0; }"
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
-        super().__init__("model", "Filter, or type a model name", "switch", classes="-table")
-        self.rows = rows
+        keys = ("enter", "switch"), ("esc", "back")
+        super().__init__("model", "Filter, or type a model name", *keys, classes="-table")
+        self._models = rows
         self._shown: list[ModelRow] = []
 
-    def choices(self, words: str, width: int) -> Iterable[tuple[str, Content]]:
-        self._shown = [row for row in self.rows if words.casefold() in row.name.casefold()]
-        return [(row.name, model_line(row, width)) for row in self._shown]
+    def choices(self, words: str) -> Iterable[tuple[str, RowParts]]:
+        self._shown = [row for row in self._models if words.casefold() in row.name.casefold()]
+        return [(row.name, partial(model_row, row)) for row in self._shown]
 
     def first(self) -> int:
         return next((at for at, row in enumerate(self._shown) if row.now), 0)

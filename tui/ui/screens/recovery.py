@@ -36,6 +36,7 @@ class RecoveryScreen(Dialog[str | None]):
     """Dismissed with the name of what was chosen, or with None. `stray` takes what was typed for
     the prompt."""
 
+    awaited = True
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "dismiss", show=False),

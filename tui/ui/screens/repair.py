@@ -37,6 +37,7 @@ class RepairScreen(TableScreen[Answer]):
     is copied anyway.
     """
 
+    awaited = True
     CSS_PATH = "repair.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "choose('continue')", "continue", show=False),

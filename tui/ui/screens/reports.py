@@ -20,6 +20,7 @@ from tui.core.text_cleaning import visible
 from tui.ui.screens.table_screen import TableDialog, cell
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.diff import DiffView
+from tui.ui.widgets.markdown.text import breaks
 from tui.ui.widgets.panes import hanging
 from tui.ui.widgets.row_list import Part, RowList
 
@@ -48,13 +49,15 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
-    said = Content.styled(visible(text), style)
-    return said.wrap(max(20, width - 2 - _NAME)) if text else []
+    said = visible(text)
+    pieces = breaks(said, max(20, width - 2 - _NAME)) if said else []
+    return [Content.styled(said[piece.start : piece.end], style) for piece in pieces]
 
 
 class DoctorScreen(Dialog[None]):
     """Closed by Esc, q or Enter. The checks are awaited once the screen stands."""
 
+    DEFAULT_CSS = "DoctorScreen #box { scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]

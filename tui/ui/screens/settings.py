@@ -5,7 +5,8 @@ What a setting is says `tui.settings.schema`; what writes the file is `tui.setti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on, work
@@ -196,8 +197,18 @@ class SettingsScreen(TableScreen[None]):
     @work(group="change")
     async def action_change(self) -> None:
         """Change the setting under the cursor: the next word, a field, lines, or elsewhere."""
-        async with self._changing:
+        async with self._alone():
             await self._change()
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None]:
+        """One change at a time; no key closes the screen before it is saved."""
+        async with self._changing:
+            self.awaited = True
+            try:
+                yield
+            finally:
+                self.awaited = False
 
     async def _change(self) -> None:
         setting = self.chosen
@@ -223,6 +234,8 @@ class SettingsScreen(TableScreen[None]):
 
     async def _choose(self, setting: Setting) -> str | None:
         """Raises HoldfastError for a theme that cannot be shown."""
+        if setting.key == ("theme",):
+            return await pick_theme(self._frontend.app, setting.name, enter="save")
         options, now = setting.options, field_text(setting.edited)
         at = options.index(now) if now in options else -1
         if len(options) <= FEW:
@@ -231,12 +244,8 @@ class SettingsScreen(TableScreen[None]):
             [(f"{visible(option):<24}", "text"), ("now" if option == now else "", "accent")]
             for option in options
         ]
-        app, title, cursor = self._frontend.app, setting.label, max(0, at)
-        if setting.key == ("theme",):
-            index = await pick_theme(app, title, options, rows, cursor=cursor, enter="save")
-        else:
-            picker = PickScreen(title, rows, cursor=cursor, enter="save")
-            index = await app.push_screen_wait(picker)
+        picker = PickScreen(setting.label, rows, cursor=max(0, at), enter="save")
+        index = await self._frontend.app.push_screen_wait(picker)
         return None if index is None else options[index]
 
     async def _edit_lines(self, setting: Setting) -> None:
@@ -294,7 +303,7 @@ class SettingsScreen(TableScreen[None]):
         if setting is None or event.value == self._before:
             done = True
         else:
-            async with self._changing:
+            async with self._alone():
                 done = await self._try(setting, changes_of_text(setting, event.value))
         if done:
             self._leave_field()
@@ -302,7 +311,7 @@ class SettingsScreen(TableScreen[None]):
     @work(group="change")
     async def action_reset(self) -> None:
         """Take the setting under the cursor out of the file."""
-        async with self._changing:
+        async with self._alone():
             setting = self.chosen
             if setting is None or setting.kind == "fixed":
                 return
@@ -314,13 +323,13 @@ class SettingsScreen(TableScreen[None]):
     @work(group="change")
     async def action_undo(self) -> None:
         """Take back the last change that was made here."""
-        async with self._changing:
+        async with self._alone():
             await self._report(self._standing.undo())
 
     @work(group="change")
     async def action_edit_file(self) -> None:
         """The file in the person's editor."""
-        async with self._changing:
+        async with self._alone():
             await self._report(self._standing.edit_file())
 
     async def _try(self, setting: Setting, wanted: Changes) -> bool:

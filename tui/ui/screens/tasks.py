@@ -256,6 +256,11 @@ class TasksScreen(ChatScreen):
         else:
             await self.run.leave()
 
+    async def action_close(self) -> None:
+        """The key that opened it; a run that is worked on here stays."""
+        if not self.awaited:
+            await self.action_leave()
+
     async def action_stop_or_close(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         await self.action_leave()
 

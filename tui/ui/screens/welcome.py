@@ -57,6 +57,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
     """Dismissed with what was chosen, or None for leaving. `probe` finds the servers of this
     machine."""
 
+    awaited = True
     CSS_PATH = "welcome.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),

@@ -36,7 +36,7 @@ from tui.ui.screens.tasks import TasksScreen
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.widgets.conversation.items import NoticeItem
-from tui.ui.widgets.keys import APP_KEYS, bindings
+from tui.ui.widgets.keys import APP_KEYS, TASK_KEYS, bindings
 from tui.ui.widgets.record_items import RestoredItems, restored
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,7 @@ class RunOnScreen:
         self._again = asyncio.Event()
         """Set when the person wants to go on after the run has ended."""
         self.screen = TasksScreen(self, clock)
+        self.screen.awaited = True
         self._renderer = EventRenderer(self.screen)
 
     # What the screen asks
@@ -255,7 +256,6 @@ class TasksApp(ThemedApp):
     TITLE = "holdfast"
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "../screens/tasks.tcss"]  # noqa: RUF012
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
-    ENABLE_COMMAND_PALETTE = False
 
     def __init__(
         self,
@@ -282,6 +282,19 @@ class TasksApp(ThemedApp):
     async def work_through(self) -> None:
         await self.run_on.work_through()
         self.exit()
+
+    def action_help(self) -> None:
+        """F1: the keys that work here, and the manual; again takes it away."""
+        from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415 - on demand
+
+        if isinstance(self.screen, HelpScreen):
+            self.screen.dismiss()
+        elif not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+            everywhere = [key for key in APP_KEYS if hasattr(self, f"action_{key.action}")]
+            tables = (("Tasks", TASK_KEYS), ("Everywhere", everywhere))
+            self.push_screen(
+                HelpScreen([HelpSection.of(*table, self.own_keys) for table in tables])
+            )
 
     async def action_interrupt(self) -> None:
         await self.run_on.stop()

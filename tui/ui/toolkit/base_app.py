@@ -66,7 +66,9 @@ _COLOURLESS = (Colourless(),)
 def colourless(style: Style, background: Color) -> Style:
     """A style without its colours, on a widget with this background."""
     marks = style.bgcolor is not None and not style.bgcolor.is_default
-    marks = marks and _contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
+    marks = (
+        marks and themes.contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
+    )
     return Style(
         bold=style.bold,
         dim=style.dim,
@@ -77,16 +79,6 @@ def colourless(style: Style, background: Color) -> Style:
         link=style.link,
         meta=style.meta or None,
     )
-
-
-def _contrast(one: Color, other: Color) -> float:
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: Color) -> float:
-    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
 def draw_in_utf8() -> str:
@@ -116,6 +108,10 @@ class BaseScreen(Widget):
     that as of a third, lays out the other, and so on without end. A screen that is left loses its
     widgets first, and only then its workers, which would look for them.
     """
+
+    awaited: bool = False
+    """Whether somebody waits for its answer. What a key leads to opens over it then; any other
+    screen closes first."""
 
     def remove(self) -> AwaitRemove:
         self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
@@ -162,8 +158,11 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class ThemedApp(KeySequencer):
     """An app in the colours of a theme's file, on a terminal that has room for it."""
 
+    ENABLE_COMMAND_PALETTE = False  # there is one of our own
+
     own_keys: Keymap = DEFAULT_KEYS
     """The keys of the chat's actions, as the person has set them."""
+
     _signal = 0
     _heed: Callable[[int], object] | None = None
 
@@ -240,10 +239,11 @@ class ThemedApp(KeySequencer):
     def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
         """Change the colours; says what was wrong with the theme's file. Raises ConfigError."""
         loaded = themes.load(name, folders().config / "themes")
-        self._put_on(loaded.theme, now=now)
+        self.put_on(loaded.theme, now=now)
         return loaded.problems
 
-    def _put_on(self, theme: Theme, *, now: bool) -> None:
+    def put_on(self, theme: Theme, *, now: bool = True) -> None:
+        """Change to the colours of a theme; not `now`, before the first frame."""
         before = self.available_themes.get(theme.name)
         self.set_class(self.few_colours, "-few-colours")
         self.register_theme(theme)
@@ -259,7 +259,7 @@ class ThemedApp(KeySequencer):
         """Begin with a theme that may not exist any more, before anything is drawn. Where `look`
         remembers it, its file need not be read yet."""
         if look and look.get("theme") == name:
-            self._put_on(themes.remembered(look), now=False)
+            self.put_on(themes.remembered(look), now=False)
             return
         try:
             self.use_theme(name, now=False)

@@ -28,6 +28,9 @@ DEFAULT_LIGHT = "daylight"
 ROLES = COLOURS
 """What a theme colours. `muted` is secondary text, `rule` the lines between panes."""
 
+HIGH_CONTRAST = 10.0
+"""The contrast of secondary text from which on a theme is one of high contrast."""
+
 _SIZE_LIMIT = 64_000
 _NAMED = ("primary", "secondary", "accent", "success", "warning", "error")
 _TINTS = (
@@ -46,6 +49,32 @@ class LoadedTheme:
     colours: Mapping[str, str]
     problems: tuple[ConfigError, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """Dark or light, and whether even its secondary text stands out."""
+        ground, text = (Color.parse(self.colours[role]) for role in ("background", "muted"))
+        tone = "dark" if self.theme.dark else "light"
+        return f"contrast, {tone}" if contrast(ground, text) >= HIGH_CONTRAST else tone
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTheme:
+    """A theme to choose, or why it can't be shown. `own`: it is the person's."""
+
+    loaded: LoadedTheme | ConfigError
+    own: bool
+
+
+def contrast(one: Color, other: Color) -> float:
+    """The contrast of two colours, from 1 to 21 (WCAG's)."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: Color) -> float:
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
 
 def builtin_folder() -> Path:
     """Where the program's own themes are, in a wheel or in a checkout."""
@@ -60,6 +89,18 @@ def available(user: Path) -> dict[str, Path]:
     for folder in (builtin_folder(), user):
         found |= {path.stem: path for path in folder.glob("*.toml")}
     return dict(sorted(found.items()))
+
+
+def listed(user: Path) -> dict[str, ListedTheme]:
+    """Every theme by name, in order, ready to be shown. Blocks."""
+    found: dict[str, ListedTheme] = {}
+    for name, path in available(user).items():
+        try:
+            loaded = load(name, user)
+        except ConfigError as error:
+            loaded = error
+        found[name] = ListedTheme(loaded, path.parent == user)
+    return found
 
 
 def load(name: str, user: Path) -> LoadedTheme:

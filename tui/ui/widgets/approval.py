@@ -42,6 +42,7 @@ _MARK_CHARS = 2_000
 class ApprovalModal(Dialog[Answer]):
     """Asks about one call. `stray` takes characters that were typed for the prompt."""
 
+    awaited = True
     BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = ""
 

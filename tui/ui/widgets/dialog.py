@@ -1,7 +1,8 @@
 """What all dialogs share, so that whoever knows one knows them all.
 
 - A dialog is a box (`#box`) with a round border in the middle of the dimmed screen. Only what
-  needs the conversation in sight stands at the bottom: a question of the agent, the debug view.
+  needs the conversation in sight stands at the bottom: a question of the agent, the debug view, and
+  the theme picker, which dims nothing.
 - The title stands in the border above. A thing is named in lower case ("model", "edit TASKS.md");
   a question or a statement is a sentence ("Trust this folder?").
 - The keys stand in the border below, as at the foot of every screen: the key, then what it does
@@ -33,7 +34,7 @@ from textual.widgets import Input
 
 from tui.core.clock import Clock
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.keys import in_rows
+from tui.ui.widgets.keys import SCREEN_KEYS, bindings, in_rows
 
 T = TypeVar("T")
 BoxT = TypeVar("BoxT", bound=Widget)
@@ -109,6 +110,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
     Dialog RowList { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(SCREEN_KEYS),
         Binding("pagedown", "scroll_text(1)", show=False),
         Binding("pageup", "scroll_text(-1)", show=False),
     ]

@@ -19,7 +19,7 @@ class Key:
 
     An empty `action` is a key that a widget handles itself; it is only explained. `priority`
     keys work everywhere, in modals too. `name` is what `[keys]` calls it; keys without one can't
-    be changed.
+    be changed. `label` is what the command palette calls it, where no command does the same.
     """
 
     keys: str
@@ -28,11 +28,14 @@ class Key:
     help: str
     priority: bool = False
     name: str = ""
+    label: str = ""
 
 
-def _own(name: str, action: str, text: str, help_: str, *, priority: bool = False) -> Key:
+def _own(
+    name: str, action: str, text: str, help_: str, label: str = "", *, priority: bool = False
+) -> Key:
     """A key that a person can change; its default is in `tui.core.keymap`."""
-    return Key(",".join(DEFAULT_KEYS[name]), action, text, help_, priority, name)
+    return Key(",".join(DEFAULT_KEYS[name]), action, text, help_, priority, name, label)
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:
@@ -55,12 +58,14 @@ PROMPT_KEYS = (
         "new line (also Alt+Enter, or \\ then Enter)",
     ),
     Key("up,down", "", "Up, Down", "previous/next prompt; Up takes back a queued one"),
-    _own("history", "screen.search_history", "Ctrl+R", "search earlier prompts"),
-    _own("external_editor", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR"),
+    _own("history", "screen.search_history", "Ctrl+R", "search earlier prompts", "history"),
+    _own("external_editor", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR", "editor"),
     Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
-    _own("stash", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one"),
+    _own(
+        "stash", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one", "stash"
+    ),
     _own("paste", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
     _own(
         "delete_or_quit",
@@ -68,7 +73,7 @@ PROMPT_KEYS = (
         "Ctrl+D",
         "press twice to quit, when the prompt is empty",
     ),
-    _own("suspend", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg"),
+    _own("suspend", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg", "suspend"),
     _own("undo", "undo", "Ctrl+_", "undo"),
     _own("yank", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
     _own("page_up", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
@@ -101,28 +106,41 @@ PANE_KEYS = (
 CHAT_KEYS = (
     _own("stop", "screen.stop_or_close", "Esc", "stop the agent, or close what is open"),
     Key("", "", "Esc Esc", "rewind to an earlier prompt, while idle"),
-    _own("next_mode", "app.next_mode", "Shift+Tab", "switch mode: ask / accept edits / plan"),
-    _own("context", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
-    _own("sessions", "app.command('sessions')", "F3", "sessions"),
-    _own("output", "app.command('output')", "F4", "show or hide the output"),
-    _own("next_effort", "app.next_effort", "F5", "next effort level"),
-    _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls"),
-    _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+    _own(
+        "next_mode",
+        "app.next_mode",
+        "Shift+Tab",
+        "switch mode: ask / accept edits / plan",
+        "mode",
+    ),
+    _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
 )
 
+SCREEN_KEYS = (
+    _own("context", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
+    _own("sessions", "app.command('sessions')", "F3", "sessions"),
+    _own("output", "app.output", "F4", "show or hide the output"),
+    _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
+    _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+)
+"""What leads from any screen to another one. Dialogs bind them too, since a modal screen hides what
+the app binds."""
+
 APP_KEYS = (
     _own("help", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
+    *SCREEN_KEYS,
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop · clear · press twice to quit"),
     _own("quit", "quit", "Ctrl+Q", "quit", priority=True),
-    _own("palette", "command_palette", "Ctrl+P", "all commands", priority=True),
-    _own("redraw", "redraw", "Ctrl+L", "redraw", priority=True),
+    _own("palette", "palette", "Ctrl+P", "command palette (toggle)", priority=True),
+    _own("redraw", "redraw", "Ctrl+L", "redraw", "redraw", priority=True),
     _own(
         "verbose",
         "debug_view",
         "F12",
         "debug view: every event with its time (toggle)",
+        "debug view",
         priority=True,
     ),
 )
@@ -213,6 +231,7 @@ TASK_KEYS = (
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop the running task and save"),
     Key("q", "leave", "q, Esc", "leave; asks a run to pause first"),
     Key("escape", "leave", "", ""),
+    Key("ctrl+t", "close", "", ""),
     Key("tab", "app.focus_next", "", ""),
 )
 

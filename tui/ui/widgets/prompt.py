@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 from tui.app.prompt_history import PromptHistory
 from tui.core.keymap import DEFAULT_KEYS
 from tui.core.partly_typed import PartlyTyped
-from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, bindings
+from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, SCREEN_KEYS, bindings
 from tui.ui.widgets.vim_area import VimArea
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class Prompt(VimArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT_KEYS),
-        *bindings(CHAT_KEYS),  # here too, else a key that edits text would go first
+        *bindings(
+            (*CHAT_KEYS, *SCREEN_KEYS)
+        ),  # here too, else a key that edits text would go first
         Binding("alt+d", "delete_word_right", show=False),
         Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
         Binding("alt+right", "cursor_word_right", show=False),

@@ -69,6 +69,7 @@ class QuestionDialog(Dialog[ResultT]):
     One that comes by itself has a `grace`, in which keys do not answer.
     """
 
+    awaited = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "leave", "back", show=False),
         Binding("left,up", "app.focus_previous", show=False),
@@ -140,6 +141,7 @@ class Confirmation(QuestionDialog[bool]):
 class AskText(Dialog[str | None]):
     """Dismissed with what was typed, in one line; None for Esc or for nothing."""
 
+    awaited = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "back", show=False)
     ]
@@ -170,6 +172,7 @@ class EditText(Dialog[bool]):
     `what` says what may stand there. What was changed is given up only by a second Esc.
     """
 
+    awaited = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "save", "save", show=False, priority=True),
         Binding("escape", "leave", "back", show=False),

@@ -28,7 +28,11 @@ Part: TypeAlias = tuple[str, str]
 
 
 class RowList(ScrollView, can_focus=True):
-    """Draws `count` rows by asking for each when it comes into sight."""
+    """Draws `count` rows by asking for each when it comes into sight.
+
+    A click on the row under the cursor chooses it, one on another row moves the cursor there; with
+    `one_click` it chooses as well.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{look}" for look in LOOKS}
     DEFAULT_CSS = """
@@ -59,7 +63,7 @@ class RowList(ScrollView, can_focus=True):
 
     @dataclass
     class Chosen(Message):
-        """Enter, or a click on the row under the cursor."""
+        """Enter, or a click that chooses."""
 
         index: int
 
@@ -69,8 +73,9 @@ class RowList(ScrollView, can_focus=True):
 
         index: int
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None, one_click: bool = False) -> None:  # noqa: A002
         super().__init__(id=id)
+        self._one_click = one_click
         self._draw: Callable[[int, int], Sequence[Part]] = lambda _index, _width: ()
         self._count = 0
         self._cursor = 0
@@ -128,10 +133,10 @@ class RowList(ScrollView, can_focus=True):
         index = round(self.scroll_y) + event.y
         if index >= self._count:
             return
-        if index == self._cursor:
+        chooses = index == self._cursor or self._one_click
+        self.move_to(index)
+        if chooses:
             self.action_choose()
-        else:
-            self.move_to(index)
 
     def on_resize(self) -> None:
         self._reveal()

@@ -117,7 +117,7 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
         used += size
         position = match.end()
         if used > width:  # an indented word that is too long keeps its indent
-            chunks = chop_cells(text[start:position], width)
+            chunks = _parts(text[start:position], width)
             for chunk in chunks[:-1]:
                 pieces.append(Piece(offset + start, offset + start + len(chunk), join))
                 join, start = "", start + len(chunk)
@@ -125,6 +125,21 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
     if position > start or not pieces:
         pieces.append(Piece(offset + start, offset + position, join))
     return pieces
+
+
+def _parts(word: str, width: int) -> list[str]:
+    """A word that is too long in parts of at most `width` cells. A path or an address is broken
+    behind a slash, where there is one in the second half of a part."""
+    parts: list[str] = []
+    at = 0
+    while at < len(word):
+        part = chop_cells(word[at : at + width], width)[0]
+        if at + len(part) < len(word):
+            slash = part.rfind("/", len(part) // 2) + 1
+            part = part[:slash] if slash else part
+        parts.append(part)
+        at += len(part)
+    return parts
 
 
 def breaks(text: str, width: int) -> list[Piece]:

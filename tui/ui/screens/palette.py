@@ -1,0 +1,184 @@
+"""Ctrl+P: the commands and what keys do, in one list that typing narrows; recently used first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final, cast
+
+from textual.binding import Binding, BindingType
+
+from tui.app.commands.registry import COMMANDS, ELSEWHERE
+from tui.app.commands.registry import find as find_command
+from tui.core.files import read_small, replace_file
+from tui.core.keymap import Keymap
+from tui.core.keymap import shown as shown_key
+from tui.core.text_cleaning import one_line
+from tui.settings.user_commands import UserCommand
+from tui.ui.screens.picker import FilterDialog, RowParts
+from tui.ui.screens.table_screen import cell
+from tui.ui.widgets.autocomplete import rank
+from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, Key, keys_for
+from tui.ui.widgets.row_list import Part
+
+RECENT_MAX: Final = 12
+"""Names that are remembered."""
+_FILE_MAX: Final = 4_000
+_HELP_MIN: Final = 14
+"""Cells below which what an entry does is not shown."""
+
+
+_HELP_FROM: Final = 3
+"""Letters from which on what an entry does is searched too: fewer are in nearly all."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteEntry:
+    """`action` runs it, as bindings name one: on the app, or in the `namespace` "chat" or "prompt".
+
+    `command` is what is put into the prompt for it, where that is a command with words behind it;
+    `needs_words`: it does nothing without them. `others` are more names that find it.
+    """
+
+    name: str
+    help: str
+    action: str
+    namespace: str = "app"
+    key: str = ""
+    command: str = ""
+    needs_words: bool = False
+    others: tuple[str, ...] = ()
+
+
+def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteEntry]:
+    """Every command, the person's `own`, and what keys do that no command does."""
+
+    def pressed(key: Key | None) -> str:
+        return "".join(map(shown_key, keys_for(key, keymap)[:1])) if key else ""
+
+    keys = {_command_of(key): key for key in (*APP_KEYS, *CHAT_KEYS, *_PROMPT_COMMANDS)}
+    entries: list[PaletteEntry] = []
+    for command in COMMANDS:
+        key = keys.get(command.name)
+        elsewhere = (name for name, here in ELSEWHERE.items() if here == command.name)
+        entries.append(
+            PaletteEntry(
+                f"/{command.name}",
+                command.help,
+                key.action if key in APP_KEYS else f"command({command.name!r})",
+                key=pressed(key),
+                command=f"/{command.name} " if command.argument else "",
+                needs_words=command.needs_argument,
+                others=(*command.aliases, *elsewhere),
+            )
+        )
+    for mine in own:
+        argument = mine.argument
+        entries.append(
+            PaletteEntry(
+                f"/{mine.name}",
+                one_line(mine.description),
+                f"command({mine.name!r})",
+                command=f"/{mine.name} ",
+                needs_words=bool(argument) and not argument.startswith("["),
+            )
+        )
+    for namespace, table in (("prompt", PROMPT_KEYS), ("chat", CHAT_KEYS), ("app", APP_KEYS)):
+        entries += [
+            PaletteEntry(key.label, key.help, key.action, namespace, pressed(key))
+            for key in table
+            if key.label
+        ]
+    return entries
+
+
+_PROMPT_COMMANDS: Final = tuple(key for key in PROMPT_KEYS if key.action.startswith("screen."))
+"""The others are the text area's own: its undo is not /undo."""
+
+
+def _command_of(key: Key) -> str:
+    """The command that does what a key does; "" for none."""
+    name = key.action.removeprefix("app.").removeprefix("screen.")
+    name = name.removeprefix("command('").removesuffix("')")
+    command = find_command(name) if key.shown and not key.label else None
+    return command.name if command else ""
+
+
+def matching(
+    words: str, entries: Sequence[PaletteEntry], recent: Sequence[str]
+) -> list[PaletteEntry]:
+    """The entries that fit, best first: by name, by another name, by what they do. Without words
+    all of them, recently used ones first."""
+    query = words.removeprefix("/").casefold()
+    if not query:
+        order = {name: place for place, name in enumerate(recent)}
+        return sorted(entries, key=lambda entry: order.get(entry.name, RECENT_MAX))
+    by_name = {entry.name.removeprefix("/"): entry for entry in entries}
+    by_other = {name: entry for entry in entries for name in entry.others}
+    found = [by_name[name] for name in rank(query, list(by_name))]
+    found += [by_other[name] for name in by_other if name.startswith(query)]
+    if len(query) >= _HELP_FROM:
+        parts = query.split()
+        found += [entry for entry in entries if all(p in entry.help.casefold() for p in parts)]
+    return list(dict.fromkeys(found))
+
+
+def entry_row(entry: PaletteEntry, column: int, width: int) -> Sequence[Part]:
+    """A row of `width` cells: the name in a column, what it does, the key at the right."""
+    key = f" {entry.key}" if entry.key else ""
+    room = width - column - len(key)
+    if room < _HELP_MIN:
+        return [(cell(entry.name, max(1, width - len(key))), "text"), (key, "accent")]
+    name = cell(entry.name, column - 1) + " "
+    return [(name, "text"), (cell(entry.help, room), "muted"), (key, "accent")]
+
+
+class PaletteScreen(FilterDialog[tuple[PaletteEntry, bool]]):
+    """Dismissed with an entry, and whether it goes into the prompt instead of being run; None for
+    Esc."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "edit", show=False)]
+    ROWS_MAX: ClassVar[int] = 16
+
+    def __init__(self, entries: Sequence[PaletteEntry], recent: Sequence[str] = ()) -> None:
+        keys = (("enter", "run"), ("tab", "edit first"), ("esc", "close"))
+        super().__init__("commands", "Type to find a command", *keys)
+        self._entries, self._recent = entries, recent
+        longest = max((len(entry.name) for entry in entries), default=0)
+        self._column = min(longest, 16) + 2
+
+    def choices(self, words: str) -> Iterable[tuple[tuple[PaletteEntry, bool], RowParts]]:
+        for entry in matching(words, self._entries, self._recent):
+            yield (entry, entry.needs_words), partial(entry_row, entry, self._column)
+
+    def typed(self, words: str) -> None:
+        """Words that no command has are no answer."""
+
+    def explain(self, words: str, *, listed: bool) -> str:
+        return "" if listed else f"No command matches “{one_line(words)}”."
+
+    def action_edit(self) -> None:
+        """Put the command under the cursor into the prompt, to write more behind it."""
+        if self.chosen and self.chosen[0].command:
+            self.dismiss((self.chosen[0], True))
+
+
+def load_recent(path: Path) -> list[str]:
+    """The names that were used last, the last one first; none where the file is damaged. Blocks."""
+    try:
+        stored: object = json.loads(read_small(path, limit=_FILE_MAX)[0])
+    except (OSError, ValueError, RecursionError):
+        return []
+    names = cast("list[object]", stored) if isinstance(stored, list) else []
+    return [name for name in names if isinstance(name, str)][:RECENT_MAX]
+
+
+def save_recent(path: Path, name: str) -> None:
+    """Remember one more as the last that was used. Where that fails nothing is. Blocks."""
+    names = [name, *(each for each in load_recent(path) if each != name)]
+    with suppress(OSError):
+        replace_file(path, json.dumps(names[:RECENT_MAX]).encode())
