@@ -35,9 +35,7 @@ class Prompt(VimArea):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT_KEYS),
-        *bindings(
-            (*CHAT_KEYS, *SCREEN_KEYS)
-        ),  # here too, else a key that edits text would go first
+        *bindings((*CHAT_KEYS, *SCREEN_KEYS)),  # else one that edits text would go first
         Binding("alt+d", "delete_word_right", show=False),
         Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
         Binding("alt+right", "cursor_word_right", show=False),
