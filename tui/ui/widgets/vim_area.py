@@ -20,8 +20,8 @@ _ACTIONS: Final[dict[Wish, str]] = {
     "newer": "cursor_down",
     "search": "screen.search_history",
 }
-_NOT_TYPED: Final = frozenset({"p", "P", "."})
-"""Keys that put in what may have been pasted before."""
+_NOT_TYPED: Final = frozenset({"p", "P", "full_stop", "escape"})
+"""Keys that put in, perhaps again, what may have been pasted before."""
 
 
 class VimArea(KillRingArea):
@@ -72,7 +72,7 @@ class VimArea(KillRingArea):
             return False
         after = vim.pressed(before, event.key, event.character)
         if after.text != before.text:
-            self._edit_to(after.text, typed=event.character not in _NOT_TYPED)
+            self._edit_to(after.text, typed=event.key not in _NOT_TYPED)
         self.move_cursor(self.location(after.cursor))
         self._take_up(after)
         if after.wish:
