@@ -101,6 +101,10 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
     assert finished[0].messages_removed == 18
     assert finished[0].summary == "They asked things."
     assert finished[0].tokens_after < finished[0].tokens_before
+    measured = of(seen, events.ContextMeasured)[-1]
+    assert measured.tokens == finished[0].tokens_after == agent.ledger.tokens
+    record = next(each for each in agent.session.records if each.type == "compaction")
+    assert record.data["tokens_after"] == measured.tokens
     assert "".join(e.text for e in of(seen, events.CompactionDelta)) == "They asked things."
     assert [r.to_line() for r in agent.session.records][: len(before)] == before
     data = agent.session.records[-1].data

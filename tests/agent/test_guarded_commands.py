@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.prompts import parse
+from tui.agent.tool_dispatch import chunks_of
+from tui.agent.tool_results import SHOWN_CHARS
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of
 from tui.provider.base import Request
@@ -85,6 +88,34 @@ async def test_25_one_receipt_on_every_way_out(
     assert " 20000\n" in text
     if more:
         assert " [timed out after 0.4 s" in text
+
+
+async def test_colours_are_for_the_person_and_for_nobody_else(tmp_path: Path) -> None:
+    command = r"printf '\033[31mred\033[0m 20000\n'; printf '\033[32m%20000d' 5; sleep "
+    chunks = list[events.ToolOutputChunk]()
+    for seconds, cancel in (("0", False), ("1000", True)):
+        given = {"command": command + seconds}
+        provider = ScriptedProvider([call("run_command", "cmd", **given)], say("ok"))
+        agent = make_agent(tmp_path, provider, approver=Yes())
+        async for event in agent.send(parse("go")):
+            if isinstance(event, events.ToolOutputChunk):
+                chunks.append(event)
+                if cancel:
+                    agent.cancel()
+        (record,) = results(agent)
+        assert "\\u001b" not in json.dumps(record.data)
+        assert "\x1b" not in text_of(record.data["content"])
+    assert chunks[0].text.startswith("\x1b[31mred\x1b[0m 20000\n\x1b[32m ")
+    assert "\x1b" not in "".join(chunk.to_json()["text"] for chunk in chunks)
+
+
+def test_no_part_of_a_long_output_ends_within_a_colour() -> None:
+    text = "x" * (SHOWN_CHARS - 3) + "\x1b[31m" + "y" * SHOWN_CHARS + "\x1b[0m"
+    parts = list(chunks_of(text))
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= SHOWN_CHARS
+    assert parts[1].startswith("\x1b[31m")
+    assert list(chunks_of("\x1b" * 20_000))
 
 
 async def test_25_an_interrupt_leaves_a_receipt_too(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events, prompts
+from tui.agent.tool_results import PendingCall, ToolResults
 from tui.context.level_view import LevelViewer
 from tui.context.overrides import Overlay
 from tui.context.view import View
@@ -106,6 +107,23 @@ async def test_a_mistake_in_the_adapter_is_no_error_of_the_server(
     assert error.error_class == "unknown"
     assert error.message.startswith("Something went wrong inside Holdfast (TypeError: ")
     assert "Traceback" in caplog.text
+
+
+async def test_all_errors_of_calls_that_ran_side_by_side_are_said_or_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def finish(_: ToolResults, __: object, state: PendingCall, *___: object) -> None:
+        raise RuntimeError(f"no room for {state.id}")
+
+    monkeypatch.setattr(ToolResults, "finish", finish)
+    reads = [call("list_dir", f"t{n}", path=".") for n in range(2)]
+    agent = make_agent(tmp_path, ScriptedProvider(reads))
+    with caplog.at_level(logging.ERROR, "tui.agent"):
+        seen = await events_of(agent, "hi")
+    error = next(event for event in seen if isinstance(event, events.ErrorRaised))
+    assert "RuntimeError: no room for t0; and 1 more, see the log file" in error.message
+    for number in range(2):
+        assert f"no room for t{number}" in caplog.text
 
 
 async def test_what_is_published_between_turns_is_returned_by_its_method(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.commands.registry import route
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.services import SessionChoice
@@ -85,7 +85,7 @@ class Recorder:
     async def confirm(self, question: YesNoQuestion) -> bool:
         return False
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         return None
 
     async def show_file(self, path: Path) -> None: ...
@@ -188,6 +188,7 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
         ("/retry", "Nothing to retry: the last turn is complete."),
         ("/model small", "Switched to small."),
         ("/nothing", "Unknown command /nothing."),
+        ("/review", "No command /review here."),
     ):
         await route(conversation, typed)
         assert frontend.said[-1] == answer

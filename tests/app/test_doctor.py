@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.profile import write_profile
 from tests.support.program import Program
 from tui.app import doctor
 from tui.app.doctor import Check, Subject, machine
@@ -225,3 +226,15 @@ def test_the_program_prints_it_and_leaves_with_1_where_something_fails(
     assert "✗ key" in program("doctor", code=1).stdout
     configure('base_url = ""\n')
     assert program("doctor", "-C", "/no/such/folder", code=2).stdout == ""
+
+
+def test_a_profile_is_named_and_its_server_asked_without_its_token(
+    tmp_path: Path, own_folders: Path
+) -> None:
+    with server(401) as (address, asked):
+        write_profile(own_folders / "anthropic", "default", base_url=address)
+        found = looked(tmp_path, {"ANTHROPIC_CONFIG_DIR": str(own_folders / "anthropic")})
+    assert (found["key"].status, found["key"].detail) == ("ok", f"profile default, for {address}")
+    assert found["server"].status == "ok"
+    assert found["server"].detail.endswith("profile default signs in with the first request")
+    assert asked == [("/v1/models?limit=1", "")]

@@ -1,8 +1,10 @@
-"""The whole program in a pty with the real SDK: CPU while an answer streams, CPU and memory idle.
+"""The whole program in a pty with the real SDK: CPU and bytes while an answer streams, CPU and
+memory idle.
 
 The figures are CPU seconds and MB of the one process, so each row is a figure over its limit:
 3,000 tokens at 100 a second may cost 4 CPU seconds, ten idle seconds 0.5 %, and with the SDK
-loaded the program holds at most 100 MB.
+loaded the program holds at most 100 MB. The bytes are those sent while the answer streams, over
+those of the parts of rows that change: their text, a move to each and the codes of its styles.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Sequence
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 from tests.benchmarks.streamed import streaming
+from tests.support.shown import Cell
 from tests.support.terminal import HOLDFAST, Terminal
 
 TOKENS, PER_SECOND, PIECE = 3000, 100, 4
 IDLE_S = 10.0
+_MOVE, _STYLE = 8, 42
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -45,13 +51,38 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
         before = _cpu(pid)
         screen.forget()
         screen.type("go\r")
-        screen.wait_for("2 turns")
+        sent, changed = _stream(screen)
         streaming = _cpu(pid) - before
     return [
         (f"{TOKENS:,} tokens at {PER_SECOND}/s, {streaming:.2f} CPU s of 4", streaming / 4, 1),
         (f"idle, {idle:.2f} % CPU of 0.5", idle / 0.5, 1),
+        (f"{sent / TOKENS:,.0f} bytes a token, of {changed / TOKENS:,.0f}", sent / changed, 2),
         (f"memory with the SDK loaded, {memory:.0f} MB of 100", memory / 100, 1),
     ]
+
+
+def _stream(screen: Terminal) -> tuple[int, int]:
+    """Read until the turn is over: the bytes that came, and those of what changed."""
+    sent = changed = 0
+    rows = screen.shown.by_row
+    while "2 turns" not in screen.text:
+        screen.forget()
+        if screen.read(0.5):
+            sent += len(screen.raw)
+            before, rows = rows, screen.shown.by_row
+            changed += sum(_changed(before.get(y, []), row) for y, row in rows.items())
+    return sent, changed
+
+
+def _changed(before: Sequence[Cell], after: Sequence[Cell]) -> int:
+    """The bytes of the part of a row that changed, with a move to it and its styles."""
+    pairs = enumerate(zip_longest(before, after))
+    changed = [at for at, (old, new) in pairs if old != new]
+    if not changed:
+        return 0
+    part = after[changed[0] : changed[-1] + 1]
+    styles = len(list(groupby(part, key=lambda cell: cell[1])))
+    return len("".join(char for char, _ in part).encode()) + _MOVE + styles * _STYLE
 
 
 def _drain(screen: Terminal, seconds: float) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.core.text_cleaning import one_line, visible
+from tui.core.text_cleaning import one_line, printed_text, visible
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,14 @@ def test_titles_are_one_line_without_control_characters(text: str) -> None:
 
 def test_a_title_loses_its_escape_sequences() -> None:
     assert one_line("\x1b[31mred\x1b[0m \n title") == "red title"
+
+
+def test_what_a_command_printed_comes_without_the_notes_about_it() -> None:
+    end, walls = "[exit code 1 · 0.9 s]", "[ran at the level workspace: it could write /tmp]"
+    left = "[processes that it left running were stopped; start such a command with x]"
+    assert printed_text(f"1 failed\n{end}\n{walls}") == "1 failed"
+    assert printed_text(f"1 failed\n{left}\n{end}\n") == "1 failed"
+    assert printed_text(f"(no output)\n{end}\n{walls}") == ""
+    assert printed_text("[1, 2]\n[3]") == "[1, 2]\n[3]", "its own brackets stay"
+    assert printed_text(f"[1, 2]\n{end}") == "[1, 2]"
+    assert printed_text("") == ""

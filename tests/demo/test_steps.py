@@ -116,11 +116,17 @@ def test_what_is_said_fits_a_small_terminal() -> None:
     at=st.integers(0, len(STEPS)),
     place=st.sampled_from(PLACES),
     narrow=st.booleans(),
+    output=st.booleans(),
     heard=st.lists(st.sampled_from(EVENTS), max_size=8),
     records=st.sampled_from([RECORDS, RECORDS[:1], []]),
 )
 def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
-    at: int, place: str, narrow: bool, heard: list[Event], records: list[Record]
+    at: int,
+    place: str,
+    narrow: bool,
+    output: bool,
+    heard: list[Event],
+    records: list[Record],
 ) -> None:
     tour = Tour("01damaged")
     for _ in range(at):
@@ -128,7 +134,7 @@ def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
     before = tour.at
     for event in heard:
         tour.hear(event)
-    tour.observe(place, narrow=narrow, records=records)
+    tour.observe(place, narrow=narrow, output=output, records=records)
     said = tour.panel_text()
     assert said.now
     assert "{" not in said.lay
@@ -141,11 +147,11 @@ def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
 def test_a_step_is_not_done_by_what_happened_before_it() -> None:
     tour = Tour("01")
     tour.hear(EVENTS[6])
-    tour.observe(CHAT, narrow=False, records=())
+    tour.observe(CHAT, narrow=False, output=True, records=())
     assert tour.step is STEPS[1]
     tour.skip()
-    tour.observe(WHOLE, narrow=False, records=())
-    tour.observe(CHAT, narrow=False, records=())
+    tour.observe(WHOLE, narrow=False, output=True, records=())
+    tour.observe(CHAT, narrow=False, output=True, records=())
     assert tour.step.name == "long output"
 
 
@@ -167,7 +173,7 @@ def test_it_says_what_was_answered(answer: str, words: str) -> None:
     tour = Tour("01")
     tour.skip()
     tour.hear(events.PermissionAnswered("t", "edit_file", answer, "person"))
-    tour.observe(CHAT, narrow=False, records=())
+    tour.observe(CHAT, narrow=False, output=True, records=())
     assert words in tour.panel_text().happened
 
 
@@ -193,5 +199,5 @@ def test_the_first_hint_that_fits_is_shown() -> None:
     )
     tour = Tour("01", [TourStep("one", "one", cues, lambda _: False, "")])
     assert tour.panel_text().now == "yes"
-    tour.observe(BUSY, narrow=False, records=())
+    tour.observe(BUSY, narrow=False, output=True, records=())
     assert tour.panel_text().now == "busy"

@@ -18,9 +18,10 @@ from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
+from tui.context.token_ledger import Item
 from tui.core import plain_detection
 from tui.plain.input_loop import complete
-from tui.plain.views import REASONS, VIEWS
+from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
 
 CARRIED_OUT = {c.name for c in COMMANDS if not c.directive} - REASONS.keys()
 
@@ -119,6 +120,29 @@ async def test_status_speaks_of_cache_and_cost(world: World) -> None:
         await until(lambda: any(line.startswith("Context") for line in face.said))
         said = "97 percent of the last request from the cache. Session cost: $0.42."
         assert said in face.said
+
+
+def test_the_context_is_read_largest_first_with_sums_of_system_and_tools() -> None:
+    items = [
+        Item("system:a", "system", "identity", 300, "full"),
+        Item("system:b", "system", "environment", 20, "full"),
+        Item("tool:t", "tools", "read_file", 700, "full"),
+        Item("r0", "result", "read_file a.py", 5, "summarised"),
+        *(Item(f"r{n}", "result", f"run {n}", 10 * n, "full") for n in range(1, 40)),
+    ]
+    lines = item_lines(items, every=False)
+    assert lines[:3] == [
+        "System prompt: 2 items, 320 tokens.",
+        "Tools: 1 item, 700 tokens.",
+        "43: result, 390 tokens, run 39",
+    ]
+    assert len(lines) == 2 + SHOWN + 2
+    assert lines[-2] == "10 smaller items: 455 tokens."
+    every = item_lines(items, every=True)
+    assert every[0] == "1: system, 300 tokens, identity"
+    assert every[3] == "4: result, 5 tokens, read_file a.py, summarized"
+    assert len(every) == len(items)
+    assert item_lines([], every=False) == ["/context all lists every item in request order."]
 
 
 async def test_the_modes(world: World) -> None:

@@ -80,7 +80,7 @@ async def test_a_search_regards_no_capitals(world: World):
 async def test_a_command_is_shown_by_its_end(world: World):
     said = await world.ask("run seq 1 500")
     assert "succeeded" in said
-    assert "earlier lines\n490\n" in said
+    assert "488 earlier lines\n489\n" in said
     assert "[exit code 0" in said
     said = await world.ask("run `echo broken; exit 3`")
     assert "**failed**" in said

@@ -61,6 +61,13 @@ def test_every_key_of_the_schema_is_described_and_no_other() -> None:
     assert {words.when for words in DESCRIPTIONS.values()} <= set(WHEN)
 
 
+def test_every_setting_has_a_label_of_its_own_that_fits_its_column() -> None:
+    labels = {key: words.label for key, words in DESCRIPTIONS.items()}
+    assert not [key for key, label in labels.items() if label == key], "settings without a label"
+    assert max(map(len, labels.values())) <= 24
+    assert len(set(labels.values())) == len(labels)
+
+
 def test_every_key_has_a_row_in_a_named_section(home: Folders) -> None:
     rows = table(loaded(home), models=["m"])
     assert {row.name.replace("prices.m.", "prices.") for row in rows} == set(DESCRIPTIONS)

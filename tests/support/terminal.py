@@ -18,13 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support.clock import PATIENCE_S
-
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
-_ESCAPES = re.compile(
-    r"\x1b\[[0-9;?<>=!]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1bP.*?\x1b\\|\x1b.",
-    re.DOTALL,
-)
-
+from tests.support.shown import Shown
 
 XTERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
@@ -57,7 +51,7 @@ class Terminal:
             stderr=slave,
             start_new_session=True,
         )
-        self._raw = b""
+        self._raw, self._text, self.shown = b"", "", Shown()
 
     def __enter__(self) -> Terminal:
         return self
@@ -99,6 +93,7 @@ class Terminal:
         except OSError:
             return False
         self._raw += chunk
+        self._text += self.shown.feed(chunk)
         return bool(chunk)
 
     @property
@@ -108,13 +103,12 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Everything written so far, without escape sequences and runs of blanks."""
-        plain = _COLOURS.sub("", self._raw.decode("utf-8", "replace"))
-        plain = _ESCAPES.sub(" ", plain)
-        return re.sub(r"\s+", " ", plain)
+        """Everything printed since the last `forget`, and each row of the screen as often as it
+        changed, without runs of blanks."""
+        return re.sub(r"\s+", " ", self._text)
 
     def forget(self) -> None:
-        self._raw = b""
+        self._raw, self._text = b"", ""
 
     def wait_for(self, *words: str) -> None:
         """Wait until each of `words` has been written since the last `forget`."""

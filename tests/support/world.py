@@ -152,6 +152,7 @@ class WatchedAgent(Agent):
         self.planned: CompactionPreview | None = None
         self.compacted: list[str] = []
         self.went_on = 0
+        self.reconnected = 0
         self.again: list[str] = []
         self.left: list[str] = []
         self.taken_up: list[Config] = []
@@ -306,6 +307,8 @@ class World:
         self.set_up_with: list[Setup] = []
         self.set_up_refusals: deque[Exception] = deque()
         self.servers: tuple[LocalServer, ...] = ()
+        self.connection = ""
+        self.profile = ""
         self.themes_saved: list[str] = []
         self.granted: list[set[str]] = []
         self.undecided: tuple[TrustItem, ...] = ()
@@ -379,6 +382,11 @@ class World:
                 raise self.set_up_refusals.popleft()
             return "Kept in the keyring."
 
+        async def reconnect(agent: Agent) -> Sequence[Event]:
+            assert isinstance(agent, WatchedAgent)
+            agent.reconnected += 1
+            return ()
+
         async def probe() -> Sequence[LocalServer]:
             return self.servers
 
@@ -406,6 +414,9 @@ class World:
             make_agent=make_agent,
             list_sessions=list_sessions,
             set_up=set_up,
+            reconnect=reconnect,
+            connection=lambda: self.connection,
+            profile=lambda: self.profile,
             probe_servers=probe,
             model_info=model_info,
             save_theme=save_theme,

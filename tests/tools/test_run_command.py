@@ -19,6 +19,7 @@ from tui.core.clock import SystemClock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
+from tui.core.text_cleaning import without_colours
 from tui.core.workspace import Workspace
 from tui.tools.base import Todo, ToolContext
 from tui.tools.file_access import FileLedger
@@ -315,6 +316,35 @@ def test_cleaning_in_single_characters_equals_cleaning_at_once(chars: list[str])
     at_once = whole.feed("".join(chars).encode(), final=True)
     bit_by_bit = "".join(parts.feed(bytes([b])) for c in chars for b in c.encode())
     assert bit_by_bit + parts.feed(b"", final=True) == at_once
+
+
+@given(st.lists(st.sampled_from(["a", "\x1b", "[", "31", "m", ";", "]", "\x07", "\n", "K", "\r"])))
+def test_the_person_gets_the_colours_and_the_model_the_same_text_without(chars: list[str]) -> None:
+    plain, coloured = Cleaner(), Cleaner(colours=True)
+    data = "".join(chars).encode()
+    kept = "".join(coloured.feed(bytes([b])) for b in data) + coloured.feed(b"", final=True)
+    bare = without_colours(kept)
+    assert "\x1b" not in bare
+    assert bare.replace("\r\n", "\n") == plain.feed(data, final=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "shown", "text"),
+    [
+        (b"\x1b[31mred\x1b[0m\n", "\x1b[31mred\x1b[0m\n", "red\n"),
+        (b"\x1b[2K\x1b]0;t\x07\x1b[1;38;5;9mx\x1b[m", "\x1b[1;38;5;9mx\x1b[m", "x"),
+        (b"\x1b[31", "�[31", "�[31"),
+        (b"end\r\x1b[0m\n", "end\x1b[0m\n", "end\n"),
+        (b"1%\r\x1b[32m2%\n", "1%\n\x1b[32m2%\n", "1%\n2%\n"),
+    ],
+)
+def test_colours_are_for_the_person_only(
+    tmp_path: Path, data: bytes, shown: str, text: str
+) -> None:
+    capture = Capture(tmp_path / "x.txt", Guard())
+    seen = "".join(capture.feed(bytes([byte])) for byte in data) + capture.close()
+    assert capture.text == text
+    assert seen.replace("\n\x1b[0m\n", "\x1b[0m\n") == shown
 
 
 @settings(max_examples=40)

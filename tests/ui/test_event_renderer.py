@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.world import record
 from tui.session.records import Record
 from tui.ui.widgets.conversation.item_renderer import source
@@ -15,7 +17,7 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.record_items import debug_item, items_of, repair_item
+from tui.ui.widgets.record_items import debug_item, items_of, repair_item, result_text
 
 
 def _text(text: str) -> list[dict[str, Any]]:
@@ -122,14 +124,20 @@ def test_k47_refusals_and_elevated_calls_stay_marked() -> None:
     assert (elevated.state, elevated.summary, elevated.elevated) == ("ok", "exit 0", True)
 
 
-def test_a_long_result_is_previewed_by_its_ends() -> None:
-    text = "\n".join(f"line {n}" for n in range(100))
-    (item,) = items_of([record("assistant", content=[_call("c1")]), _result("c1", text)])
+@pytest.mark.parametrize("count", [13, 14, 100, 5_000])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_long_result_is_previewed_by_its_ends(count: int, cut: bool) -> None:
+    text = "\n".join(f"line {n}" for n in range(count))
+    result = _result("c1", text, receipt={"bytes_total": 1} if cut else None)
+    (item,) = items_of([record("assistant", content=[_call("c1")]), result])
     assert isinstance(item, ToolItem)
     lines = item.preview.splitlines()
     assert lines[0] == "line 0"
-    assert lines[-1] == "line 99"
-    assert "… 88 lines …" in lines
+    assert lines[-1] == f"line {count - 1}"
+    more = [f"… +{count - 12:,} lines" + ("" if cut else " · F4 shows all")]
+    assert [line for line in lines if "…" in line] == (more if count > 13 else [])
+    assert result_text([result], "c1") == text
+    assert result_text([result], "c2") == ""
 
 
 def test_an_interruption_keeps_what_was_said() -> None:

@@ -24,6 +24,7 @@ from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
+from tui.agent.titles import TitleWriter
 from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
@@ -39,8 +40,10 @@ from tui.core.formatting import tokens
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
 from tui.permissions.types import Call, Decision, Mode
-from tui.provider.base import ModelInfo, Request
+from tui.provider.base import ModelInfo, Provider, Request
 from tui.provider.failover import Failover
+from tui.provider.prices import CacheLife
+from tui.provider.retry import RetryControl
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
@@ -60,10 +63,8 @@ class Agent:
         self._ctx = ctx
         ctx.tools[Recall.name] = Recall(self._recall)
         self._requests = RequestBuilder(ctx)
-        if ctx.fallbacks:
-            ctx.provider = Failover(
-                ctx.provider, ctx.fallbacks, clock=ctx.clock, adapt=self._requests.adapt
-            )
+        self._titles = TitleWriter(ctx, ctx.provider, self._requests)
+        ctx.provider = self._with_fallbacks(ctx.provider)
         self._directives = DirectiveState(ctx, self._requests)
         self._repair = RequestRepair(ctx, self._requests)
         self._deferred = DeferredRetry(ctx)
@@ -91,6 +92,16 @@ class Agent:
     @property
     def model(self) -> str:
         return self._ctx.model.id
+
+    @property
+    def server(self) -> str:
+        """The server that is asked."""
+        return self._ctx.server
+
+    @property
+    def control(self) -> RetryControl:
+        """Ends the waits of whatever provider is asked."""
+        return self._ctx.control
 
     @property
     def window(self) -> int:
@@ -206,6 +217,16 @@ class Agent:
         """Let the server count the context between the turns, where it changed much since the
         last answer; what comes of it is shown without being asked for, until `close`."""
         self._counter.begin(show)
+
+    def title_session(self, show: Callable[[Event], None]) -> None:
+        """Let the small model title the session once a turn has finished, where it has no title;
+        what comes of it is shown without being asked for, until `close`."""
+        self._titles.begin(show)
+
+    def rename(self, title: str) -> None:
+        """Give the session another title, by a record; one that is being written is dropped."""
+        self._titles.close()
+        self._ctx.recorder.append("title", title=title)
 
     def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Event]:
         """Run one turn and yield its events; the last is TurnFinished.
@@ -373,6 +394,33 @@ class Agent:
             self._ctx.control.retry_now()
         return self._ctx.events.take()
 
+    async def use_server(
+        self,
+        provider: Provider,
+        info: ModelInfo,
+        small_model: ModelInfo | None,
+        *,
+        server: str,
+        first_party: bool,
+        cache_life: CacheLife,
+    ) -> Sequence[Event]:
+        """Ask through another provider from the next request on; nothing may run meanwhile."""
+        self._refuse_in_turn()
+        ctx, before = self._ctx, self._ctx.provider
+        ctx.provider, self._titles.provider = self._with_fallbacks(provider), provider
+        ctx.small_model = small_model
+        ctx.server, ctx.first_party, ctx.cache_life = server, first_party, cache_life
+        found = self.use_model(info)
+        self._background.append(asyncio.create_task(self._load()))
+        await before.aclose()
+        return found
+
+    def _with_fallbacks(self, provider: Provider) -> Provider:
+        ctx = self._ctx
+        if not ctx.fallbacks:
+            return provider
+        return Failover(provider, ctx.fallbacks, clock=ctx.clock, adapt=self._requests.adapt)
+
     def fits(self, info: ModelInfo) -> Fit:
         """Whether the session as it is fits a model; to be asked before switching."""
         return self._requests.fits(info)
@@ -468,6 +516,7 @@ class Agent:
         Raises StorageError when something recorded could not be saved to the end.
         """
         ctx, self._turns.closing = self._ctx, True
+        self._titles.close()
         await ctx.events.close()
         self._closing.set()
         self._counter.close()

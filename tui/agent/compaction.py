@@ -191,18 +191,11 @@ class Compactor:
                 f"The summary ({added:,} tokens) isn't smaller than what it replaces ({freed:,})."
             )
             return self._give_up(before, reason, problem)
-        after = self._record(
-            planned,
-            summary,
-            reason,
-            before=before,
-            freed=freed,
-            usage=made.usage,
-            block=made.block,
-        )
+        self._record(planned, summary, reason, before=before, usage=made.usage, block=made.block)
         self._announced = False
         if self.requests.frame.waits:
             self.requests.frame.renew("compaction")
+        after = self.ctx.ledger.tokens  # which the meter shows, too
         await self.ctx.recorder.show(
             events.CompactionFinished(before, after, planned.messages, summary, reason)
         )
@@ -294,8 +287,8 @@ class Compactor:
         budget = min(DIGEST_TOKENS, max(64, self.ctx.model.window // 20))
         summary = digest(self._covered(planned, view), budget)
         freed = self._freed(planned, view)
-        after = self._record(planned, summary, "digest", before=before, freed=freed, usage=Usage())
-        return after < before
+        self._record(planned, summary, "digest", before=before, usage=Usage())
+        return tokenizer.count(summary) < freed
 
     async def compact_now(self, focus: str) -> None:
         """Compact for the person, who may interrupt it; say so where there is nothing to do."""
@@ -350,12 +343,11 @@ class Compactor:
         reason: Reason,
         *,
         before: int,
-        freed: int,
         usage: Usage,
         block: Mapping[str, Any] | None = None,
-    ) -> int:
-        """Append the compaction's record; returns the tokens that the view has then."""
-        after = max(0, before - freed) + tokenizer.count(summary)
+    ) -> None:
+        """Append the compaction's record, and make the view by it."""
+        after = self.ctx.ledger.compacted(planned.summarised, summary)
         data: dict[str, Any] = compaction_view.compaction_data(
             self.ctx.records,
             planned,
@@ -367,7 +359,6 @@ class Compactor:
         data |= {"model": self.ctx.model.id, "usage": usage.to_json(), **(block or {})}
         self.ctx.recorder.append("compaction", **data)
         self.requests.view()
-        return after
 
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
         """Nothing was changed, and it is not tried again in this turn."""

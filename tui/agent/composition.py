@@ -17,6 +17,7 @@ from msgspec import structs
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
+from tui.agent.events import Event
 from tui.agent.limits import Limits
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
@@ -39,7 +40,8 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
-from tui.settings.credentials import DEFAULT_SERVER, server_of
+from tui.settings.credentials import DEFAULT_SERVER, Credential, server_of
+from tui.settings.sign_in import SignIn
 from tui.settings.trust import Trust
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
@@ -59,7 +61,8 @@ PRACTICE = "practice"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Everything that decides what an agent is made of. `key` never shows in a repr.
+    """Everything that decides what an agent is made of. `key` never shows in a repr; `sign_in` is
+    what the SDK signs in with where there is no key.
 
     `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
     what the person should be told first; `boot` is a boot file named elsewhere, in the place of
@@ -78,6 +81,7 @@ class Launch:
     practice_delay_s: float = 0.0
     script: Path | None = None
     key: str | None = field(default=None, repr=False)
+    sign_in: SignIn | None = None
     elevated: bool = False
     verbose: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -93,11 +97,22 @@ class Launch:
     confined: bool = False
 
     def with_key(self, key: str | None) -> Launch:
-        return replace(self, key=key)
+        return replace(self, key=key, sign_in=None)
+
+    def signed_by(self, credential: Credential | None) -> Launch:
+        """The same with what signs its requests."""
+        if isinstance(credential, SignIn):
+            return replace(self, key=None, sign_in=credential)
+        return self.with_key(credential.key if credential else None)
+
+    @property
+    def base_url(self) -> str:
+        """The server that is asked: the configured one, else that of a profile; "" for the API."""
+        return self.config.base_url or (self.sign_in.base_url if self.sign_in else "")
 
     def whole_name(self, name: str) -> str:
         """The model that a short name stands for; any other as it is. Blocks."""
-        return model_list.resolve(name, self.folders.cache, self.config.base_url)
+        return model_list.resolve(name, self.folders.cache, self.base_url)
 
     @property
     def model(self) -> str:
@@ -120,9 +135,10 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
 
         model = AnthropicProvider(
             api_key=launch.key,
+            profile=launch.sign_in.profile if launch.sign_in else None,
             env_headers=not launch.foreign_server,
             clock=clock,
-            base_url=launch.config.base_url,
+            base_url=launch.base_url,
             first_byte_timeout_s=launch.config.retry.first_byte_timeout_s,
             stall_timeout_s=launch.config.retry.stall_timeout_s,
             context_window=launch.config.context_window,
@@ -138,7 +154,7 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
 
 def server_name(launch: Launch) -> str:
     """The server that is asked, by which thinking that it signed is known again."""
-    return PRACTICE if launch.practice else server_of(launch.config.base_url)
+    return PRACTICE if launch.practice else server_of(launch.base_url)
 
 
 def is_first_party(launch: Launch) -> bool:
@@ -172,7 +188,7 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
     known = known_model(launch, name)
     if launch.practice:
         return known
-    listed = model_list.listed(launch.folders.cache, launch.config.base_url)
+    listed = model_list.listed(launch.folders.cache, launch.base_url)
     said = next((model for model in listed if model.get("id") == name), None)
     if said is None:
         return known
@@ -195,12 +211,13 @@ async def refreshed_models(launch: Launch, clock: Clock) -> AsyncGenerator[None]
 
 async def refresh_models(launch: Launch, clock: Clock) -> None:
     """Ask the server which models it has, unless it said so within a day. Never raises."""
-    cache, url = launch.folders.cache, launch.config.base_url
+    cache, url = launch.folders.cache, launch.base_url
     if launch.practice or not await asyncio.to_thread(model_list.is_due, cache, url, clock.now()):
         return
     from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
 
-    server = AnthropicProvider(api_key=launch.key, clock=clock, base_url=url)
+    profile = launch.sign_in.profile if launch.sign_in else None
+    server = AnthropicProvider(api_key=launch.key, profile=profile, clock=clock, base_url=url)
     try:
         if found := await server.list_models():
             await asyncio.to_thread(model_list.keep, cache, url, found, clock.now())
@@ -271,6 +288,7 @@ def make_agent(
             clock=clock,
             jobs=Jobs(clock),
             fallbacks=launch.config.fallback_models,
+            small_model=_small_model(launch),
             control=control,
             max_wait_s=launch.max_wait_s,
             limits=launch.limits,
@@ -295,6 +313,30 @@ def make_agent(
             confinement=_confinement(launch, session),
         )
     )
+
+
+async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Event]:
+    """Let an open agent ask as the launch says, from the next request on. Its model stays where
+    the server does. Raises UsageError for a broken practice script."""
+    server = server_name(launch)
+    name = agent.model if server == agent.server else launch.model
+    return await agent.use_server(
+        make_provider(launch, clock, agent.control),
+        await asyncio.to_thread(listed_model, launch, name),
+        await asyncio.to_thread(_small_model, launch),
+        server=server,
+        first_party=is_first_party(launch),
+        cache_life=cache_life(launch),
+    )
+
+
+def _small_model(launch: Launch) -> ModelInfo | None:
+    """What titles sessions. A server of another kind has the default one only if it lists it."""
+    if launch.practice or launch.one_turn:
+        return None
+    found = listed_model(launch, launch.config.small_model)
+    chosen = launch.config.small_model != Config().small_model
+    return found if chosen or is_first_party(launch) or found.source == "server" else None
 
 
 def _confinement(launch: Launch, session: Session) -> Confinement | None:

@@ -17,6 +17,7 @@ from msgspec import field
 
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Usage
+from tui.core.text_cleaning import without_colours
 from tui.provider.base import (
     Alive,
     ModelSwitched,
@@ -116,8 +117,13 @@ class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
 
 
 class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):
+    """A tool printed something: for the person, with its colours, which JSON has not."""
+
     id: str
     text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"text": without_colours(self.text)}
 
 
 class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
@@ -395,6 +401,12 @@ class QueueChanged(WireEvent, frozen=True, tag="queue_changed"):
     texts: tuple[str, ...]
 
 
+class TitleChanged(WireEvent, frozen=True, tag="title_changed"):
+    """The session got a title without being asked for one."""
+
+    title: str
+
+
 class StorageChanged(WireEvent, frozen=True, tag="storage_changed"):
     """Whether everything so far is on disk. `detail` says what is wrong when it is not."""
 
@@ -472,6 +484,7 @@ Event: TypeAlias = (
     | ToolsChanged
     | TodosChanged
     | QueueChanged
+    | TitleChanged
     | StorageChanged
     | RepairApplied
     | Notice

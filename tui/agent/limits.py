@@ -18,7 +18,7 @@ from tui.session.records import Record
 LOOP_REPEATS = 5
 """So many equal (call, result) pairs in a row end the turn."""
 
-_COSTLY = frozenset({"assistant", "compaction", "memory"})
+_COSTLY = frozenset({"assistant", "compaction", "memory", "title"})
 _WAITS = frozenset({"command_status"})
 _SECONDS = re.compile(r" · \d+\.\d s(?=\])")
 
@@ -101,7 +101,10 @@ class SessionCost:
             return self
         if not (usage := Usage.from_json(record.data.get("usage"))).total:
             return self
-        one = Spent.on(usage, price_of(str(record.data.get("model")), prices))
+        price = price_of(str(record.data.get("model")), prices)
+        if record.type == "title" and price is None:
+            return self  # so little that the sum of the others stays known
+        one = Spent.on(usage, price)
         last = usage if record.type == "assistant" else self.last
         return SessionCost(self.session + one, self.prompt + one, last)
 

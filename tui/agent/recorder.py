@@ -22,11 +22,11 @@ class EventStream:
 
     One piece of work runs at a time, in a task of its own; what is published meanwhile comes out
     of `run`. What is published while nothing runs is for the method that caused it, which hands
-    it on with `take`. `at_rest` is called after each piece of work.
+    it on with `take`. What is in `at_rest` is called after each piece of work.
     """
 
     def __init__(self) -> None:
-        self.at_rest: Callable[[], None] = lambda: None
+        self.at_rest: list[Callable[[], None]] = []
         self._queue: asyncio.Queue[Event | None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._between: list[Event] = []
@@ -98,7 +98,8 @@ class EventStream:
         if self._queue is not None:
             self._queue.put_nowait(None)
             self._queue = None
-            self.at_rest()
+            for call in self.at_rest:
+                call()
 
 
 class Recorder:

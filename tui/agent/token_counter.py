@@ -52,7 +52,7 @@ class TokenCounter:
         self._asked: _State | None = None
         self._not_before = 0.0
         self._failed_s = FAILED_S
-        ctx.events.at_rest = self.schedule
+        ctx.events.at_rest.append(self.schedule)
 
     def begin(self, show: Callable[[Event], None]) -> None:
         """Count from now on, and show what comes of it."""

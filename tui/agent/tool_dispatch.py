@@ -25,6 +25,7 @@ from tui.agent.recorder import to_the_end
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, blocks_of, text_of, tool_calls
+from tui.core.text_cleaning import without_colours
 from tui.permissions.plain_command import parse as parse_plain
 from tui.permissions.plain_environment import plain_environment
 from tui.permissions.sandbox.walls import Level
@@ -362,10 +363,9 @@ class ToolDispatcher:
         room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
 
         def emit(text: str) -> None:
-            state.add_output(text)
-            text = clamp_text(text, room, "ends")
-            for start in range(0, len(text), SHOWN_CHARS):
-                self.ctx.publish(ToolOutputChunk(state.id, text[start : start + SHOWN_CHARS]))
+            state.add_output(without_colours(text))
+            for part in chunks_of(clamp_text(text, room, "ends")):
+                self.ctx.publish(ToolOutputChunk(state.id, part))
 
         def set_todos(todos: Sequence[Todo]) -> None:
             items = tuple({"text": todo.text, "status": todo.status} for todo in todos)
@@ -395,6 +395,18 @@ class ToolDispatcher:
             leave=state.set_partial,
             started=started,
         )
+
+
+def chunks_of(text: str) -> Iterator[str]:
+    """A text in parts of at most SHOWN_CHARS; no escape sequence is cut."""
+    start = 0
+    while start < len(text):
+        end = start + SHOWN_CHARS
+        mark = text.rfind("\x1b", start + 1, end)
+        if mark > start and end < len(text) and "m" not in text[mark:end]:
+            end = mark
+        yield text[start:end]
+        start = end
 
 
 def _first_of(group: ExceptionGroup[Exception]) -> Exception:

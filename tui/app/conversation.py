@@ -129,6 +129,7 @@ class Conversation:
             for event in first:
                 self.frontend.show(event)
             agent.count_tokens(self.frontend.show)
+            agent.title_session(self._titled)
         finally:
             self.opening = False
             self.frontend.ended()
@@ -190,8 +191,12 @@ class Conversation:
     def rename(self, title: str) -> None:
         """Give the session that is open another title, by a record."""
         if self.agent is not None:
-            self.agent.session.append("title", title=" ".join(title.split()))
+            self.agent.rename(" ".join(title.split()))
             self.frontend.refresh()
+
+    def _titled(self, event: Event) -> None:
+        self.frontend.show(event)
+        self.frontend.refresh()
 
     # What is sent
 

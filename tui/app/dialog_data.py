@@ -83,6 +83,25 @@ class PracticeSetup:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileSetup:
+    """The profile of this machine that `ant auth login` wrote."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetupQuestion:
+    """How a model is to be reached. `why` that is asked, `problem` what was wrong with the last
+    answer; `profile` is the one of this machine that can be used. `session`: one is open, and
+    goes on whatever the answer is."""
+
+    why: str
+    problem: str = ""
+    profile: str = ""
+    session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveryOption:
     """One way on. `help` says what becomes of the conversation."""
 
@@ -109,7 +128,7 @@ class FailedRequest:
     before: tuple[str, ...] = ()
 
 
-Setup: TypeAlias = KeySetup | ServerSetup | PracticeSetup
+Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup
 
 
 @dataclass(frozen=True, slots=True)

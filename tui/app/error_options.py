@@ -14,7 +14,7 @@ from tui.agent.events import ErrorRaised
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption
 from tui.app.models import choose_model
-from tui.app.open_session import set_up, switch_session
+from tui.app.open_session import reconnect, set_up, switch_session
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.provider.base import Request
@@ -108,9 +108,8 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
         if await choose_model(conversation):
             conversation.resume_turn()
     elif name == "key":
-        path = agent.session.path
         if await set_up(conversation, "The server rejected the key."):
-            await switch_session(conversation, SessionChoice(path))
+            await reconnect(conversation)
             conversation.resume_turn()
     elif name == "context":
         if view := frontend.view("context", ""):
@@ -134,8 +133,6 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
     left = tuple(agent.offers()) if rejected else ()
     tried = [level for level in LEVELS if level not in left] if rejected else []
     ways = (*(LEVELS[level][1] for level in left), *card.ways)
-    if "key" in {way.name for way in ways} and agent.session.path is None:
-        ways = tuple(way for way in ways if way is not _KEY)  # it is opened anew for that
     meaning = card.meaning or error.hint
     return FailedRequest(
         card.title,

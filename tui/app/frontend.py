@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.services import SessionChoice
 from tui.permissions.types import Approver
 
@@ -107,9 +107,8 @@ class Frontend(Protocol):
         """Put a yes-or-no question."""
         ...
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
-        """Ask how a model is reached; None where the person wants none. `problem` is what was
-        wrong with the last answer."""
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
+        """Ask how a model is reached; None where the person wants none, or no other."""
         ...
 
     async def show_file(self, path: Path) -> None:

@@ -27,7 +27,10 @@ from tui.settings.trust import Trust, trust_of
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say."""
 
-_KEY_HINT = "Set ANTHROPIC_API_KEY, run `holdfast` to store one, or try --practice."
+_KEY_HINT = (
+    "Set ANTHROPIC_API_KEY, sign in with `ant auth login`, run `holdfast` to store a key, or try"
+    " --practice."
+)
 
 
 def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None = None) -> Launch:
@@ -105,20 +108,17 @@ def scratch_of(options: Options) -> Generator[Path | None]:
 def with_key(
     launch: Launch, *, without: str = "No API key found.", hint: str = _KEY_HINT
 ) -> Launch:
-    """The same with the key for the configured server. Blocks up to 2 s.
+    """The same with what signs the requests to the configured server. Blocks up to 2 s.
 
-    Raises CredentialsError, with the texts given, where there is none and nothing can be asked
-    without one: only the API itself insists on it.
+    Raises CredentialsError, with the texts given, where there is nothing and nothing can be asked
+    without: only the API itself insists on it.
     """
-    key, foreign = launch.key, launch.foreign_server
-    if not (key or launch.practice):
-        found = credentials.find_key(
-            os.environ, launch.folders, launch.config.base_url, foreign=foreign
-        )
-        key = found.key if found else None
-    other = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
-    if key or launch.practice or launch.config.base_url or any(map(os.environ.get, other)):
-        return launch.with_key(key)
+    if launch.key or launch.sign_in or launch.practice:
+        return launch
+    url, foreign = launch.config.base_url, launch.foreign_server
+    found = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
+    if found or url:
+        return launch.signed_by(found)
     raise CredentialsError(without, hint=hint)
 
 

@@ -17,7 +17,13 @@ from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.app.commands.trust import ask_trust
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
-from tui.app.dialog_data import AnswerOption, ChoiceQuestion, DamageQuestion, YesNoQuestion
+from tui.app.dialog_data import (
+    AnswerOption,
+    ChoiceQuestion,
+    DamageQuestion,
+    SetupQuestion,
+    YesNoQuestion,
+)
 from tui.app.services import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
@@ -140,17 +146,39 @@ async def _after_opening(conversation: Conversation, choice: SessionChoice) -> N
 
 async def set_up(conversation: Conversation, why: str) -> bool:
     """Ask how a model is reached, until that can be kept. False where the person wants none."""
-    problem, frontend = "", conversation.frontend
-    while (setup := await frontend.ask_setup(why, problem)) is not None:
+    services, frontend = conversation.services, conversation.frontend
+    profile, session = await asyncio.to_thread(services.profile), conversation.agent is not None
+    question = SetupQuestion(why, profile=profile, session=session)
+    while (setup := await frontend.ask_setup(question)) is not None:
         try:
-            done = await conversation.services.set_up(setup)
+            done = await services.set_up(setup)
         except HoldfastError as error:
-            problem = str(error)
+            question = replace(question, problem=str(error))
             continue
         if done:
             frontend.say(done, "success")
         return True
     return False
+
+
+async def login(conversation: Conversation, _: str) -> None:
+    """/login: another key, server or profile from the next request on; the session goes on."""
+    if not conversation.says_idle() or conversation.opening:
+        return
+    using = await asyncio.to_thread(conversation.services.connection)
+    if await set_up(conversation, using):
+        await reconnect(conversation)
+
+
+async def reconnect(conversation: Conversation) -> None:
+    """Go on with what was set up; without a session, open one."""
+    agent, frontend = conversation.agent, conversation.frontend
+    if agent is None:
+        await open_choice(conversation, SessionChoice())
+        return
+    for event in await conversation.services.reconnect(agent):
+        frontend.show(event)
+    frontend.refresh()
 
 
 async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:

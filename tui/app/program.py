@@ -5,20 +5,33 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import tui
 from tui.agent.agent import Agent
-from tui.agent.composition import known_model, make_agent, refresh_models
+from tui.agent.composition import known_model, make_agent, reconnect, refresh_models
+from tui.agent.events import Event
 from tui.app import launch_config
-from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup, SessionRow, Setup
+from tui.app.dialog_data import (
+    KeySetup,
+    ModelRow,
+    PracticeSetup,
+    ProfileSetup,
+    ServerSetup,
+    SessionRow,
+    Setup,
+)
+from tui.app.doctor.setup import ask_for_models
 from tui.app.options.arguments import Options
 from tui.app.services import AppServices, Opening, SessionChoice
 from tui.core import clipboard
 from tui.core.clock import SystemClock
+from tui.core.errors import CredentialsError, UsageError
 from tui.core.formatting import retirement
 from tui.core.keymap import keymap_of
 from tui.core.messages import string_of
@@ -27,11 +40,13 @@ from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
 from tui.provider.anthropic import convert
+from tui.provider.anthropic.client_factory import shown
 from tui.provider.base import ModelInfo
 from tui.provider.prices import price_of
 from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
+from tui.settings.credentials import server_of
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import probe_local_servers
 from tui.settings.trust import Trust, TrustItem
@@ -97,6 +112,9 @@ class CompositionRoot:
             make_agent=self.make_agent,
             list_sessions=self.list_sessions,
             set_up=self.set_up,
+            reconnect=self.reconnect,
+            connection=self.connection,
+            profile=self.profile,
             probe_servers=probe_local_servers,
             model_info=self.model_info,
             save_theme=self.save_theme,
@@ -156,6 +174,34 @@ class CompositionRoot:
 
     async def set_up(self, setup: Setup) -> str:
         return await asyncio.to_thread(self._set_up, setup)
+
+    async def reconnect(self, agent: Agent) -> Sequence[Event]:
+        """Let an agent that is open use what was set up. Raises CredentialsError, UsageError."""
+        self.launch = await asyncio.to_thread(launch_config.with_key, self.launch)
+        return await reconnect(agent, self.launch, self.clock)
+
+    def connection(self) -> str:
+        """How a model is reached now, in a sentence. Blocks."""
+        launch, home = self.launch, self.launch.folders
+        if launch.practice:
+            return "In use: the practice model."
+        if launch.sign_in:
+            return f"Signed in with {launch.sign_in}."
+        server = f" at {shown(launch.base_url)}" if launch.base_url else ""
+        with suppress(CredentialsError):
+            found = credentials.find_credential(os.environ, home, launch.config.base_url)
+            if isinstance(found, credentials.ApiKey) and found.key == launch.key:
+                words = credentials.in_words(found, env=os.environ, folders=home)
+                return f"In use: {launch.model}{server}, with {words}."
+        return f"In use: {launch.model}{server}."
+
+    def profile(self) -> str:
+        """The profile of this machine that can be used, "" for none. Blocks."""
+        try:
+            found = credentials.saved_profile(os.environ)
+        except CredentialsError:
+            return ""
+        return found.profile if found else ""
 
     async def model_info(self, name: str) -> ModelInfo:
         return known_model(self.launch, name)
@@ -236,7 +282,9 @@ class CompositionRoot:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
         fresh = launch_config.prepare(self.options, self.scratch, self._trust)
-        self.launch = replace(fresh, key=now.key, practice=now.practice, around=now.around)
+        self.launch = replace(
+            fresh, key=now.key, sign_in=now.sign_in, practice=now.practice, around=now.around
+        )
 
     def _open(self, choice: SessionChoice) -> Session:
         if choice.path is not None:
@@ -267,24 +315,66 @@ class CompositionRoot:
         return SessionRepository(home, root, self.clock, Path.home()).ours(everywhere=False)
 
     def _set_up(self, setup: Setup) -> str:
-        home = self.launch.folders
         match setup:
             case PracticeSetup():
                 self.launch = replace(self.launch, practice=True)
                 return "The practice model works offline. It follows rules and says so."
+            case ProfileSetup(name):
+                self._use_server("", "")
+                credentials.forget_key("", env=os.environ, folders=self.launch.folders)
+                found = credentials.saved_profile(os.environ)
+                self.launch = replace(self.launch.signed_by(found), practice=False)
+                return f"Signed in with profile {name}."
             case KeySetup(key):
-                place = credentials.store_key(key, "", env=os.environ, folders=home)
-                self.launch = self.launch.with_key(key.strip())
+                return self._use_key(key.strip(), "", "")
             case ServerSetup(base_url, model, key):
-                if key:
-                    place = credentials.store_key(key, base_url, env=os.environ, folders=home)
-                else:
-                    place = None
-                edit.set_user_value(home, "base_url", base_url)
-                edit.set_user_value(home, "model", model)
-                self.launch = self.launch.with_key(key.strip() or None)
-                self._reload()
-                if place is None:
-                    return f"Using {model} at {base_url}; saved in {shorten(home.config_file)}."
+                return self._use_key(key.strip(), base_url, model)
+
+    def _use_key(self, key: str, base_url: str, model: str) -> str:
+        """Store a key for a server that takes it, and use both. What was done, in a sentence."""
+        home = self.launch.folders
+        self._check_server(base_url)
+        if not key:
+            self._use_server(base_url, model)
+            self.launch = replace(self.launch.with_key(None), practice=False)
+            return f"Using {model} at {base_url}; saved in {shorten(home.config_file)}."
+        _check_key(credentials.valid_key(key), base_url)
+        place = credentials.store_key(key, base_url, env=os.environ, folders=home)
+        self._use_server(base_url, model)
+        self.launch = replace(self.launch.with_key(key), practice=False)
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
         return f"Saved the key in {where}."
+
+    def _use_server(self, base_url: str, model: str) -> None:
+        """Make a server the person's own setting, and its model; without a `model` the usual one
+        takes the place of another server's. Raises as `_check_server`."""
+        self._check_server(base_url)
+        before, home = self.launch.config, self.launch.folders
+        if base_url or before.base_url:
+            edit.set_user_value(home, "base_url", base_url or None)
+            if model or before.base_url:
+                edit.set_user_value(home, "model", model or None)
+            self._reload()
+
+    def _check_server(self, base_url: str) -> None:
+        """Raises UsageError where something above the person's own settings names another
+        server: a key would be sent there."""
+        loaded = self.read_settings()
+        others = (one for one in loaded.layers if one.place != "user")
+        above = [one.name for one in others if "base_url" in one.table]
+        now = loaded.config.base_url
+        if above and server_of(now) != server_of(base_url):
+            raise UsageError(
+                f"{above[-1]} sets the server to {shown(now)}.",
+                hint="Remove that, or enter that server's address and key.",
+            )
+
+
+def _check_key(key: str, base_url: str) -> None:
+    """Raises CredentialsError for a key that the server refuses. One that can't be reached, or
+    says nothing of keys, is asked later. Blocks up to 3 s."""
+    server = server_of(base_url)
+    if ask_for_models(server, key)[0] == HTTPStatus.UNAUTHORIZED:
+        raise CredentialsError(
+            f"{shown(server)} rejects this key.", hint="Check it, or enter another one."
+        )

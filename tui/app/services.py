@@ -24,6 +24,7 @@ from tui.settings.trust import Trust, TrustItem
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.events import Event
     from tui.app.options.arguments import Options
 
 
@@ -48,7 +49,10 @@ class AppServices:
 
     `make_agent` raises CredentialsError when there is no key, SessionError when the session
     cannot be opened, SessionInUseError when another program has it open. `set_up` keeps what the
-    welcome screen was told and says where, in a sentence; after it `make_agent` uses it.
+    welcome screen was told and says where, in a sentence; after it `make_agent` uses it, and
+    `reconnect` lets an agent use it that is open. Both raise HoldfastError. `connection` says what
+    is in use, and `profile` names the one of this machine that can be used, "" for none; both
+    block.
     `models` are those that the server listed, or that are known; `refresh_models` asks it again
     where its list is older than a day. `whole_name` is the model that a short name stands for, and
     blocks.
@@ -71,10 +75,13 @@ class AppServices:
     make_agent: Callable[[SessionChoice, Approver], Awaitable[Agent]]
     list_sessions: Callable[[], Awaitable[Sequence[SessionRow]]]
     set_up: Callable[[Setup], Awaitable[str]]
+    reconnect: Callable[[Agent], Awaitable[Sequence[Event]]]
     probe_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
     model_info: Callable[[str], Awaitable[ModelInfo]]
     save_theme: Callable[[str], Awaitable[None]]
     decide_trust: Callable[[Sequence[TrustItem], Collection[str]], Awaitable[None]]
+    connection: Callable[[], str] = str
+    profile: Callable[[], str] = str
     models: Callable[[], Sequence[ModelRow]] = tuple
     refresh_models: Callable[[], Awaitable[None]] | None = None
     whole_name: Callable[[str], str] = str

@@ -18,6 +18,7 @@ from tui.agent.prompts import parse
 from tui.batch.state import PARTIAL_CHARS, TaskState
 from tui.core.errors import StorageError, os_error_as
 from tui.core.messages import Usage
+from tui.core.text_cleaning import without_colours
 
 Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
 
@@ -52,7 +53,7 @@ class TaskAttempt:
             case events.ToolStarted(name=name, label=label):
                 text = f"\n» {name} {label}\n"
             case events.ToolOutputChunk(text=text):
-                pass
+                text = without_colours(text)
             case events.ToolFinished(is_error=True, summary=summary):
                 text = f"\n» failed {summary}\n"
             case events.AssistantMessage(answer, _, usage):

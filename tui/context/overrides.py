@@ -184,7 +184,12 @@ def content_of(record: Record) -> list[Block]:
 
 def summary_text(record: Record) -> str:
     """The text of a compaction's summary in the request, as untrusted content."""
-    said = string_of(record.data.get("summary")).strip() or "(no summary)"
+    return framed_summary(string_of(record.data.get("summary")))
+
+
+def framed_summary(summary: str) -> str:
+    """A summary as it is sent."""
+    said = summary.strip() or "(no summary)"
     return f"{SUMMARY}\n{untrusted.wrap(said, 'summary of earlier messages')}"
 
 

@@ -31,9 +31,9 @@ from tui.context.ledger_items import (
     with_images,
     withheld_tokens,
 )
-from tui.context.overrides import SPEAKING, RecordState, Stand, content_of
+from tui.context.overrides import SPEAKING, RecordState, Stand, content_of, framed_summary
 from tui.context.rules.blocks import THINKING
-from tui.core.messages import Block
+from tui.core.messages import Block, text_block
 from tui.session.records import Record
 from tui.tokens import estimate
 
@@ -190,6 +190,14 @@ class Ledger:
     def would(self, id_: str, stand: Stand | None) -> int:
         """The tokens of a record's item if it stood so; None is as recorded. Raises KeyError."""
         return round(self.share * weight_as(self._entries[id_], stand))
+
+    def compacted(self, ids: Iterable[str], summary: str) -> int:
+        """The tokens of the next request with a summary in the place of records, by id, and of the
+        compaction in force: all of it estimated, as after a compaction."""
+        weight = self._weight() + in_frame("summary", [text_block(framed_summary(summary))])
+        weight -= sum(self._entries[id_].weight for id_ in ids if id_ in self._entries)
+        weight -= self._summary.weight if self._summary else 0.0
+        return round(max(0.0, self.ratio * weight))
 
     def items(self, *, images: bool = False) -> list[Item]:
         """All items in the order of the request; with `images` those of prompts apart."""

@@ -206,6 +206,7 @@ class Config(_Section, frozen=True, kw_only=True):
     base_url: Url = ""
     effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
     api_features: Literal["auto", "all", "basic"] = "auto"
+    titles: Literal["model", "prompt"] = "model"
     theme: Name = "midnight"
     context_window: NotNegative = 0
     retry: Retry = Retry()

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 MASK = "[secret removed]"
 
-_PRIVATE = re.compile(r"^(HOLDFAST_.*|ANTHROPIC_API_KEY|ANTHROPIC_AUTH_TOKEN)$")
+_PRIVATE = re.compile(r"^(HOLDFAST_.*|ANTHROPIC_(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN))$")
 
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"

@@ -22,6 +22,9 @@ _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\
 _SURROGATES = r"[\ud800-\udfff]"
 _SUSPECT = r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]"
 
+COLOURS = r"\x1b\[[0-9;:]{0,99}m"
+"""What only changes how the text behind it is drawn (SGR)."""
+
 _HIDDEN = (
     "[\0-\x09\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
     "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0"
@@ -43,6 +46,8 @@ _ALIKE = frozenset(
 _ALIKE_SIGNS = frozenset(c for c in _ALIKE if not c.isalpha()) | frozenset(
     "\u01c0\u01c3\u02b9\u02bc\u02cb"
 )
+_COMMAND_END = re.compile(r"\[[^\]]* · [\d.]+ s\]")
+_COMMAND_NOTES = ("[processes that it left", "[stopped because it took")
 _WORD = r"[^\W_]+"
 _OTHER_FORMS = r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u2160-\u217f\u24b6-\u24e9\u1d2c-\u1d6a]"
 """ASCII characters as wide, bold, round or small ones."""
@@ -64,9 +69,28 @@ def clean(text: str) -> str:
     return _compiled(_SURROGATES).sub("\ufffd", text)
 
 
+def without_colours(text: str) -> str:
+    """`text` without the escape sequences that colour it."""
+    return _compiled(COLOURS).sub("", text) if "\x1b" in text else text
+
+
 def for_stream(text: str, stream: TextIO) -> str:
     """`text` as it may be written: a terminal gets nothing that steers it, a pipe all of it."""
     return clean(text) if stream.isatty() else text
+
+
+def printed_text(result: str) -> str:
+    """What a command printed: its result without the notes in brackets that end it, which begin
+    with how it ended and how long it took."""
+    lines = result.rstrip().split("\n")
+    ends = (at for at in range(len(lines) - 1, -1, -1) if _COMMAND_END.fullmatch(lines[at]))
+    end = next(ends, None)
+    if end is None:
+        return result
+    while end and lines[end - 1].startswith(_COMMAND_NOTES):
+        end -= 1
+    printed = "\n".join(lines[:end])
+    return "" if printed == "(no output)" else printed
 
 
 def one_line(text: str) -> str:

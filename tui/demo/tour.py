@@ -74,10 +74,11 @@ class Tour(Guide[TourStep]):
         """Take note of an event."""
         self.seen.hear(event)
 
-    def observe(self, at: str, *, narrow: bool, records: Sequence[Record]) -> None:
+    def observe(self, at: str, *, narrow: bool, output: bool, records: Sequence[Record]) -> None:
         """Take note of where the person is, and go on if the step is done."""
         seen = self.seen
-        seen.at, seen.narrow, seen.records = at, narrow, records
+        seen.at, seen.records = at, records
+        seen.narrow, seen.output = narrow, output
         seen.been.add(at)
         if not self.over and self.step.done(seen):
             self._go(self.at + 1, f"✓ {_words(self.step.happened, seen)}")
@@ -97,8 +98,8 @@ class Tour(Guide[TourStep]):
 
     def _go(self, to: int, happened: str) -> None:
         before, self.seen = self.seen, Observations()
-        self.seen.at, self.seen.narrow = before.at, before.narrow
-        self.seen.records = before.records
+        self.seen.at, self.seen.records = before.at, before.records
+        self.seen.narrow, self.seen.output = before.narrow, before.output
         self.seen.been.add(before.at)
         self._happened = happened
         self.go(to)

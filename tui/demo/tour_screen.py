@@ -179,7 +179,8 @@ class TourApp(GuidedApp):
             return
         tour, where = self.tour, self._where()
         records = self.conversation.agent.session.records
-        tour.observe(where, narrow=self.chat.has_class("-narrow"), records=records)
+        narrow, output = self.chat.has_class("-narrow"), self.chat.side.display
+        tour.observe(where, narrow=narrow, output=output, records=records)
         text = tour.panel_text()
         self._show(text)
         before, self._shown = self._shown, text

@@ -43,6 +43,8 @@ class Observations:
     """The place where the person is."""
     narrow: bool = False
     """The output covers the conversation when it is shown."""
+    output: bool = False
+    """The output is in sight."""
     records: Sequence[Record] = ()
     """The records of the session that is open."""
     been: set[str] = field(default_factory=set[str])
@@ -216,8 +218,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "long output",
         (Cue(CHAT, "Press `Enter` to run a command that prints 20,000 lines; `1` allows it.",
              "run sh build.sh", lambda seen: seen.cut is None),
-         Cue(CHAT, "Press `F4` to show the output. There, `Tab` and then `o` open all of it.", "",
-             lambda seen: seen.narrow, _cut_sizes),
+         Cue(CHAT, "Press `F4` to show the output.", "", lambda seen: not seen.output, _cut_sizes),
          Cue(CHAT, "Press `Tab` twice to reach the output, then `o` to open all of it.", "",
              news=_cut_sizes),
          Cue(OUTPUT, "Press `Tab` to enter it, then `o` to open all of it.", "", news=_cut_sizes),
@@ -239,7 +240,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
              "Undone. Masking and pruning lose nothing: the record keeps it all."),
          Cue(CONTEXT, "Press `u` to undo that.", "", lambda seen: "masked" in seen.views,
              "The model will see one line instead."),
-         Cue(CONTEXT, "Press `End`, then `↑` to a result, then `m` to mask it.", "",
+         Cue(CONTEXT, "The largest result is selected: press `m` to mask it.", "",
              news="Old results can be pruned too: see each item's state.")),
         lambda seen: seen.back and "masked" in seen.views,
         "You decide what the model sees; the record stays complete.",

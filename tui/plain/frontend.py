@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, Setup, YesNoQuestion
+from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption
 from tui.app.services import AppServices, SessionChoice
@@ -196,11 +196,11 @@ class PlainFrontend:
         labels = [("yes", question.yes), ("no", question.no)]
         return await self.approver.choose(lines, labels) == "yes"
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
-        if problem:
-            self.say(problem, "error")
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
+        if question.problem:
+            self.say(question.problem, "error")
         servers = await self.services.probe_servers()
-        return await self.approver.setup(why, servers)
+        return await self.approver.setup(question, servers)
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Before the next prompt, once all other questions of the opening are answered."""

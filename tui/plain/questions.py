@@ -22,10 +22,12 @@ from tui.app.dialog_data import (
     ModelRow,
     PointQuestion,
     PracticeSetup,
+    ProfileSetup,
     Question,
     ServerSetup,
     SessionRow,
     Setup,
+    SetupQuestion,
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
@@ -138,11 +140,13 @@ class Asker:
                     return numbers[word]
                 self._again(typed, f"Answer {which}.")
 
-    async def setup(self, why: str, found: Sequence[LocalServer]) -> Setup | None:
+    async def setup(self, question: SetupQuestion, found: Sequence[LocalServer]) -> Setup | None:
         """How a model is reached; None where the person wants none. `found` are servers on this
         machine."""
         servers = {server.base_url: server for server in found}
+        profile = f"profile {spoken(question.profile)}, signed in with ant auth login"
         labels = [
+            *([("profile", profile)] if question.profile else ()),
             ("key", "paste an Anthropic API key"),
             *(
                 (
@@ -154,8 +158,10 @@ class Asker:
             ("server", "another server: address and model"),
             ("practice", "the practice model: offline, no key"),
         ]
-        head = [sentence(why), "How do you want to connect?"]
+        head = [*([sentence(question.why)] if question.why else ()), "How do you want to connect?"]
         while (way := await self.choose(head, labels)) is not None:
+            if way == "profile":
+                return ProfileSetup(question.profile)
             known = servers.get(way)
             models = known.models if known else ()
             if setup := await self._setup_by(way, models[0] if models else ""):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.app import manual
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from tui.plain.frontend import PlainFrontend
 
 SHOWN: Final = 30
-"""So many items are listed: the last ones. `/context all` lists every one."""
+"""So many items are listed: the largest ones. `/context all` lists every one."""
+_SUMMED: Final[Mapping[str, str]] = {"system": "System prompt", "tools": "Tools"}
+"""Kinds of which only the sum is said, and what it is called."""
 _USAGE: Final = "/context, /context all, /context mask N, unmask N, pin N, unpin N, or read N"
 
 
@@ -39,7 +41,11 @@ async def context(frontend: PlainFrontend, argument: str) -> None:
     items = agent.ledger.items()
     verb, _, number = argument.strip().lower().partition(" ")
     if verb in {"", "all"} and not number:
-        _list(frontend, items, 0 if verb else max(0, len(items) - SHOWN))
+        measured = frontend.speaker.measured
+        frontend.terminal.say(
+            f"Context: {meter(measured)}" if measured else "Nothing measured yet."
+        )
+        frontend.terminal.say(*item_lines(items, every=bool(verb)), sentence(_USAGE))
         return
     item = _numbered(items, number)
     match verb:
@@ -72,22 +78,31 @@ async def pin(frontend: PlainFrontend, argument: str) -> None:
     await _pinned(frontend, agent, item, on=not item.pinned)
 
 
-def _list(frontend: PlainFrontend, items: list[Item], start: int) -> None:
-    measured = frontend.speaker.measured
-    frontend.terminal.say(f"Context: {meter(measured)}" if measured else "Nothing measured yet.")
-    if start:
-        left = sum(item.tokens for item in items[:start])
-        frontend.terminal.say(f"Items 1 to {start}: {counted(left)}. /context all lists them too.")
-    frontend.terminal.say(
-        *(item_line(number, item) for number, item in enumerate(items, 1) if number > start)
-    )
-    frontend.terminal.say(sentence(_USAGE))
+def item_lines(items: Sequence[Item], *, every: bool) -> list[str]:
+    """Every item in the order of the request; else the sums of system and tools, and the largest
+    others. The numbers are the same in both."""
+    numbered = list(enumerate(items, 1))
+    if every:
+        return [_item_line(*one) for one in numbered]
+    lines: list[str] = []
+    for kind, name in _SUMMED.items():
+        sizes = [item.tokens for item in items if item.kind == kind]
+        if sizes:
+            lines.append(f"{name}: {plural(len(sizes), 'item')}, {counted(sum(sizes))}.")
+    others = [one for one in numbered if one[1].kind not in _SUMMED]
+    others.sort(key=lambda one: -one[1].tokens)
+    lines += [_item_line(*one) for one in others[:SHOWN]]
+    if rest := others[SHOWN:]:
+        size = sum(item.tokens for _, item in rest)
+        lines.append(f"{plural(len(rest), 'smaller item')}: {counted(size)}.")
+    return [*lines, "/context all lists every item in request order."]
 
 
-def item_line(number: int, item: Item) -> str:
+def _item_line(number: int, item: Item) -> str:
     """One item of the context: what it is, what it weighs, how it stands."""
     facts = [item.kind, counted(item.tokens), spoken(item.label)]
-    facts += [item.state] if item.state != "full" else []
+    state = "summarized" if item.state == "summarised" else item.state
+    facts += [state] if state != "full" else []
     facts += ["pinned"] if item.pinned else []
     return f"{number}: {', '.join(filter(None, facts))}"
 
@@ -150,7 +165,7 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
     "rewind": ("[N]", "rewind to an earlier prompt, with the files if you want; 1 is the last"),
     "context": (
         "[all | mask N | unmask N | pin N | unpin N | read N]",
-        "the context, item by item, with tokens",
+        "the context, largest items first, with tokens",
     ),
     "pin": ("[N]", "pin or unpin item N of /context, or the last tool result"),
     "memory": ("[save | NOTE]", "read MEMORY.md out; save a note, or what's new"),

@@ -161,7 +161,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     },
     "pin": {"target": _text, "pinned": _flag},
     "mcp": {"off": _list_of(_text)},
-    "title": _each("title", _text),
+    "title": {**_each("title model", _text), "usage": _USAGE},
     "rewind": _each("target left", _text),
     "note": {},  # for the person only, and shown as a text whatever it is
 }

@@ -47,7 +47,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     memory       path, notes, added, covers     the notes that were added to MEMORY.md
     pin          target, pinned                 the last one for a target wins, as of overlays
     mcp          off                            tools of MCP servers that the model does not get
-    title        title
+    title        title, model, usage            the last two where a model wrote it
     rewind       target, left     begins a branch before `target`; `left` ends the other branch
     draft        prompt, queue, commands, answer, after, images
                                                 no part of the branch, see `drafts`

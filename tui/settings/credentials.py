@@ -1,8 +1,8 @@
-"""The API key: finding it and storing it. It never appears in a repr, a log or an error.
+"""What signs requests: finding it, and storing a key. No key appears in a repr, a log or an error.
 
 Keys are stored per server, so that one server's key is never sent to another: in the OS keyring
 if there is one, else in a file of mode 0600. If HOLDFAST_HOME puts everything into one folder,
-only the file there is used.
+only the file there is used. What the SDK signs in with by itself is in `sign_in`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from tui.core.errors import CredentialsError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
+from tui.settings.sign_in import SignIn, named_sign_in, saved_sign_in
 
 Place: TypeAlias = Literal["keyring", "file"]
 T = TypeVar("T")
@@ -31,6 +32,7 @@ _SERVICE = "holdfast"
 DEFAULT_SERVER: Final = "https://api.anthropic.com"
 _PATIENCE_S = 2.0
 _LIMIT = 100_000
+_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ class ApiKey:
 
     key: str = field(repr=False)
     source: Literal["environment", "keyring", "file"]
+
+
+Credential: TypeAlias = ApiKey | SignIn
 
 
 class _Keyring(Protocol):
@@ -66,32 +71,90 @@ def server_of(base_url: str) -> str:
 def find_key(
     env: Mapping[str, str], folders: Folders, base_url: str = "", *, foreign: bool = False
 ) -> ApiKey | None:
-    """The key for a server from ANTHROPIC_API_KEY, the OS keyring or the file; None without one.
+    """The key for a server from the environment (ANTHROPIC_API_KEY, else ANTHROPIC_AUTH_TOKEN), the
+    OS keyring or the file; None without one.
 
     The environment's key belongs to the environment's server (ANTHROPIC_BASE_URL, else the
     default one); for any other server, a key that was stored for it comes first. A `foreign` one,
     which a folder's own file names, gets only what was stored for it. Blocks up to about 2 s.
     Raises CredentialsError if the key or the file cannot be used.
     """
-    given = env.get("ANTHROPIC_API_KEY", "").strip()
-    from_env = ApiKey(_valid(given, "ANTHROPIC_API_KEY"), "environment") if given else None
+    name = key_variable(env)
+    from_env = ApiKey(valid_key(env[name].strip(), name), "environment") if name else None
     server = server_of(base_url)
     if from_env and server == server_of(env.get("ANTHROPIC_BASE_URL", "").strip()):
         return from_env
     ring = _keyring(env)
     kept = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
     if kept:
-        return ApiKey(_valid(kept, "The key in the keyring"), "keyring")
+        return ApiKey(valid_key(kept, "The key in the keyring"), "keyring")
     file = credentials_file(folders)
     kept = _read(file).get(server)
     if kept:
-        return ApiKey(_valid(kept, f"The key in {shorten(file)}"), "file")
+        return ApiKey(valid_key(kept, f"The key in {shorten(file)}"), "file")
     return None if foreign else from_env
+
+
+def key_variable(env: Mapping[str, str]) -> str:
+    """The variable of the environment that gives the key; "" for none."""
+    return next((name for name in _VARIABLES if env.get(name, "").strip()), "")
+
+
+def find_credential(
+    env: Mapping[str, str], folders: Folders, base_url: str = "", *, foreign: bool = False
+) -> Credential | None:
+    """What signs the requests to a server, as the SDK chooses, with stored keys in between: a key
+    of the environment, the profile or the workload that it names, a stored key, the active
+    profile. None without any.
+
+    A profile is sent to Anthropic or to the server that it names, never to another. Blocks and
+    raises as `find_key`.
+    """
+    key = find_key(env, folders, base_url, foreign=foreign)
+    if foreign or (key and key.source == "environment"):
+        return key
+    if named := named_sign_in(env):
+        return named if _is_for(named, base_url) else key
+    return key or saved_profile(env, base_url)
+
+
+def saved_profile(env: Mapping[str, str], base_url: str = "") -> SignIn | None:
+    """The active profile on this machine, where it is for this server. Blocks; raises
+    CredentialsError."""
+    try:
+        found = saved_sign_in(env)
+    except CredentialsError:
+        if server_of(base_url) != DEFAULT_SERVER:
+            return None
+        raise
+    return found if found and _is_for(found, base_url) else None
+
+
+def _is_for(sign_in: SignIn, base_url: str) -> bool:
+    """Whether a server may see the token: with "" the one that the profile names is asked."""
+    return not base_url or server_of(base_url) == server_of(sign_in.base_url)
+
+
+def forget_key(base_url: str, *, env: Mapping[str, str], folders: Folders) -> None:
+    """Remove the key that is stored for a server. Blocks; raises CredentialsError, StorageError."""
+    server = server_of(base_url)
+    if ring := _keyring(env):
+        _in_time(lambda: ring.delete_password(_SERVICE, server))
+    _write(credentials_file(folders), server, None)
+
+
+def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> str:
+    """What signs the requests, as the person knows it."""
+    if isinstance(found, SignIn):
+        return str(found)
+    file = shorten(credentials_file(folders))
+    places = {"environment": key_variable(env), "keyring": "the keyring", "file": file}
+    return f"the key in {places[found.source]}"
 
 
 def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:
     """Store a key for a server. Returns where. Blocks; raises CredentialsError or StorageError."""
-    key = _valid(key.strip(), "The key")
+    key = valid_key(key.strip())
     server, file = server_of(base_url), credentials_file(folders)
     ring = _keyring(env)
     if ring and _in_time(lambda: _put(ring, server, key)):
@@ -108,7 +171,8 @@ def credentials_file(folders: Folders) -> Path:
     return folders.config / "credentials.json"
 
 
-def _valid(key: str, what: str) -> str:
+def valid_key(key: str, what: str = "The key") -> str:
+    """A key that can be one. Raises CredentialsError, which names `what` and not the key."""
     if key and len(key) <= 4096 and key.isascii() and key.isprintable() and " " not in key:
         return key
     raise CredentialsError(

@@ -1,4 +1,4 @@
-"""For the settings screen: what each setting does, and when a change of it takes effect.
+"""For the settings screen: a label for each setting, what it does, and when a change takes effect.
 
 The keys themselves are in `tui.core.config`; a test compares the two.
 """
@@ -19,48 +19,121 @@ WHEN: Final[Mapping[When, str]] = {
 }
 
 SECTIONS: Final[Mapping[str, str]] = {
-    "": "model and screen",
-    "retry": "when a request fails",
-    "thinking": "the model's thinking",
-    "cache": "what the server keeps of a conversation",
-    "prune": "old tool results",
-    "bootstrap": "project files in the system prompt",
-    "compaction": "when the window fills up",
-    "guard": "large tool results",
-    "permissions": "what the agent may do without asking",
-    "sandbox": "what commands can reach",
-    "status": "your own line at the foot of the screen",
-    "terminal": "what the terminal's tab and desktop show",
-    "batch": "task file runs",
+    "": "Model and screen",
+    "retry": "When a request fails",
+    "thinking": "The model's thinking",
+    "cache": "What the server keeps of a conversation",
+    "prune": "Old tool results",
+    "bootstrap": "Project files in the system prompt",
+    "compaction": "When the window fills up",
+    "guard": "Large tool results",
+    "permissions": "What the agent may do without asking",
+    "sandbox": "What commands can reach",
+    "status": "Your own line at the foot of the screen",
+    "terminal": "What the terminal's tab and desktop show",
+    "batch": "Task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
-    "mcp": "servers with more tools",
+    "mcp": "Servers with more tools",
 }
 """Every section, "" for the keys in none, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a setting does, and when a change of it takes effect (a key of WHEN)."""
+    """A setting in a few words and in a sentence; when a change takes effect (a key of WHEN)."""
 
+    label: str
     help: str
     when: When
 
 
+_LABELS: Final[Mapping[str, str]] = {
+    "model": "Model",
+    "small_model": "Model for small jobs",
+    "fallback_models": "Fallback models",
+    "base_url": "Server address",
+    "effort": "Effort",
+    "api_features": "New API features",
+    "theme": "Theme",
+    "context_window": "Context window",
+    "redact": "Mask keys in the record",
+    "notify": "Notifications",
+    "motion": "Animation",
+    "plain": "Plain lines",
+    "titles": "Session titles",
+    "vim": "Vim keys",
+    "keys": "Your own keys",
+    "status.command": "Status line command",
+    "status.interval_s": "Status line interval",
+    "terminal.title": "Window title",
+    "terminal.progress": "Progress in the tab",
+    "terminal.notifications": "Kind of notification",
+    "retry.max_attempts": "Retries",
+    "retry.initial_delay_ms": "First wait",
+    "retry.max_delay_ms": "Longest wait",
+    "retry.first_byte_timeout_s": "Wait for an answer",
+    "retry.stall_timeout_s": "Longest silence",
+    "thinking.display": "Show thinking as",
+    "cache.ttl": "Keep for",
+    "prune.after_turns": "Old after",
+    "prune.min_chars": "Smallest to prune",
+    "prune.when": "Prune",
+    "prune.unit": "Count age in",
+    "bootstrap.max_chars_per_file": "Characters per file",
+    "bootstrap.max_total_chars": "Characters in total",
+    "compaction.threshold": "Compact at",
+    "compaction.memory_flush": "Save notes first",
+    "compaction.keep_messages": "Keep messages",
+    "compaction.keep_tokens": "Keep tokens",
+    "guard.default_bytes": "Save to disk above",
+    "guard.preview_bytes": "Preview",
+    "guard.clamp_bytes": "Most bytes",
+    "guard.clamp_lines": "Most lines",
+    "guard.token_share": "Most of the window",
+    "guard.memory_chars": "Output in memory",
+    "guard.spill_max_bytes": "Largest full copy",
+    "guard.spill_min_free_bytes": "Disk space to leave free",
+    "guard.keep_days": "Keep unused copies for",
+    "guard.keep_bytes": "Space for unused copies",
+    "guard.bytes": "Limits per tool",
+    "permissions.allow": "Allow",
+    "permissions.ask": "Ask",
+    "permissions.deny": "Deny",
+    "permissions.ceiling": "Reach while elevated",
+    "permissions.auto_grant": "Write freely in",
+    "sandbox.engine": "Sandbox",
+    "sandbox.keep_env": "Variables to pass on",
+    "sandbox.sockets": "Sockets to allow",
+    "sandbox.share_caches": "Share your caches",
+    "batch.attempts": "Attempts per task",
+    "batch.compaction_basis": "Compact by",
+    "batch.max_cost": "Most to spend",
+    "batch.max_failures": "Failures in a row",
+    "batch.max_time_s": "Longest run",
+    "prices.input": "Input",
+    "prices.output": "Output",
+    "prices.cache_write": "Cache, five minutes",
+    "prices.cache_read": "Cache, read",
+    "prices.cache_write_1h": "Cache, one hour",
+    "mcp": "Server",
+}
 _HELP: Final[Mapping[str, str]] = {
     "model": "The model, or opus, sonnet, haiku, fable for the newest. /model switches within a"
     " session.",
-    "small_model": "The model for small jobs, such as explaining why a task failed.",
+    "small_model": "The model for small jobs: titles, and explaining why a task failed.",
     "fallback_models": "Fallback models, tried in this order when the first fails.",
     "base_url": 'The server: any that speaks the Messages API. "" is Anthropic\'s.',
     "effort": 'How hard the model thinks, if it has levels; "" is its default. /effort changes it.',
     "api_features": "auto: send new API features to Anthropic only. all: to any server. basic: to"
     " none.",
+    "titles": "model: small_model titles a session after a turn (about $0.0002). prompt: its first"
+    " words.",
     "theme": "The theme; put your own into themes/ next to the file.",
     "context_window": "The model's window in tokens. 0 asks the server, then the catalog.",
     "redact": "record: mask known kinds of keys before anything is recorded.",
     "notify": "auto: call you when a long turn ends or needs you while you're elsewhere.",
     "motion": "reduced: no animation.",
-    "vim": "true: vim's normal and insert mode in the prompt. /vim switches it.",
+    "vim": "Vim's normal and insert mode in the prompt. /vim switches it.",
     "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
     "plain": "true: plain lines instead of the full screen, like --plain.",
     "retry.max_attempts": "How often to retry a request; 0 sends it once.",
@@ -110,7 +183,7 @@ _HELP: Final[Mapping[str, str]] = {
     "sandbox.sockets": "Sockets that commands may use, by path; for example the SSH agent's.",
     "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
     "status.command": "A shell command that gets the session as JSON and prints one line.",
-    "status.interval_s": "The fewest seconds between two runs of it.",
+    "status.interval_s": "Seconds between two runs at least.",
     "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
@@ -140,7 +213,11 @@ _WHEN: Final[Mapping[str, When]] = {
 """By key, or by section; every other setting counts from the next session."""
 
 DESCRIPTIONS: Final[Mapping[str, Description]] = {
-    key: Description(text, _WHEN.get(key) or _WHEN.get(key.partition(".")[0], "session"))
+    key: Description(
+        _LABELS[key],
+        text,
+        _WHEN.get(key) or _WHEN.get(key.partition(".")[0], "session"),
+    )
     for key, text in _HELP.items()
 }
 """By dotted key; the keys of a model's prices without the model's name."""

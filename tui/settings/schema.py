@@ -54,6 +54,17 @@ class Setting:
         return dotted(self.key)
 
     @property
+    def label(self) -> str:
+        """What it is called, in a few words."""
+        return self.key[1] if self.key[0] == "mcp" and self.key[1:] else self.description.label
+
+    @property
+    def changed(self) -> bool:
+        """Whether the value in force is known and another one than the default."""
+        known = self.kind != "fixed" and self.value is not None
+        return known and field_text(self.value) != field_text(self.default)
+
+    @property
     def section(self) -> Key:
         """The key of the table that it is in; () for the top."""
         return self.key[:-1] or (self.key if self.key[0] == "mcp" else ())
@@ -105,12 +116,15 @@ def table(
 
 
 def search(rows: Sequence[Setting], words: str) -> list[Setting]:
-    """The rows in whose key, value, origin, help or section every word occurs."""
+    """The rows in whose key, label, value, origin, help or section every word occurs; "changed"
+    finds those with another value than the default."""
     wanted = words.casefold().split()
 
     def text(row: Setting) -> str:
         about = SECTIONS[row.section[0]] if row.section else ""
-        return "\n".join((row.name, row.shown, row.origin, row.description.help, about)).casefold()
+        changed = "changed" if row.changed else ""
+        words = row.name, row.label, row.shown, row.origin, row.description.help, about, changed
+        return "\n".join(words).casefold()
 
     return [row for row in rows if all(word in text(row) for word in wanted)]
 

@@ -1,9 +1,9 @@
 """Collects the output of a command: bounded in memory, complete on disk, and clean for display.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
-with replacement, without escape sequences and control characters. Of a line that was overwritten
-with carriage returns (progress bars, spinners, counters) the model gets the last state. All of it
-is fed in a thread.
+with replacement, without escape sequences and control characters; the person's keeps its colours.
+Of a line that was overwritten with carriage returns (progress bars, spinners, counters) the model
+gets the last state. All of it is fed in a thread.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tui.core.errors import StorageError
 from tui.core.files import free_bytes, private_file
 from tui.core.formatting import size
 from tui.core.messages import RawOutput
+from tui.core.text_cleaning import COLOURS, without_colours
 from tui.core.workspace import text_of_path
 
 FEW_CHARS = 1024
@@ -122,15 +123,22 @@ _UNFINISHED = re.compile(
 """The start of an escape sequence that more bytes may complete."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_ESCAPE_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_ESCAPE.pattern})")
+_CONTROL_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_CONTROL.pattern})")
+_MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
+"""A carriage return before a newline, with nothing but colours between them."""
 
 
 class Cleaner:
-    """Decodes bytes, in pieces, to text without escape sequences and control characters.
+    """Decodes bytes, in pieces, to text without escape sequences and control characters; with
+    `colours`, those that only colour it stay.
 
     Newlines, tabs, and carriage returns that are not before a newline stay.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, colours: bool = False) -> None:
+        self._escape = _ESCAPE_BUT_COLOURS if colours else _ESCAPE
+        self._control = _CONTROL_BUT_COLOURS if colours else _CONTROL
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
         self._return = ""
@@ -140,10 +148,10 @@ class Cleaner:
         decoded = self._held + self._decoder.decode(data, final)
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
-        plain = self._return + _ESCAPE.sub("", ready)
+        plain = self._return + self._escape.sub("", ready)
         self._return = "\r" if plain.endswith("\r") and not final else ""
         plain = plain.removesuffix(self._return)
-        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
+        return self._control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
 
 
 def _certain(text: str) -> int:
@@ -208,9 +216,9 @@ class Spill:
 class Capture:
     """One output: head and tail in memory, everything in a file if it is larger than SPILL_AFTER.
 
-    `feed` returns the text of the new bytes, each state of an overwritten line as a line of its
-    own. After `close`, `text` is what is in memory, `raw` describes the whole output, and `full`
-    is the file, if there is one.
+    `feed` returns the text of the new bytes for the person, in its colours, each state of an
+    overwritten line as a line of its own. After `close`, `text` is what is in memory, `raw`
+    describes the whole output, and `full` is the file, if there is one.
     """
 
     def __init__(self, path: Path, limits: Guard) -> None:
@@ -219,7 +227,7 @@ class Capture:
         self.truncated = False
         self._newlines = 0
         self._open_end = False
-        self._cleaner = Cleaner()
+        self._cleaner = Cleaner(colours=True)
         self._overwrites = Overwrites()
         self._first: list[bytes] = []
         self._spill = Spill(path, limits)
@@ -240,16 +248,20 @@ class Capture:
                 self._spill.write(b"".join(self._first))
                 self._first = []
             self._spill.write(data)
-        text = self._cleaner.feed(data)
-        self._keep(self._overwrites.feed(text))
-        return text.replace("\r", "\n")
+        return self._take(self._cleaner.feed(data))
 
     def close(self) -> str:
         """End of the output. Returns the last text."""
-        last = self._cleaner.feed(b"", final=True)
-        self._keep(self._overwrites.feed(last) + self._overwrites.close())
+        last = self._take(self._cleaner.feed(b"", final=True))
+        self._keep(self._overwrites.close())
         self._spill.close()
-        return last.replace("\r", "\n")
+        return last
+
+    def _take(self, text: str) -> str:
+        self._keep(self._overwrites.feed(without_colours(text)))
+        if "\x1b" in text:
+            text = _MEANT_NOTHING.sub("", text)
+        return text.replace("\r", "\n")
 
     @property
     def full(self) -> Path | None:

@@ -138,7 +138,9 @@ class _Live:
             text, skipped = "".join(self._pending), self._skipped
             self._pending, self._chars, self._skipped = [], 0, False
         if skipped or len(text) > 2 * _LIVE_CHARS:
-            text = "\n[… output too fast to show …]\n" + text[-_LIVE_CHARS:]
+            newest = text[-_LIVE_CHARS:]
+            newest = newest.partition("\n")[2] or newest  # from a whole line on
+            text = f"\n[… output too fast to show …]\n{newest}"
         if text:
             self.emit(text)
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.conversation import view
     from tui.ui.widgets.retry_banner import RetryBanner
+    from tui.ui.widgets.welcome_text import Intro
 
 log = logging.getLogger(__name__)
 
@@ -78,10 +79,14 @@ class HoldfastApp(ThemedApp):
         self._clock = clock or SystemClock()
         self._quit = DoublePress(self._clock, QUIT_WITHIN_S)
         self._rewind = DoublePress(self._clock, REWIND_WITHIN_S)
-        self.chat = ChatScreen(
-            self._clock, version=version, layout_file=folders().data / "screen.json"
-        )
         early = first.first if first else None
+        self.chat = ChatScreen(
+            self._clock,
+            version=version,
+            layout_file=folders().data / "screen.json",
+            fresh=early is None or early.fresh,
+            covered=early is not None and early.welcoming,
+        )
         self.guess_theme(theme, early.look if early else None)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -104,7 +109,6 @@ class HoldfastApp(ThemedApp):
         self.chat.use_keys(keymap)
 
     def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, lambda _: self._resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         typed = self._first.typed() if self._first else EarlyInput()
         if typed.draft:
             self.chat.prompt.put_typed(typed.draft, typed.typed[-1])
@@ -114,9 +118,8 @@ class HoldfastApp(ThemedApp):
             self._wait(text if count >= len(text) else PartlyTyped(text, count))
         self.call_after_refresh(self.begin)
 
-    def _resumed(self) -> None:
-        """After fg, and after another program had the terminal."""
-        self.action_redraw()
+    def resumed(self) -> None:
+        super().resumed()
         if self.ready:
             self.frontend.terminal.resume()
 
@@ -233,8 +236,8 @@ class HoldfastApp(ThemedApp):
         self.exit(return_code=code)
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
-        if isinstance(event, events.Key) and self.screen is self.chat:
-            self.chat.claim(event)
+        if self.screen is self.chat and isinstance(event, events.Key) and self.chat.claim(event):
+            return
         await super().pass_on(event)
 
     @on(Prompt.Submitted)
@@ -242,6 +245,15 @@ class HoldfastApp(ThemedApp):
         if await self._do(event.text):
             event.prompt.accept(event.text)
         self._edited()
+
+    async def on_intro_chosen(self, event: Intro.Chosen) -> None:
+        """A row of the first screen: go on with its session, or send its prompt."""
+        from tui.app.services import SessionChoice  # noqa: PLC0415 - not for the first frame
+
+        if event.row.path:
+            self.frontend.switch_session(SessionChoice(event.row.path))
+        elif not await self._do(event.row.prompt):
+            self.chat.prompt.put_back(event.row.prompt)
 
     @on(Prompt.Edited)
     def _edited(self) -> None:
@@ -336,6 +348,7 @@ class HoldfastApp(ThemedApp):
             return False
         except HoldfastError as error:
             self.chat.notice.say(error.message, "error", hint=error.hint)
+        self.chat.uncover()
         with gc_pause():
             await asyncio.to_thread(warm)
         return True

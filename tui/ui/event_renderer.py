@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -40,15 +41,21 @@ _STEPS = {
 
 
 class EventRenderer:
-    """Draws one session's events on a chat screen. `last_answer` is the newest whole answer,
-    `log` holds all events for the debug view."""
+    """Draws one session's events on a chat screen. `last_answer` is the newest answer, whole or
+    stopped, `log` holds all events for the debug view."""
 
-    def __init__(self, chat: ChatScreen, log: EventLog | None = None) -> None:
+    def __init__(
+        self,
+        chat: ChatScreen,
+        log: EventLog | None = None,
+        result: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """`result` gives the whole result of a call, by its id."""
         self._chat = chat
         self.log = log or EventLog(chat.clock)
         self.last_answer = ""
         self._answer = StreamingAnswer(chat)
-        self._calls = ToolCalls(chat)
+        self._calls = ToolCalls(chat, result)
         self._prompted = False
 
     @property
@@ -87,21 +94,23 @@ class EventRenderer:
                 chat.show_mode()
             case events.RequestSent(model=model):
                 self._take_back()
+                chat.settle()
                 chat.retry.done()
                 chat.work(f"waiting for {model}", listening=True)
             case events.ThinkingDelta(text):
-                chat.work("thinking", listening=True)
+                chat.work("thinking", listening=True, streamed=text)
                 self._answer.stream(ThinkingItem, text)
             case events.TextDelta(text):
-                chat.work("answering", listening=True)
+                chat.work("answering", listening=True, streamed=text)
                 self._answer.stream(AssistantItem, text)
-            case events.ToolInputDelta(id_, name, _):
-                chat.work(f"writing: {verb(name)}", listening=True)
+            case events.ToolInputDelta(id_, name, text):
+                chat.work(f"writing: {verb(name)}", listening=True, streamed=text)
                 if item := self._calls.write(id_, name):
                     self._answer.pause()
                     self._answer.add(item)
-            case events.AssistantMessage(text=text):
+            case events.AssistantMessage(text=text, usage=usage):
                 self._answer.keep()
+                chat.settle(usage.output_tokens)
                 self._calls.written()
                 self.last_answer = text or self.last_answer
             case events.ToolStarted(id_, name, input_, label):
@@ -238,6 +247,8 @@ class EventRenderer:
 
     def _end(self, outcome: str) -> None:
         chat = self._chat
+        self._answer.pause()
+        self.last_answer = self._answer.text.strip() or self.last_answer  # a stopped one too
         self._answer.keep()
         self._calls.end()
         if outcome == "interrupted":
@@ -268,6 +279,8 @@ class StreamingAnswer:
     def stream(self, kind: type[AssistantItem] | type[ThinkingItem], text: str) -> None:
         """Some more text of one kind."""
         if not isinstance(self._streaming, kind):
+            if not text.strip():
+                return  # blank lines between calls are no note
             self.pause()
             item = kind(streaming=True)
             if isinstance(item, ThinkingItem):

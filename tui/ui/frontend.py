@@ -21,7 +21,14 @@ from tui.agent.events import Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app import dialog_data
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Question, Setup, YesNoQuestion
+from tui.app.dialog_data import (
+    AnswerOption,
+    ChoiceQuestion,
+    Question,
+    Setup,
+    SetupQuestion,
+    YesNoQuestion,
+)
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
@@ -35,7 +42,7 @@ from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus, terminal_behind_tmux
 from tui.ui.widgets.event_log import EventLog
-from tui.ui.widgets.record_items import end_of, restored
+from tui.ui.widgets.record_items import end_of, restored, result_text
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -54,6 +61,8 @@ class TurnEnded(Message):
 
 _KEYS_WAIT_S = 0.25
 """How long keys wait for the screen that a command opens."""
+_ROOMY = 48
+"""Cells of a row: fewer say only how many files have changed since a prompt."""
 
 
 class ScreenFrontend:
@@ -65,7 +74,7 @@ class ScreenFrontend:
     def __init__(self, app: ThemedApp, chat: ChatScreen, services: AppServices) -> None:
         self.app, self.chat = app, chat
         self.log = EventLog(services.clock)
-        self.renderer = EventRenderer(chat, self.log)
+        self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
         self.terminal = TerminalStatus(partial(write, app), services.terminal)
         self.notifier = notifier(app, services.clock, self._notification, wanted=services.notify)
@@ -133,10 +142,15 @@ class ScreenFrontend:
                 case _:
                     pass
 
+    def _result(self, id_: str) -> str:
+        agent = self.conversation.agent
+        return result_text(agent.session.records, id_) if agent else ""
+
     def show_unfinished(self, answer: str) -> None:
         from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
 
         self.chat.add(AssistantItem(answer))
+        self.renderer.last_answer = answer
         text = (
             "Holdfast closed here before the answer was complete. The model hasn't seen this part."
         )
@@ -263,14 +277,27 @@ class ScreenFrontend:
         chat, records = self.chat, agent.session.records
         with gc_pause():
             past = await asyncio.to_thread(restored, records)
-        self.renderer = EventRenderer(chat, self.log)
+        self.renderer = EventRenderer(chat, self.log, self._result)
         self.renderer.resume(past)
         self._model = agent.model
         await chat.query("ResumeCard").remove()
         await asyncio.sleep(0)  # a key may be waiting
+        if chat.has_class("-fresh"):
+            self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
         chat.show_read_only(agent.session.read_only)
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
             chat.conversation.go_to(item)
+
+    async def _offer_rows(self) -> None:
+        """Fill the rows of a new session, once they are known."""
+        from tui.app.start_rows import start_rows  # noqa: PLC0415 - not for the first frame
+
+        services = self.services
+        rows = await asyncio.to_thread(
+            start_rows, services.folders, services.workspace, services.clock
+        )
+        if self.chat.start is not None:
+            self.chat.start.rows = rows
 
     async def pick_session(self) -> SessionChoice | None:
         from tui.app.session_repository import SessionRepository  # noqa: PLC0415 - on demand
@@ -342,8 +369,8 @@ class ScreenFrontend:
             case dialog_data.PointQuestion(points):
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
-                rows = [_point_row(point) for point in points]
-                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
+                rows = [partial(_point_row, point) for point in points]
+                screen = PickScreen("Rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
                 chosen = await wait(screen)
                 return None if chosen is None else str(chosen)
             case dialog_data.FailedRequest():
@@ -364,11 +391,13 @@ class ScreenFrontend:
         chat = self.chat
         return Grace(chat.clock, chat.prompt.insert) if question.unasked else None
 
-    async def ask_setup(self, why: str, problem: str) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        screen = WelcomeScreen(self.services.probe_servers, why, problem)
-        return await self.app.push_screen_wait(screen)
+        screen = WelcomeScreen(self.services.probe_servers, question)
+        answer = await self.app.push_screen_wait(screen)
+        self.chat.uncover()
+        return answer
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """By a card above the prompt, which waits as long as nothing else is begun."""
@@ -401,10 +430,18 @@ class ScreenFrontend:
                 self.chat.query_one("ResumeCard").query(Choice).first().focus()
 
 
-def _point_row(point: dialog_data.Point) -> list[tuple[str, str]]:
+def _point_row(point: dialog_data.Point, width: int) -> list[tuple[str, str]]:
+    """A prompt in `width` cells: when it was sent, its beginning, and at the right how many files
+    have changed since."""
+    from tui.ui.screens.table_screen import cell, whole_words  # noqa: PLC0415 - on demand
+
     try:
         time = f"{datetime.fromisoformat(point.record.time).astimezone():%H:%M}"
     except ValueError:
         time = ""
-    files = f"  {plural(len(point.changed), 'file')} changed since" if point.changed else ""
-    return [(f"{time:<7}", "muted"), (one_line(point.text)[:200], "text"), (files, "accent")]
+    files = f"  {plural(len(point.changed), 'file')}" if point.changed else ""
+    if files and width >= _ROOMY:
+        files += " changed since"
+    room = max(4, width - 7 - len(files))
+    text = cell(whole_words(one_line(point.text[:500]), room), room)
+    return [(f"{time:<7}", "muted"), (text, "text"), (files, "accent")]

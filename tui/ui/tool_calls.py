@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
+
+from msgspec.structs import replace
 
 from tui.agent.events import ToolFinished
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem
 from tui.ui.widgets.markdown.text import clip
-from tui.ui.widgets.record_items import RestoredItems, close, fill, title_of
+from tui.ui.widgets.record_items import (
+    INTERRUPTED,
+    SHOWN_CHARS,
+    RestoredItems,
+    close,
+    fill,
+    title_of,
+)
 
 KEPT_CHARS = 1_000_000
 """Of what running tools print, the last characters that are kept to be shown again."""
@@ -30,9 +40,10 @@ class ToolCalls:
     What failed stays in it until the turn is over.
     """
 
-    def __init__(self, chat: ChatScreen) -> None:
+    def __init__(self, chat: ChatScreen, result: Callable[[str], str] = lambda _: "") -> None:
+        """`result` gives the whole result of a call, of which events have the beginning."""
         self.shown: ToolItem | None = None
-        self._chat = chat
+        self._chat, self._result = chat, result
         self._items: dict[str, ToolItem] = {}
         self._open: dict[str, ToolItem] = {}  # without an end yet
         self._outputs: dict[str, deque[str]] = {}
@@ -119,7 +130,12 @@ class ToolCalls:
         item = self._items.get(event.id)
         if item is None:
             return
-        fill(item, event)
+        printed = "".join(self._outputs.get(event.id, ()))
+        short = not event.receipt and len(printed) <= SHOWN_CHARS
+        if "\x1b" in printed and short and event.summary != INTERRUPTED:
+            event = replace(event, text=printed)  # what the model gets has no colours
+        whole = self._whole(event.id, event.text)
+        fill(item, replace(event, text=whole))
         if event.name == "shell" and not self._chat.output_in_sight:  # the person wants to see it
             item.folded = False
         streamed = event.id in self._outputs
@@ -132,7 +148,7 @@ class ToolCalls:
             if streamed:
                 self._chat.side.badge(event.receipt)
             else:
-                self._show(item, event.text)
+                self._show(item, whole)
 
     def end(self) -> None:
         """The turn is over: a call that no end was told of was interrupted."""
@@ -149,6 +165,7 @@ class ToolCalls:
         if isinstance(item, ToolItem):
             text = "".join(self._outputs.get(item.id, ())) or item.preview
             self._live = item.id if item.state in _RUNNING else None
+            text = text if self._live else self._whole(item.id, text)
             self._kept = False
             self._show(item, text, whole=True)
 
@@ -162,9 +179,17 @@ class ToolCalls:
         if self.shown is not None and self.shown.id == id_:
             self._chat.side.show_marks(masked=self.shown.masked, pinned=self.shown.pinned)
 
+    def _whole(self, id_: str, text: str) -> str:
+        """All of a result that begins with a text."""
+        return self._result(id_) or text if len(text) >= SHOWN_CHARS else text
+
     def _show(self, item: ToolItem, text: str, *, whole: bool = False) -> None:
         self.shown = item
         diff = bool(item.diff) and item.state == "ok"
         text, receipt = item.diff if diff else text, item.receipt
-        self._chat.side.show(title_of(item), text, diff=diff, receipt=receipt, whole=whole)
+        reason = bool(item.summary) and text.startswith(item.summary)
+        prose = item.state == "denied" or (item.state == "error" and reason)
+        self._chat.side.show(
+            title_of(item), text, diff=diff, receipt=receipt, whole=whole, prose=prose
+        )
         self._chat.side.show_marks(masked=item.masked, pinned=item.pinned)

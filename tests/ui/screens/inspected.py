@@ -38,6 +38,10 @@ class Inspected:
         self._viewer = Viewer()
         self.view()
 
+    def say(self, told: Told) -> None:
+        """What a turn adds meanwhile."""
+        self.ledger.add(self.session.append(told[0], **told[1]))
+
     @property
     def pending(self) -> Mapping[str, Overlay]:
         return pending(self.session.records)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support.script import Ask, Hold, Step
+from tests.support.script import MODEL, Ask, Hold, Step
 from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, turn, until
 from tui.agent import events
@@ -40,6 +40,44 @@ def ended(id_: str, name: str) -> Step:
     return events.ToolFinished(id_, name, False, 0.1, None)
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+async def test_the_tokens_so_far_stand_beside_the_seconds_and_move_nothing(width: int) -> None:
+    world = World()
+    holds = [Hold() for _ in range(6)]
+    busy = events.RetryScheduled(1, 3, 0.0, "busy", 529, "overloaded")
+    world.scripts.append(
+        turn(
+            *(events.ThinkingDelta("x" * 400), holds[0], events.TextDelta("é" * 1000), holds[1]),
+            *(events.TextDelta("y" * 4000), holds[2]),
+            *(events.AssistantMessage("é", "tool_use", Usage(1000, 9_500)), began("1", "x")),
+            *(holds[3], ended("1", "x"), events.RequestSent(2, 100, MODEL, 1)),
+            *(events.TextDelta("z" * 40_000), holds[4], busy, events.RequestSent(2, 9, MODEL, 2)),
+            *(holds[5], events.AssistantMessage("zz", "end_turn", Usage(1000, 2))),
+        )
+    )
+    figures = ("100", "600", "1.6k", "9.5k", "19.5k", "9.5k")
+    places = set[int]()
+    async with running(world, (width, 20)) as (app, pilot):
+        await say(pilot, "go")
+        rule = app.chat.prompt_rule
+        world.clock.elapsed += 3
+        for hold, tokens in zip(holds, figures, strict=True):
+            title = f" 3 s · {tokens} tokens " if width > 40 else " 3 s  "
+            await until(pilot, lambda: title in rule.title.plain)  # noqa: B023 - awaited at once
+            phase = re.search("thinking|answering|waiting|x$", rule.title.plain)
+            assert phase, rule.title.plain
+            places.add(phase.start())
+            hold.release()
+        await until(pilot, lambda: not app.conversation.busy)
+        assert rule.title.plain == ""
+        world.scripts.append(turn(hold := Hold()))
+        await say(pilot, "again")
+        await until(pilot, lambda: "waiting" in rule.title.plain)
+        assert "tokens" not in rule.title.plain  # of this turn
+        hold.release()
+    assert len(places) == 1
+
+
 async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
     world = World()
     holds = [Hold() for _ in range(5)]
@@ -58,17 +96,16 @@ async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
         )
     )
     phases = [  # calls of one answer begin in any order
-        "running (grep_search|run_command|find_files) and 2 more",
-        "running (run_command|find_files) and 1 more",
+        "(Search|Run|find_files) and 2 more",
+        "(Run|find_files) and 1 more",
         "waiting for your answer",
-        "running run_command",
+        "Run",
         "(working|waiting for claude-sonnet-5-5)",
     ]
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         for hold, phase in zip(holds, phases, strict=True):
-            # the seconds stand behind it, after two blanks
-            shown = re.compile(f" {phase}  ").search
+            shown = re.compile(f"  {phase}$").search  # behind the figures
             await until(pilot, lambda: bool(shown(app.chat.prompt_rule.title.plain)))  # noqa: B023 - awaited at once
             hold.release()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from textual.content import Content
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets import Static
 
 from tests.support.script import Ask, Step
@@ -275,4 +276,17 @@ async def test_stopping_the_turn_takes_the_question_away() -> None:
         await pilot.press("ctrl+c")
         await until(pilot, lambda: not app.conversation.busy)
         assert app.screen is app.chat
+        assert world.agent.answers == []
+
+
+async def test_a_question_that_is_taken_away_leaves_what_lies_above_it() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, app, pilot):
+        above, results = Screen[str](), list[str | None]()
+        await app.push_screen(above, results.append)
+        assert app.conversation.cancel()
+        await until(pilot, lambda: not app.conversation.busy)
+        assert app.screen is above
+        above.dismiss("its own answer")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert results == ["its own answer"]
         assert world.agent.answers == []

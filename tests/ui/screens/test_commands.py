@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.script import MODEL
+from tests.support.script import MODEL, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
+from tui.agent import events
 from tui.app.commands.registry import COMMANDS, ELSEWHERE, find
 from tui.context.system_prompt import Injected
 from tui.core.paths import folders
@@ -118,6 +119,25 @@ async def test_copy_takes_the_last_answer() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         await say(pilot, "/copy")
         assert app.clipboard == "**the** answer"
+
+
+async def test_copy_takes_a_stopped_answer_and_an_unfinished_one() -> None:
+    world = World()
+    half = [events.TextDelta("\n"), events.TextDelta("half an")]
+    world.scripts += [turn(*answer("whole")), turn(*half, Hold()), turn(Hold())]
+    async with running(world) as (app, pilot):
+        await say(pilot, "one")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        for turns, phase in ((2, "answering"), (3, "waiting for")):
+            await say(pilot, "more")
+            await until(pilot, lambda: phase in app.chat.prompt_rule.title.plain)  # noqa: B023 - awaited at once
+            await pilot.press("escape")
+            await until(pilot, lambda: app.chat.status.state.turns == turns)  # noqa: B023 - as above
+            await say(pilot, "/copy")
+            assert app.clipboard == "half an"
+        app.frontend.show_unfinished("cut off by a crash")
+        await say(pilot, "/copy")
+        assert app.clipboard == "cut off by a crash"
 
 
 @pytest.mark.parametrize("text", ["/status", "/usage"])

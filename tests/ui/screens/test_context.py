@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import process_time
 from typing import Any, cast
 
+import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from tests.context.sessions import answer, prompt
 from tests.support.world import OldSession, World, old_path
-from tests.ui.screens.driving import WIDE, app_of, items, session_open, until
+from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.break_cost import ChangePrice
 from tui.agent.events import ContextChanged, Event
 from tui.app.services import SessionChoice
-from tui.context.overrides import overlays_of, pins_of
+from tui.context.overrides import Overlay, overlays_of, pins_of
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.file_viewer.pane import FilePane
+from tui.ui.widgets.panes import PaneRule
 
 RESULT = 4
-"""The row of the first result: behind the layer, the tool, the prompt and the answer."""
+"""The row of the first result in the order of the request: behind the layer, the tool, the prompt
+and the answer."""
 
 
 @asynccontextmanager
 async def inspecting(
-    agent: Inspected, size: tuple[int, int] = WIDE
+    agent: Inspected, size: tuple[int, int] = WIDE, *, as_opened: bool = False
 ) -> AsyncGenerator[tuple[ContextScreen, Pilot[None], list[Event]]]:
+    """The inspector, in the order of the request or as it opens."""
     app, told = app_of(World()), list[Event]()
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: session_open(app))
         screen = ContextScreen(cast("Any", agent), told.append)
         await app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen)
+        if not as_opened:
+            await pilot.press("t")
         yield screen, pilot, told
+
+
+def labels(screen: ContextScreen) -> list[str]:
+    return [row.item.label for row in screen.shown]
 
 
 def text_of(screen: Any, selector: str) -> str:
@@ -65,6 +77,100 @@ async def test_m_masks_and_unmasks_and_u_undoes() -> None:
         await pilot.press("m", "m")
         await until(pilot, lambda: len(agent.session.records) == 36)
         assert agent.state_of(2) == "full"
+
+
+async def test_it_opens_on_the_largest_result_and_one_key_gives_the_order_of_the_request() -> None:
+    async with inspecting(worked(), as_opened=True) as (screen, pilot, _):
+        sizes = [row.item.tokens for row in screen.shown]
+        assert sizes == sorted(sizes, reverse=True)
+        assert screen.chosen is not None
+        results = [row.item for row in screen.shown if row.item.kind == "result"]
+        assert screen.chosen.item == max(results, key=lambda item: item.tokens)
+        assert str(screen.query_one("#items-rule", PaneRule).right) == "largest first"
+        await pilot.press("t")
+        assert [row.item.kind for row in screen.shown[:3]] == ["system", "tools", "user"]
+        assert screen.rows.cursor == 0
+
+
+async def test_three_large_results_are_masked_one_after_the_other() -> None:
+    """However fast the keys come: each finds the rows as the one before it left them."""
+    agent = worked()
+    write = agent.overlay
+
+    async def slowly(changes: Sequence[Overlay]) -> Sequence[Event]:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return await write(changes)
+
+    agent.overlay = slowly
+    async with inspecting(agent, as_opened=True) as (screen, pilot, _):
+        first = screen.rows.cursor
+        largest = [row.item.id for row in screen.shown[first : first + 4]]
+        for _ in range(3):
+            pilot.app.post_message(Key("m", "m"))
+        await until(pilot, lambda: len(overlays_of(agent.session.records)) == 3)
+        assert set(overlays_of(agent.session.records)) == set(largest[:3])
+        await until(pilot, lambda: screen.shown[first].item.id == largest[3])
+        assert screen.rows.cursor == first
+        await pilot.press("u", "u", "u")
+        await until(pilot, lambda: [row.item.id for row in screen.shown[first:]][:4] == largest)
+
+
+async def test_a_row_that_a_turn_adds_above_leaves_the_cursor_on_its_item() -> None:
+    agent = worked()
+    async with inspecting(agent, as_opened=True) as (screen, pilot, _):
+        before, at = screen.chosen, screen.rows.cursor
+        assert before is not None
+        agent.say(prompt("word " * 40_000))
+        await until(pilot, lambda: len(screen.shown) == 35)
+        assert screen.chosen is not None
+        assert (screen.chosen.item.id, screen.rows.cursor) == (before.item.id, at + 1)
+
+
+async def test_system_and_tools_are_a_row_each_that_unfolds() -> None:
+    agent = worked()
+    tools = [{"name": f"tool_{n}", "description": "It does much. " * 9 * n} for n in range(1, 4)]
+    agent.ledger.fixed([("identity", "You are a test. " * 200), ("env", "Linux")], tools)
+    async with inspecting(agent) as (screen, pilot, _):
+        assert labels(screen)[:2] == ["2 parts: identity, env", "3 tools: tool_1, tool_2, tool_3"]
+        items = {item.id: item for item in agent.ledger.items()}
+        alone = [items[f"tool:tool_{n}"].tokens for n in range(1, 4)]
+        assert screen.shown[1].item.tokens == sum(alone)
+        await pilot.press("down", "right")
+        assert labels(screen)[1:5] == [labels(screen)[1], "tool_1", "tool_2", "tool_3"]
+        assert screen.rows.cursor == 1
+        await pilot.press("down", "down", "m")
+        await until(pilot, lambda: "can't be masked" in screen.notice.text)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+        await pilot.press("escape", "t")
+        at = labels(screen).index("tool_3")
+        assert labels(screen)[at - 1 : at + 3] == [
+            labels(screen)[at - 1],
+            "tool_3",
+            "tool_2",
+            "tool_1",
+        ]
+        screen.rows.move_to(at + 1)
+        await pilot.press("left")
+        assert "tool_2" not in labels(screen)
+        assert screen.chosen is not None
+        assert screen.chosen.item.id == "tools:"
+        await pilot.press("left", "enter", "enter", "right", "enter")
+        assert "tool_2" not in labels(screen)
+        await pilot.press("slash", *"tool_2")
+        await until(pilot, lambda: labels(screen) == ["tool_2"])
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 20), (80, 24)], ids=str)
+async def test_rows_price_and_keys_are_in_sight_in_every_size(size: tuple[int, int]) -> None:
+    async with inspecting(worked(), size, as_opened=True) as (screen, pilot, _):
+        await until(pilot, lambda: "m mask: −" in text_of(screen, "#price"))
+        assert screen.rows.size.height >= 3
+        assert screen.query_one("#keys").region.bottom == size[1]
+        drawn = "\n".join(strip.text for strip in screen.rows.render_lines(screen.rows.size.region))
+        assert "full" not in drawn
+        assert "…" not in text_of(screen, "#title")
 
 
 async def test_p_pins_and_u_lets_go() -> None:
@@ -141,9 +247,6 @@ async def test_what_every_request_carries_cannot_be_masked() -> None:
 async def test_sorting_and_filtering() -> None:
     agent = worked()
     async with inspecting(agent) as (screen, pilot, _):
-        await pilot.press("t")
-        sizes = [row.item.tokens for row in screen.shown]
-        assert sizes == sorted(sizes, reverse=True)
         await pilot.press("a")
         assert screen.shown[0].age == 7
         await pilot.press("k")
@@ -225,18 +328,18 @@ async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:
         await until(pilot, lambda: pilot.app.screen is not screen)
 
 
-async def test_m_and_p_in_the_conversation_mark_the_tool_call() -> None:
+async def test_m_and_p_in_the_opened_output_mark_its_tool_call() -> None:
     world = World()
     path = old_path()
     records = worked().session.records
     world.old[path] = OldSession(records=records)
     app = app_of(world, choice=SessionChoice(path))
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=ROOMY) as pilot:
         await until(pilot, lambda: session_open(app))
         app.chat.conversation.focus()
-        await pilot.press("up", "m")
-        await until(pilot, lambda: "No tool call" in app.chat.notice.text)
-        await pilot.press("up", "m", "p")
+        await pilot.press("up", "up", "enter", "tab")
+        assert app.chat.side.has_focus_within
+        await pilot.press("m", "p")
         item = items(app, ToolItem)[-1]
         await until(pilot, lambda: item.masked and item.pinned)
         await pilot.press("m", "p")

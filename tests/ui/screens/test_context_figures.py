@@ -79,24 +79,29 @@ async def _compare(path: Path, printed: list[dict[str, Any]]) -> None:
         screen = ContextScreen(agent, lambda _: None)
         await app.push_screen(screen)
         await until(pilot, lambda: app.screen is screen)
-        items = [row.item for row in screen.shown]
+        await pilot.press("t", "right")  # the order of the request, the system prompt in parts
+        tools = next(at for at, row in enumerate(screen.shown) if row.item.id == "tools:")
+        screen.rows.move_to(tools)
+        await pilot.press("right", "home")
+        sums = {row.item.kind: row.item.tokens for row in screen.shown if row.parts}
+        items = [row.item for row in screen.shown if not row.parts]
         assert [
             {"item": item.id, "kind": item.kind, "tokens": item.tokens, "state": item.state}
             for item in items
         ] == printed
-        drawn = "\n".join(
-            strip.text for strip in screen.rows.render_lines(screen.rows.size.region)
-        ).splitlines()
-        for row, each in zip(drawn, printed, strict=False):
-            assert row.split()[0] == each["kind"]
-            assert row.rstrip().endswith(each["state"])
-            assert f" {tokens(each['tokens'])} " in row
+        strips = screen.rows.render_lines(screen.rows.size.region)
+        for strip, shown in zip(strips, screen.shown, strict=False):
+            assert strip.text.split()[0] == shown.item.kind
+            state = "" if shown.item.state == "full" else shown.item.state
+            assert strip.text.rstrip().endswith(state or " %")
+            assert f" {tokens(shown.item.tokens)} " in strip.text
         title = str(screen.query_one("#title", Static).visual)
         assert f" {tokens(agent.ledger.tokens)} / " in title
         totals = str(screen.query_one("#totals", Static).visual)
         kinds: dict[Kind, int] = {item.kind: 0 for item in items}
         for item in items:
             kinds[item.kind] += item.tokens
+        assert sums == {kind: kinds[kind] for kind in ("system", "tools")}
         for part in set(PARTS.values()):
             size = sum(count for kind, count in kinds.items() if PARTS[kind] == part)
             assert (f"{part} {tokens(size)}" in totals) == bool(size)

@@ -16,8 +16,8 @@ from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
 from tui.ui.widgets.file_viewer.pane import FilePane
 
-RESULT = 4
-"""The row of the first result: behind the layer, the tool, the prompt and the answer."""
+LARGE = 4
+"""The row of a large result."""
 
 
 def inspected(
@@ -38,7 +38,7 @@ def inspected(
 
 
 async def changed(screen: ContextScreen, pilot: Pilot[None]) -> None:
-    screen.rows.move_to(RESULT)
+    screen.rows.move_to(LARGE)
     await pilot.press("m", "p")
     await until(pilot, lambda: "pinned" in screen.notice.text)
 
@@ -48,6 +48,7 @@ async def filtered(_: ContextScreen, pilot: Pilot[None]) -> None:
 
 
 async def item(screen: ContextScreen, pilot: Pilot[None]) -> None:
+    await pilot.press("t")
     screen.rows.move_to(len(screen.shown) - 2)
     await pilot.press("enter")
     await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))

@@ -77,7 +77,7 @@ COMMANDS: dict[str, Seen] = {
     "compact": says("Nothing to compact"),
     "uncompact": reports("Nothing to undo: the context isn't compacted."),
     "context": shows("ContextScreen"),
-    "output": lambda app, _: app.chat.has_class("-side-closed"),
+    "output": lambda app, _: not app.chat.has_class("-side-closed"),
     "prune": says("No old result"),
     "pin": says("No tool call here to pin"),
     "memory": says("No MEMORY.md"),

@@ -109,17 +109,3 @@ async def test_what_stands_nowhere_is_said_so() -> None:
         await until(pilot, lambda: standing(app).startswith("not found"))
         await pilot.press(*["backspace"] * 4)
         await until(pilot, lambda: standing(app).startswith("↑ ↓"))
-
-
-async def test_n_goes_on_from_the_conversation() -> None:
-    async with running(World()) as (app, pilot):
-        talk = [AssistantItem(f"apple {n}") for n in range(3)]
-        for item in talk:
-            app.chat.add(item)
-        await pilot.press("ctrl+f", *"apple")
-        app.chat.conversation.focus()
-        await pilot.press("n", "n")
-        assert at(app) is talk[0]
-        await pilot.press("N")
-        assert at(app) is talk[1]
-        assert standing(app).startswith("2 of 3")

@@ -72,7 +72,7 @@ async def test_the_keys_of_a_narrow_terminal_are_those_of_the_focus() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         await pilot.press("tab")
         shown = status_line(app.chat.status.state, 60).plain
-        assert "enter fold   y copy   esc back" in shown
+        assert "enter fold   ctrl+y copy   esc back" in shown
 
 
 async def test_while_the_agent_works_esc_says_that_it_stops() -> None:
@@ -83,7 +83,7 @@ async def test_while_the_agent_works_esc_says_that_it_stops() -> None:
         await until(pilot, lambda: app.chat.busy)
         app.chat.conversation.focus()
         await pilot.pause()
-        assert keys(app) == ["esc stop", "enter fold", "y copy"]
+        assert keys(app) == ["esc stop", "enter fold", "ctrl+y copy"]
         await pilot.press("ctrl+f")
         await until(pilot, lambda: app.chat.left.finding)
         assert keys(app, 2) == ["↑ ↓ older, newer", "esc close"]

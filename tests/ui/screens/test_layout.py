@@ -128,8 +128,8 @@ async def test_tool_text_is_never_markup() -> None:
         assert app.chat.output.text == evil
 
 
-@pytest.mark.parametrize(("width", "shown"), [(60, False), (99, False), (100, True), (110, True)])
-async def test_the_side_is_there_from_100_columns_on(width: int, shown: bool) -> None:
+@pytest.mark.parametrize(("width", "shown"), [(60, False), (120, False), (159, False), (160, True)])
+async def test_the_side_is_there_from_160_columns_on(width: int, shown: bool) -> None:
     async with running(World(), (width, 30)) as (app, pilot):
         side = app.chat.query_one("#side")
         assert side.display == shown

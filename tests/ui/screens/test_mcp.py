@@ -95,7 +95,7 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Pa
     async with running(world) as (_, pilot):
         await opened(pilot)
         await pilot.press("n", "w", "down", "enter", "down")
-        assert "Switched, applies from the first request on." in about(pilot)
+        assert "space hides it: applies from the first request on." in about(pilot)
         await pilot.press("n")  # nothing was sent: there is nothing to begin anew
         assert world.mcp[1].switched_off == set()
         session = world.agent.session
@@ -104,7 +104,9 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Pa
         )
         world.agent.price_of_switch = lambda tool: price  # type: ignore[method-assign]
         await pilot.press("down", "up")
-        assert "Switched now: −40 tokens per request; so much." in about(pilot)
+        assert "n switches it in the cached part too: −40 tokens per request; so much." in about(
+            pilot
+        )
         await pilot.press("w")
         assert world.mcp[1].switched_off == {"convert_time"}
         assert [r.type for r in session.records if r.type == "reload"] == ["reload"]

@@ -6,15 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+from rich.color import Color
 from textual.pilot import Pilot
 
-from tests.support.script import MODEL, Hold
+from tests.support.script import MODEL, Ask, Hold
 from tests.support.world import World
-from tests.ui.screens.driving import items, running, say, turn, until
+from tests.ui.screens.driving import ROOMY, items, running, say, turn, until
 from tests.ui.widgets.stage import search_status
 from tui.agent import events
+from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.output_side import OutputSide
+from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import ToolItem
 
 DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"
@@ -79,7 +83,7 @@ async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Pat
     world, copy = World(), tmp_path / "full.txt"
     copy.write_text("".join(f"line {n}\n" for n in range(3000)))
     world.scripts.append(script(copy))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         assert keys(app).startswith("o open   p pin   m mask   y copy")
         await pilot.press("o")
@@ -99,7 +103,7 @@ async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
     world, copy = World(), tmp_path / "full.txt"
     copy.write_text("".join(f"line {n}\n" for n in range(3000)))
     world.scripts.append(script(copy))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         await pilot.press("slash")
         await until(pilot, lambda: side.whole and not side.copy.view.has_focus)
@@ -118,7 +122,7 @@ async def test_slash_searches_what_was_not_cut_too() -> None:
     world = World()
     done = events.ToolFinished("t", "run_command", False, 2, None, "done", "one\ntwo\nthree")
     world.scripts.append(turn(events.ToolStarted("t", "run_command", {}, "x"), done))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, Path(), pilot, app)
         await pilot.press("slash", *"two", "enter")
         await until(pilot, lambda: "1 of 1" in search_status(side.copy))
@@ -128,7 +132,7 @@ async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:
     world, copy = World(), tmp_path / "full.txt"
     copy.write_text("\x1b[31mred\x1b[0m\n")
     world.scripts.append(script(copy))
-    async with running(world) as (app, pilot):
+    async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
         await pilot.press("y")
         assert app.clipboard == "the cut"
@@ -203,3 +207,89 @@ async def test_ctrl_o_opens_every_call_and_closes_them_again() -> None:
         assert not any(card.folded for card in cards)
         await pilot.press("ctrl+o")
         assert all(card.folded for card in cards)
+
+
+async def test_a_commands_colours_are_seen_in_the_pane_and_on_its_card() -> None:
+    """The model gets none; the result of `!` was drawn in colours all along."""
+    red, world, hold = "\x1b[31mE  boom\x1b[0m here\n", World(), Hold()
+    ended = events.ToolFinished("t", "run_command", True, 2, None, "exit 1", "E  boom here\n")
+    began = events.ToolStarted("t", "run_command", {"command": "make"}, "make")
+    world.scripts.append(turn(began, events.ToolOutputChunk("t", red), hold, ended))
+    async with running(world, ROOMY) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: "boom" in app.chat.output.text)
+        assert app.chat.output.raw.startswith(red.rstrip("\n"))
+        hold.release()
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        (item,) = items(app, ToolItem)
+        talk = app.chat.conversation
+        for folded in (True, False):
+            item.folded = folded
+            talk.changed(item)
+            await pilot.pause()
+            rows = [talk.render_line(y) for y in range(talk.size.height)]
+            (boom,) = [part for row in rows for part in row if "boom" in part.text]
+            assert boom.text == "E  boom"
+            assert boom.style
+            assert boom.style.color == Color.from_ansi(1)
+        assert source(item).endswith("E  boom here")
+        app.frontend.renderer.open_output(item)
+        assert app.chat.output.raw.startswith("\x1b[31mE")
+
+
+@pytest.mark.parametrize("declined", [True, False])
+async def test_why_a_call_did_not_run_is_read_whole_in_the_pane(declined: bool) -> None:
+    """A sentence goes on in the next row, at a word; a command's line goes out of sight."""
+    why = "Declined by the user; it didn't run. Ask what to do instead, or continue without it."
+    if not declined:
+        why = "Wrong arguments for run_command: " + why
+    world = World()
+    call = Call("t", "run_command", "run", "make")
+    asked = Ask(call, Decision("ask", "why", "default"))
+    summary = "denied" if declined else "Wrong arguments for run_command"
+    ended = events.ToolFinished("t", "run_command", True, 0.1, None, summary, why)
+    began = events.ToolStarted("t", "run_command", {"command": "make"}, "make")
+    world.scripts.append(turn(began, *([asked] if declined else []), ended))
+    async with running(world, ROOMY) as (app, pilot):
+        await say(pilot, "go")
+        if declined:
+            await until(pilot, lambda: len(app.screen_stack) > 1)
+            world.clock.elapsed += 1
+            await pilot.press("escape")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        (item,) = items(app, ToolItem)
+        app.frontend.renderer.open_output(item)
+        if not app.chat.output_in_sight:
+            app.chat.panes.toggle()
+        view = app.chat.output
+
+        def rows() -> str:
+            lines = [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+            return " ".join(filter(None, lines))
+
+        await until(pilot, lambda: rows() == view.text != "")
+        assert view.size.width < len(why)
+        assert view.text.endswith("continue without it.")
+        assert not view.wrap
+        view.show("x", "w " * 200)
+        await until(pilot, lambda: rows().startswith("w w"))
+        assert len(rows()) <= view.size.width
+
+
+async def test_what_a_card_cuts_is_whole_in_the_pane() -> None:
+    """Events have the beginning of a result; its end is on the card, and all of it in the pane."""
+    text = "".join(f"line {n}\n" for n in range(1_500))
+    world = World()
+    began = events.ToolStarted("t", "read_file", {"path": "big"}, "big")
+    world.scripts.append(
+        turn(began, events.ToolFinished("t", "read_file", False, 0.1, None, "", text))
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        (item,) = items(app, ToolItem)
+        assert "… +1,488 lines · F4 shows all\nline 1494" in item.preview
+        assert app.chat.output.text == text.rstrip("\n")
+        app.chat.side.clear()
+        app.frontend.renderer.open_output(item)
+        assert app.chat.output.text == text.rstrip("\n")

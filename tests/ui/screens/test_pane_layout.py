@@ -11,6 +11,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import NARROW, ROOMY, WIDE, running, say
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, PaneLayout, load_layout, save_layout
+from tui.ui.widgets.conversation.items import AssistantItem
 
 
 def side(chat: ChatScreen) -> int:
@@ -111,6 +112,8 @@ def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
 
 async def test_one_column_has_the_screen_until_the_output_is_wanted() -> None:
     async with running(World(), WIDE) as (app, pilot):
+        app.chat.add(AssistantItem("Hello."))
+        await pilot.pause()
         assert side(app.chat) == 0
         assert app.chat.query_one("#conversation").content_size.width >= 116
         await pilot.press("f4")

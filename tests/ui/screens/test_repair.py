@@ -19,6 +19,7 @@ from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.repair import RepairScreen
 from tui.ui.widgets.conversation.items import NoticeItem
+from tui.ui.widgets.questions import Choice
 
 
 @pytest.fixture
@@ -56,6 +57,22 @@ async def test_R9_what_was_found_is_shown_before_and_after(
         assert "(NUL bytes left out)" in screen.sides()[1]
         assert '"role"' not in screen.sides()[1]
         assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 20)], ids=str)
+async def test_every_answer_is_in_sight_on_a_small_screen(
+    world: World, size: tuple[int, int]
+) -> None:
+    async with running(world, size, choice=SessionChoice(world.rows[0].path)) as (app, pilot):
+        await until(pilot, lambda: asked(app) is not None)
+        screen = asked(app)
+        assert screen
+        await until(pilot, lambda: screen.rows.size.height >= 2)
+        width, height = size
+        for choice in screen.query(Choice):
+            assert choice.region.right <= width
+            assert choice.region.bottom <= height
+            assert choice.region.height == 1
 
 
 async def test_continue_opens_it(world: World) -> None:

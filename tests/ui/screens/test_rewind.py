@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
 from tests.support.agents import Yes, make_agent
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
 from tests.support.world import World
-from tests.ui.screens.driving import items, running, say, until
+from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tui.agent.agent import Agent
 from tui.app.commands.rewind import restore_files
 from tui.app.services import AppServices, SessionChoice
@@ -80,6 +81,34 @@ async def two_turns(tmp_path: Path) -> AsyncGenerator[tuple[HoldfastApp, Pilot[N
 async def choose(app: HoldfastApp, pilot: Pilot[None], *keys: str) -> None:
     await until(pilot, lambda: isinstance(app.screen, PickScreen))
     await pilot.press(*keys, "enter")
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [(WIDE, "1 file changed since"), (NARROW, "1 file changed since"), ((40, 10), "1 file")],
+    ids=str,
+)
+async def test_the_list_shows_what_changed_since_a_long_prompt(
+    tmp_path: Path, size: tuple[int, int], count: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    provider = ScriptedProvider([call("write_file", path="a.txt", content="one")], said("Done."))
+    world = RealWorld(tmp_path / "work", provider)
+    prompt = "write a file and " + "say every single thing that you have done in it " * 9
+    async with running(world, size, choice=SessionChoice()) as (app, pilot):
+        app.chat.prompt.insert(prompt)
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
+        screen = app.screen
+        assert isinstance(screen, PickScreen)
+        await until(pilot, lambda: bool(screen.rows.row_width))
+        row = screen.rows.render_line(0).text.rstrip()
+        assert row.endswith(f"  {count}")
+        shortened = row.removesuffix(count).split(maxsplit=1)[1].rstrip()
+        assert shortened.endswith("…")
+        assert shortened.removesuffix("…").split() == prompt.split()[: shortened.count(" ") + 1]
 
 
 async def test_33_the_conversation_and_the_files_go_back(tmp_path: Path) -> None:

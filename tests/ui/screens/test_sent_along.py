@@ -13,7 +13,7 @@ from tests.support.provider import ScriptedProvider, last_user_text
 from tests.support.provider import say as said
 from tests.support.script import Hold
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, WIDE, items, running, say, turn, until
+from tests.ui.screens.driving import NARROW, ROOMY, WIDE, items, running, say, turn, until
 from tui.agent import events
 from tui.agent.prompts import parse
 from tui.app.user_shell import KEPT_CHARS, attachment, run
@@ -53,7 +53,7 @@ async def test_the_model_sees_what_a_shell_line_printed_with_the_next_prompt(wor
         assert world.agent.attached[1] == "", "once is enough"
 
 
-@pytest.mark.parametrize(("size", "folded"), [(WIDE, True), (NARROW, False)])
+@pytest.mark.parametrize(("size", "folded"), [(ROOMY, True), (WIDE, False), (NARROW, False)])
 async def test_what_it_prints_is_in_sight_in_the_pane_or_on_its_card(
     world: World, size: tuple[int, int], *, folded: bool
 ) -> None:
@@ -72,8 +72,8 @@ async def test_one_that_failed_says_its_code_where_there_is_little_room(world: W
         await say(pilot, "!printf x; exit 7")
         await until(pilot, lambda: ended(app))
         (item,) = items(app, ToolItem)
-        assert "✗ failed" in (row := draw(item, 78, defaultdict(Style))[0].text)
-        assert row.rstrip().endswith("exit code 7")
+        row = draw(item, 78, defaultdict(Style))[0].text
+        assert row == " ✗ $ printf x; exit 7  exit code 7 · goes with your next prompt"
 
 
 async def test_one_that_is_stopped_has_not_failed_and_does_not_go_along(world: World) -> None:
@@ -84,8 +84,8 @@ async def test_one_that_is_stopped_has_not_failed_and_does_not_go_along(world: W
         await until(pilot, lambda: ended(app))
         (item,) = items(app, ToolItem)
         assert item.state == "interrupted"
-        assert "■ stopped" in (row := draw(item, 78, defaultdict(Style))[0].text)
-        assert "goes along" not in row
+        row = draw(item, 78, defaultdict(Style))[0].text
+        assert row == " ■ $ echo begun; exec sleep 300  stopped"
         await say(pilot, "go")
         await until(pilot, lambda: world.agent.sent == ["go"])
         assert world.agent.attached == [""]

@@ -73,7 +73,7 @@ async def test_typing_filters_and_the_preview_follows_the_cursor(world: World) -
         assert said(screen)[0] == "fix the flaky test"
         await pilot.press("down")
         await until(pilot, lambda: said(screen)[:1] == ["write the manual"])
-        await pilot.press(*"repair")
+        await pilot.press(*"damaged")
         await until(pilot, lambda: [row.title for row in screen.shown] == ["broken one"])
         assert screen.shown[0].problems == ("B52",)
         await pilot.press("escape")
@@ -123,6 +123,23 @@ async def test_all_folders_are_a_tab_away(world: World, tmp_path: Path) -> None:
             str(world.workspace),
             str(elsewhere.workspace),
         }
+        drawn = [strip.text for strip in screen.rows.render_lines(screen.rows.size.region)]
+        assert "folder" in str(screen.query_one("#columns").render())
+        row = next(line for line in drawn if "in another folder" in line)
+        assert "/elsewhere" in row
+
+
+async def test_ten_rows_show_sessions_and_keys_and_the_preview_comes_with_room(
+    world: World,
+) -> None:
+    async with running(world, (40, 10)) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("down")
+        assert screen.rows.size.height >= 3
+        assert "esc back" in str(screen.query_one("#keys").render())
+        assert not said(screen)
+        await pilot.resize_terminal(*NARROW)
+        await until(pilot, lambda: said(screen)[:1] == ["write the manual"])
 
 
 async def test_rename_fork_and_delete(world: World) -> None:

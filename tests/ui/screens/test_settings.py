@@ -147,6 +147,37 @@ async def test_the_columns_stand_under_their_names(world: World) -> None:
         assert row.index("your file") == head.index("source")
 
 
+async def test_what_differs_from_the_default_is_marked_and_found(world: World) -> None:
+    write(TEXT + "[compaction]\nthreshold = 0.8\n")
+    async with settings(world) as (screen, pilot):
+        assert line(screen, screen.rows.cursor).startswith("• Model ")
+        await pilot.press("down")
+        assert line(screen, screen.rows.cursor).startswith("  Model for small jobs ")
+        assert "• 3 of " in str(screen.query_one("#title", Static).content)
+        await pilot.press("slash", *"changed")
+        names = {"model", "retry.max_attempts", "permissions.allow"}
+        await until(pilot, lambda: {row.name for row in screen.shown} == names)
+
+
+async def test_a_label_finds_a_setting_whose_key_stays_in_sight(world: World) -> None:
+    async with settings(world, "compact at") as (screen, pilot):
+        assert name(screen) == "compaction.threshold"
+        row = line(screen, screen.rows.cursor)
+        assert row.startswith("  Compact at ")
+        assert " threshold " in row
+        assert about(screen).startswith("Compact at  compaction.threshold  ")
+        await pilot.resize_terminal(*NARROW)
+        await until(pilot, lambda: " threshold " not in line(screen, screen.rows.cursor))
+        assert "compaction.threshold" in about(screen)
+
+
+async def test_ten_rows_show_settings_and_keys(world: World) -> None:
+    async with settings(world, size=(40, 10)) as (screen, _):
+        assert screen.rows.size.height >= 3
+        assert screen.query_one("#keys").region.bottom == 10
+        assert "…" not in str(screen.query_one("#title", Static).content)
+
+
 async def test_the_command_line_and_the_environment_are_named(world: World) -> None:
     world.env = {"ANTHROPIC_BASE_URL": f"http://me:{SECRET}@h"}
     world.overrides = {"model": "other"}

@@ -43,6 +43,19 @@ async def test_a_prompt_becomes_a_conversation() -> None:
         assert not app.chat.busy
 
 
+async def test_the_header_shows_the_title_that_comes_after_the_first_turn() -> None:
+    world = World()
+    world.scripts += [turn(*answer("Seen.")), turn(*answer("Done."))]
+    async with running(world) as (app, pilot):
+        await say(pilot, "Read a.py. Fix it.")
+        await until(pilot, lambda: app.chat.header.state.title == "Read a.py")
+        await say(pilot, "/rename mine")
+        await until(pilot, lambda: app.chat.header.state.title == "mine")
+        await say(pilot, "Go.")
+        await until(pilot, lambda: app.chat.status.state.turns == 2)
+        assert app.chat.header.state.title == "mine"
+
+
 async def test_what_is_typed_meanwhile_is_queued_and_shown() -> None:
     world, hold = World(), Hold()
     world.scripts.append(turn(hold, *answer("done")))
@@ -218,7 +231,7 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
         await until(pilot, lambda: "b.py" in app.chat.output.text)
         (item,) = items(app, ToolItem)
         assert (item.state, item.label) == ("running", "ls")
-        assert "run_command ls" in app.chat.side.rule.title.plain
+        assert "Run ls" in app.chat.side.rule.title.plain
         hold.release()
         await until(pilot, lambda: not app.conversation.busy)
         assert (item.state, item.summary, item.seconds) == ("ok", "2 files", 0.2)

@@ -245,12 +245,63 @@ async def test_thinking_shows_its_end_while_it_streams_and_folds_then() -> None:
         assert app.rows()[1] == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("## **Planning** the `fix` of [it](http://a)\nmore", "Planning the fix of it"),
+        ("\n\n- first of a list", "first of a list"),
+        ("\x1b[31mred\x1b[0m 2 * 3 a_b_c", "red 2 * 3 a_b_c"),
+        ("a very long line " * 20, "a very long line a very long"),
+    ],
+)
+async def test_folded_thinking_shows_its_first_line_without_marks(text: str, begins: str) -> None:
+    app = Talk()
+    app.items = [ThinkingItem(text)]
+    async with app.run_test(size=SIZE):
+        row = app.rows()[0]
+        assert row.partition(" words  ")[2].lstrip("•- ").startswith(begins), row
+        assert len(row) <= SIZE[0]
+        assert "more" not in row
+        assert app.rows()[1] == ""
+
+
+@pytest.mark.parametrize("folded", [True, False])
+async def test_a_call_that_failed_says_why(folded: bool) -> None:
+    why = (
+        "Wrong arguments for todo_write: Object missing required field `status` - at `$.todos[0]`."
+    )
+    item = ToolItem(
+        "1", "todo_write", state="error", summary=why, tail=f"{why} Its arguments are: todos."
+    )
+    item.folded, item.preview = folded, item.tail
+    app = Talk()
+    app.items = [item]
+    async with app.run_test(size=SIZE):
+        rows = app.rows()
+        assert rows[0].startswith(" ✗ To-do list")
+        said = " ".join(row.partition("│ ")[2].strip() for row in rows if "│" in row)
+        assert said == item.tail
+
+
+async def test_notes_between_calls_have_a_blank_line_around_them() -> None:
+    app = Talk()
+    read = [ToolItem(str(n), "read_file", f"{n}.py", state="ok") for n in range(2)]
+    run = ToolItem("9", "run_command", "make", state="ok")
+    note = AssistantItem("Now the *tests*.")
+    app.items = [read[0], note, read[1], ThinkingItem("Hm."), run]
+    async with app.run_test(size=SIZE):
+        rows = [row.strip() for row in app.rows()]
+        assert rows[:5] == ["✓ Read 0.py", "", "● Now the tests.", "", "✓ Read 1.py"]
+        assert rows[5:7] == ["▸ thinking · 1 word  Hm.", "✓ Run make"]
+
+
 async def test_changed_draws_the_item_anew() -> None:
     app = Talk()
     item = ToolItem("1", "run_command", "make", state="waiting")
     app.items = [item]
     async with app.run_test(size=SIZE) as pilot:
-        assert app.rows()[0].endswith("? waiting for you")
+        assert app.rows()[0].startswith(" ? ")
+        assert app.rows()[0].endswith("  waiting for you")
         item.state, item.seconds = "ok", 2.0
         app.talk.changed(item)
         await pilot.pause()

@@ -311,8 +311,21 @@ def test_a_card_that_is_open_shows_what_its_line_does_not() -> None:
     assert shown(item_renderer.draw(item, 70, STYLES))[1:] == [
         "   │ timeout  30",
         "   │ boom",
-        "   │ ✂ 471 KB → 3.0 KB · full copy: /p/full.txt",
+        "   │ ✂ 471 KB → 3.0 KB · F4 shows all · copy: /p/full.txt",
     ]
+
+
+def test_what_a_card_leaves_out_is_counted_and_found() -> None:
+    diff = "--- a\n+++ b\n@@ -0,0 +1,3000 @@\n" + "".join(f"+line {n}\n" for n in range(3_000))
+    item = ToolItem("1", "edit_file", "a", state="ok", diff=diff, folded=False)
+    rows = shown(item_renderer.draw(item, 80, STYLES))
+    assert len(rows) == 401
+    last = int(rows[-2].rpartition(" ")[2])  # "line N"
+    more = int(rows[-1].partition("+")[2].partition(" ")[0].replace(",", ""))
+    assert abs(last + 1 + more - 3_000) <= 4  # give or take the head of the diff
+    assert rows[-1].endswith(" lines · F4 shows all")
+    item = ToolItem("1", "write_file", "a", folded=False, input={"text": "x\n" * 5_000})
+    assert shown(item_renderer.draw(item, 80, STYLES))[-1].strip("│ ") == "… +4,995 lines"
 
 
 def test_a_failed_attempt_is_a_line_that_unfolds_to_what_was_said() -> None:

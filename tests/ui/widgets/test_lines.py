@@ -108,11 +108,24 @@ def test_the_meter_tells_measured_from_estimated() -> None:
     assert meter_line(None, 40).plain == ""
 
 
-def test_the_meters_one_row_forecasts_where_there_is_room() -> None:
+def test_the_forecast_is_told_where_it_is_near_and_there_is_room() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=9)
-    assert meter_line(state, 78).plain.endswith("  80 % in ~9 turns")
-    assert "turns" not in meter_line(state, 58).plain
-    assert meter_line(state, 58).cell_length == 58
+    assert (
+        details(state, 78).plain == "measured 81.4k + since 700 · 80 % in ~9 turns · window assumed"
+    )
+    assert "turns" not in details(state, 40).plain
+    far = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=40)
+    assert "turns" not in details(far, 78).plain
+
+
+def test_the_meter_is_one_thin_row() -> None:
+    parts = {"messages": 82_100}
+    state = ContextMeasured(82_100, 81_400, 700, 200_000, parts, cache_share=0.97, cost_usd=0.42)
+    shown = meter_line(state, 78).plain
+    assert shown.startswith("82.1k of 200k · cache 97 % · $0.42  ━━━━")
+    assert shown.count("┃") == 1, "the threshold is marked"
+    for width in (5, 20, 40, 300):
+        assert meter_line(state, width).cell_length <= width
 
 
 def test_todos_show_the_one_in_hand() -> None:

@@ -45,7 +45,7 @@ PIECES = st.sampled_from(
         "</div>\n", "<!-- c", "-->", "&amp;", "| a | b |\n|---|:-:|\n", "| 1 | 2 |\n", "|", "|--",
         "a | b\n", "---\n", "---", "===\n", "***\n", "\\", "\\\n", "漢字", "e\u0301", "🎉",
         "👨‍👩‍👧", "\x1b[31m", "\x00", "\u202e", "\ud800", "x" * 50, "word " * 12, "'''\n",
-        '"""\n', "# comment\n", "class A:\n",
+        '"""\n', "# comment\n", "class A:\n", "http://x.org/a_b",
     ]
 )  # fmt: skip
 TEXTS = st.one_of(
@@ -188,6 +188,43 @@ def test_markup_of_the_screen_library_and_html_are_text() -> None:
     assert shown("[red]x[/red] [@click=app.quit]y[/]\n\n<b>z</b>") == (
         "[red]x[/red] [@click=app.quit]y[/]\n\n<b>z</b>"
     )
+
+
+LONG = "https://example.org/a/rather/long/path?with=a&query=1#end"
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        (
+            "see http://a.org/b_c_d, or (https://b.org/(x)_y).",
+            "http://a.org/b_c_d https://b.org/(x)_y",
+        ),
+        ("**http://a.org/x** and `http://b.org/y`", "http://a.org/x http://b.org/y"),
+        ("[http://shown.org](http://meant.org)", "http://meant.org"),
+        ("| a |\n|---|\n| http://a.org |", "http://a.org"),
+        ("在https://a.org/路径。不是", "https://a.org/路径"),
+        ("http:// ftp://x.org javascript://x xhttp://y.org", ""),
+        ("http://a.org/" + "x" * 5_000, ""),
+        ("```\nhttp://a.org\n```", ""),
+    ],
+)
+def test_a_bare_url_is_a_link_to_what_it_says(text: str, links: str) -> None:
+    parts = [part for line in render(text, STYLES, 100) for part in line.segments]
+    opened = dict.fromkeys(part.style.link for part in parts if part.style and part.style.link)
+    assert " ".join(opened) == links
+
+
+@pytest.mark.parametrize("before", ["", "It is described here: ", "word " * 30])
+def test_a_url_that_fits_on_a_line_of_its_own_is_not_broken(before: str) -> None:
+    lines = render(f"{before}{LONG}.", STYLES, len(LONG) + 1)
+    (whole,) = [line for line in lines if LONG in line.text]
+    assert whole.segments[-2].text == LONG
+    broken = render(f"{before}{LONG}.", STYLES, 30)
+    styles = {
+        part.style for line in broken for part in line.segments if part.style and part.style.link
+    }
+    assert [style.link for style in styles] == [LONG]  # one link on all its rows
 
 
 def test_a_link_defined_at_the_end_reaches_back() -> None:

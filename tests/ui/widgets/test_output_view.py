@@ -17,6 +17,7 @@ from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.line_view import key
 from tui.ui.widgets.output_lines import LINE_MAX, OutputLines
 from tui.ui.widgets.output_view import CELLS_MAX, OutputView
+from tui.ui.widgets.text_view import coloured, plain
 
 SIZE = (40, 8)
 
@@ -407,3 +408,13 @@ async def test_it_is_scrolled_between_other_styles_and_the_next_frame() -> None:
         app.view.notify_style_update()
         app.view.scroll_y = 0
         assert app.view.render_line(0).text.startswith("line 0")
+
+
+def test_a_url_in_output_can_be_opened() -> None:
+    spans = coloured("\x1b[32mReady\x1b[0m on http://127.0.0.1:8000/ (quit with ^C)", Style())
+    (url,) = [(text, style) for text, style in spans if style.link]
+    assert url[0] == url[1].link == "http://127.0.0.1:8000/"
+    assert url[1].underline
+    assert plain(["at http://a.org."]) == "at http://a.org."
+    text = "http://a.org/" + ")" * 100_000
+    assert coloured(text, Style()) == [(text, Style())]

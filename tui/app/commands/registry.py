@@ -83,6 +83,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),
     _command("model [NAME]", "switch model", "models"),
+    _command("login", "change key, server or profile", "open_session"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
     _command("theme [NAME]", "change theme"),
     _command("vim", "vim keys in the prompt (toggle)"),
@@ -103,12 +104,24 @@ COMMANDS: tuple[SlashCommand, ...] = (
 ELSEWHERE: dict[str, str] = {
     "allowed-tools": "permissions", "approvals": "permissions", "branch": "fork",
     "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
-    "keybindings": "help", "keys": "help", "models": "model", "name": "rename", "q": "quit",
-    "reset": "new", "search": "find", "settings": "config", "summarize": "compact",
-    "themes": "theme", "todo": "todos", "yolo": "elevated",
+    "keybindings": "help", "keys": "help", "logout": "login", "models": "model",
+    "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
+    "summarize": "compact", "themes": "theme", "todo": "todos", "yolo": "elevated",
 }  # fmt: skip
 """What other agents call a command: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
+
+INSTEAD: dict[str, str] = {
+    "bashes": "Ask the model how its background commands are doing.",
+    "commit": "Ask for it in your own words: commit these changes.",
+    "mention": "Type @ and a part of the file's name.",
+    "pr": "Ask for it in your own words: open a pull request.",
+    "review": "Ask for it in your own words: review my uncommitted changes.",
+    "statusline": "Set [status] command in config.toml (/config).",
+    "terminal-setup": "Nothing to set up: Ctrl+J starts a new line in every terminal.",
+    "update": "Holdfast never checks for updates; pull its repository.",
+}
+"""Commands of other agents for which something else is to be done here."""
 
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
@@ -130,6 +143,8 @@ def split(text: str) -> tuple[str, str] | None:
 
 def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     """What to say of a command that does not exist, and what to do."""
+    if word in INSTEAD:
+        return f"No command /{word} here.", INSTEAD[word]
     import difflib  # noqa: PLC0415 - for a typing mistake only
 
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]

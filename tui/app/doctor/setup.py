@@ -17,11 +17,13 @@ from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.settings import credentials, layers
 from tui.settings.credentials import server_of
+from tui.settings.sign_in import SignIn
 
 _TIMEOUT_S = 3.0
-_OTHER_KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE")
-_PLACES = {"environment": "ANTHROPIC_API_KEY", "keyring": "the keyring"}
-_NO_KEY = "Set ANTHROPIC_API_KEY, or run `holdfast` and paste one; --practice needs none."
+_NO_KEY = (
+    "Set ANTHROPIC_API_KEY, sign in with `ant auth login`, or run `holdfast` and paste a key;"
+    " --practice needs none."
+)
 
 
 def configuration(what: Subject) -> Iterator[Check]:
@@ -45,54 +47,51 @@ def configuration(what: Subject) -> Iterator[Check]:
 
 
 def key(what: Subject) -> Iterator[Check]:
-    """Whether there is a key for the server, and where. Up to 2 s with a slow keyring."""
+    """What signs requests to the server, and where it is. Up to 2 s with a slow keyring."""
     try:
-        found = _key(what)
+        found = _credential(what)
     except CredentialsError as error:
         yield Check("key", "fail", error.message, error.hint)
         return
     server = server_of(what.config.base_url)
     if found:
-        file = shorten(credentials.credentials_file(what.folders))
-        yield Check("key", "ok", f"found in {_PLACES.get(found.source, file)}, for {server}")
-    elif other := _other_key(what):
-        yield Check("key", "ok", f"none, but {other} is set")
+        words = credentials.in_words(found, env=what.env, folders=what.folders)
+        server = server_of(found.base_url) if isinstance(found, SignIn) else server
+        yield Check("key", "ok", f"{words}, for {server}")
     elif what.config.base_url:
         yield Check("key", "ok", f"none for {server}, which may not need one")
     else:
         yield Check("key", "fail", "none", _NO_KEY)
 
 
-def _key(what: Subject) -> credentials.ApiKey | None:
+def _credential(what: Subject) -> credentials.Credential | None:
     foreign = what.foreign_server
-    return credentials.find_key(what.env, what.folders, what.config.base_url, foreign=foreign)
-
-
-def _other_key(what: Subject) -> str | None:
-    """The variable of another kind of key that is set and may be sent."""
-    names = () if what.foreign_server else _OTHER_KEYS
-    return next((name for name in names if what.env.get(name)), None)
+    return credentials.find_credential(
+        what.env, what.folders, what.config.base_url, foreign=foreign
+    )
 
 
 def server(what: Subject) -> Iterator[Check]:
     """Whether the server answers. Asked only where there is something to ask it with."""
-    config, env = what.config, what.env
-    name = server_of(config.base_url)
+    config = what.config
     try:
-        found = _key(what)
+        found = _credential(what)
     except CredentialsError:
         found = None
-    other = None if what.foreign_server else env.get("ANTHROPIC_AUTH_TOKEN")
-    token = found.key if found else other or None
-    if token is None and not config.base_url:
+    signed_in = found if isinstance(found, SignIn) else None
+    token = found.key if isinstance(found, credentials.ApiKey) else None
+    name = server_of(config.base_url or (signed_in.base_url if signed_in else ""))
+    if found is None and not config.base_url:
         yield Check("server", "ok", "not checked: no key")
         return
     started = time.monotonic()
-    status, why = _ask_for_models(name, token)
+    status, why = ask_for_models(name, token)
     took = f"{name} answers in {(time.monotonic() - started) * 1000:.0f} ms"
     if status is None:
         fix = "Check the connection, HTTPS_PROXY and base_url."
         yield Check("server", "fail", f"can't reach {name}: {why}", fix)
+    elif status in {401, 403} and signed_in:
+        yield Check("server", "ok", f"{took}; {signed_in} signs in with the first request")
     elif status in {401, 403} and token:
         fix = "Enter another key: run `holdfast`, or set ANTHROPIC_API_KEY."
         yield Check("server", "fail", f"{name} rejects the key ({status})", fix)
@@ -111,7 +110,7 @@ class _Stay(HTTPRedirectHandler):
         return None
 
 
-def _ask_for_models(server: str, key: str | None) -> tuple[int | None, str]:
+def ask_for_models(server: str, key: str | None) -> tuple[int | None, str]:
     """The HTTP status of GET /v1/models, or None and why there was no answer. Blocks.
 
     That is the smallest request there is: no content is sent. The key goes to this server alone,

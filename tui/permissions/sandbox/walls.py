@@ -31,11 +31,11 @@ TOOLCHAINS = (
 NEVER = (
     ".cargo/credentials*", ".m2/settings*.xml", ".gradle/gradle.properties", ".git-credentials",
     ".config/git/credentials", ".npmrc", ".pypirc", ".netrc", ".config/gh", ".config/glab-cli",
-    ".config/gcloud", ".config/hub", ".config/op", ".config/sops", ".ssh", ".gnupg", ".aws",
-    ".azure", ".kube", ".docker", ".terraform.d", ".vault-token", ".password-store",
-    ".local/share/keyrings", ".mozilla", ".config/google-chrome", ".config/chromium",
-    ".config/BraveSoftware", "Library/Keychains", "Library/Cookies", ".*_history", ".claude",
-    ".codex", ".gemini",
+    ".config/anthropic", ".config/gcloud", ".config/hub", ".config/op", ".config/sops", ".ssh",
+    ".gnupg", ".aws", ".azure", ".kube", ".docker", ".terraform.d", ".vault-token",
+    ".password-store", ".local/share/keyrings", ".mozilla", ".config/google-chrome",
+    ".config/chromium", ".config/BraveSoftware", "Library/Keychains", "Library/Cookies",
+    ".*_history", ".claude", ".codex", ".gemini",
 )
 """Below the home folder, hidden even where it lies in something visible."""
 

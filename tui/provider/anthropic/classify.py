@@ -21,6 +21,7 @@ from typing import Final, cast
 
 from tui.core.errors import ProviderError
 from tui.provider.anthropic import error_bodies
+from tui.provider.anthropic.client_factory import SIGN_IN_HINT, sign_in_failed
 from tui.provider.anthropic.error_rules import RULES, ErrorRule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
@@ -53,6 +54,7 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
     """An exception of the SDK, its HTTP layer or the parsing of an answer, as a ProviderError."""
     import anthropic  # noqa: PLC0415 (loaded by now, and never at start-up)
     import httpx2  # noqa: PLC0415
+    from anthropic.lib.credentials import WorkloadIdentityError  # noqa: PLC0415
 
     chain = list(_causes(error))
     if isinstance(error, anthropic.APIStatusError):
@@ -68,7 +70,10 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
             f"Couldn't verify the certificate of {at.url}.",
             hint="If a proxy inspects TLS, set SSL_CERT_FILE to its certificate.",
         )
-    if not isinstance(error, (anthropic.APIConnectionError, httpx2.HTTPError, OSError)):
+    unreachable = any(isinstance(e, httpx2.HTTPError) for e in chain)
+    if isinstance(error, (anthropic.CredentialsError, WorkloadIdentityError)) and not unreachable:
+        return ProviderError("auth", sign_in_failed(error), hint=SIGN_IN_HINT)
+    if not (unreachable or isinstance(error, (anthropic.APIConnectionError, OSError))):
         return stream_error("the server sent something that is not an event of the Messages API")
     if at.began:
         return stream_error("the connection was lost")

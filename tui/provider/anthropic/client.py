@@ -69,7 +69,9 @@ _DRAIN_S: Final = 0.1
 class AnthropicProvider:
     """Any server that speaks the Messages API, through the SDK. Implements `Provider`.
 
-    `base_url` "" is the API itself, which needs a key; servers elsewhere may do without.
+    `base_url` "" is the API itself, which needs a key; servers elsewhere may do without. In the
+    place of a key, the SDK signs in with a `profile` of that name, "" for what the environment
+    says of a workload.
     `first_byte_timeout_s` runs from sending to the first byte of the answer; after that no
     silence may be longer than `stall_timeout_s` (pings and comments are no silence, bytes without
     an event are one). Both run by `clock`.
@@ -85,6 +87,7 @@ class AnthropicProvider:
         *,
         api_key: str | None,
         clock: Clock,
+        profile: str | None = None,
         base_url: str = "",
         first_byte_timeout_s: float = 600.0,
         stall_timeout_s: float = 120.0,
@@ -92,7 +95,7 @@ class AnthropicProvider:
         env_headers: bool = True,
     ) -> None:
         self.url: Final = client_factory.api_url(base_url)
-        self._api_key, self._env_headers = api_key, env_headers
+        self._api_key, self._profile, self._env_headers = api_key, profile, env_headers
         self._clock = clock
         self._first_byte_s = first_byte_timeout_s
         self._stall_s = stall_timeout_s
@@ -197,10 +200,12 @@ class AnthropicProvider:
 
     async def _client(self) -> AsyncAnthropic:
         client_factory.check_url(self.url)
-        key = client_factory.usable_key(self._api_key, self.url)
+        key, profile = None, self._profile
+        if profile is None:
+            key = client_factory.usable_key(self._api_key, self.url)
         if self._loading is None or _failed(self._loading):
             self._loading = asyncio.create_task(
-                client_factory.load_client(key, self.url, env_headers=self._env_headers)
+                client_factory.load_client(key, profile, self.url, env_headers=self._env_headers)
             )
         # Shielded: whoever is cancelled while waiting leaves the import to the others.
         return await asyncio.shield(self._loading)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 API_URL: Final = "https://api.anthropic.com"
 CONNECT_TIMEOUT_S: Final = 15.0
 
+SIGN_IN_HINT: Final = "Run `ant auth login` again, or use a key: /login."
 _NO_KEY: Final = "none"
 _SCHEMES: Final = ("all://", "http://", "https://")
 
@@ -87,6 +88,11 @@ def usable_key(api_key: str | None, url: str) -> str:
     return key
 
 
+def sign_in_failed(error: Exception) -> str:
+    """Why the SDK cannot sign in by itself. Its words name files and no secret."""
+    return f"Couldn't sign in: {str(error).rstrip('.')}."
+
+
 def is_the_api(url: str) -> bool:
     return urlsplit(url).hostname == urlsplit(API_URL).hostname
 
@@ -96,15 +102,19 @@ def _is_loopback(url: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-async def load_client(key: str, url: str, *, env_headers: bool = True) -> AsyncAnthropic:
+async def load_client(
+    key: str | None, profile: str | None, url: str, *, env_headers: bool = True
+) -> AsyncAnthropic:
     """Import the SDK and make the client in a thread; the event loop keeps its turns short.
 
-    Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS).
+    Without a `key` the SDK signs in by itself: with a `profile`, or with "" as the environment
+    says. Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS).
 
-    Raises ProviderError when the installed SDK is broken.
+    Raises ProviderError when the installed SDK is broken, CredentialsError for a profile that it
+    cannot use.
     """
     try:
-        return await asyncio.to_thread(_client, key, url, env_headers)
+        return await asyncio.to_thread(_client, key, profile, url, env_headers)
     except ImportError as error:
         raise ProviderError(
             "unknown",
@@ -113,34 +123,39 @@ async def load_client(key: str, url: str, *, env_headers: bool = True) -> AsyncA
         ) from error
 
 
-def _client(key: str, url: str, env_headers: bool) -> AsyncAnthropic:
+def _client(key: str | None, profile: str | None, url: str, env_headers: bool) -> AsyncAnthropic:
     with gc_pause():
         import_sdk()
         import anthropic  # noqa: PLC0415
 
         # Gateways differ in which of the two headers they read; the API wants one only.
-        headers: dict[str, Any] = {} if is_the_api(url) else {"x-api-key": key}
+        headers: dict[str, Any] = {"x-api-key": key} if key and not is_the_api(url) else {}
         if not env_headers:
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
             names = (line.partition(":")[0].strip() for line in lines)
             headers = {name: anthropic.Omit() for name in names if name} | headers
         timeout = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S)
-        client = anthropic.AsyncAnthropic(
-            api_key=key,
+        http_client = anthropic.DefaultAsyncHttpxClient(
             base_url=url,
-            max_retries=0,
             timeout=timeout,
-            default_headers=headers,
-            open_telemetry=False,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                base_url=url,
-                timeout=timeout,
-                # It would carry x-api-key to whatever place it names.
-                follow_redirects=False,
-                # A proxy cannot reach this machine's own servers.
-                mounts=dict.fromkeys(_SCHEMES) if _is_loopback(url) else {},
-            ),
+            # It would carry x-api-key to whatever place it names.
+            follow_redirects=False,
+            # A proxy cannot reach this machine's own servers.
+            mounts=dict.fromkeys(_SCHEMES) if _is_loopback(url) else {},
         )
+        try:
+            client = anthropic.AsyncAnthropic(
+                api_key=key,
+                profile=profile or None,
+                base_url=url,
+                max_retries=0,
+                timeout=timeout,
+                default_headers=headers,
+                open_telemetry=False,
+                http_client=http_client,
+            )
+        except anthropic.AnthropicError as error:
+            raise CredentialsError(sign_in_failed(error), hint=SIGN_IN_HINT) from error
         _ = client.messages, client.models  # these import their modules on first use
         return client
 

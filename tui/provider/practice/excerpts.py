@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tui.core.formatting import size
 from tui.core.images import of_block
 from tui.core.messages import Block
+from tui.core.text_cleaning import printed_text
 
 _LINES = 12
 _COLUMNS = 160
@@ -33,7 +34,10 @@ def fence(text: str, path: str = "", *, tail: bool = False) -> str:
     lines = text.rstrip("\n").split("\n")
     if tail:
         end = _END.search(text)
-        lines = [line[1:] for line in end[1].splitlines()] if end else lines
+        if end:
+            lines = [line[1:] for line in end[1].splitlines()]
+        else:
+            lines = (printed_text(text) or text).split("\n")
         lines = [line for line in lines if line.strip()]
     more = len(lines) - _LINES
     if more > 1:

@@ -68,8 +68,12 @@ def _run(command: str) -> Work:
     return f"{code(command)} {verdict}. It printed:\n\n{fence(result.text, tail=True)}"
 
 
-def _test() -> Work:
-    result = yield ToolUse(name="run_command", input={"command": "pytest -q"})
+def _review() -> Work:
+    return (yield from _run("git status --short && git diff --stat"))
+
+
+def _test(command: str = "pytest -q") -> Work:
+    result = yield ToolUse(name="run_command", input={"command": command})
     if not result.is_error:
         return f"The tests pass:\n\n{fence(result.text, tail=True)}"
     return (
@@ -117,13 +121,20 @@ def _append(text: str, path: str) -> Work:
 PHRASES = (
     Phrase(
         "list files",
-        rf"(?:list|ls)(?: (?:the )?files)?(?: in)?(?: {_PATH})?|show (?:me )?(?:the )?files",
+        rf"(?:list|ls)(?: (?:the )?files)?(?: in)?(?: {_PATH})?{_MORE}"
+        r"|show (?:me )?(?:the )?files",
         "list the folder", "list_dir", _list,
     ),
     Phrase(
         "run the tests",
-        rf"(?:run|fix) (?:all )?(?:the |my )?(?:failing )?(?:unit )?tests?(?: and fix .+)?{_MORE}",
+        r"(?:run|fix) (?:all )?(?:the |my )?(?:failing )?(?:unit )?tests?"
+        rf"(?: with (?P<command>{_QUOTED}))?(?: and fix .+)?{_MORE}",
         "run the tests", "run_command", _test,
+    ),
+    Phrase(
+        "review my uncommitted changes",
+        r"review (?:my |the )?(?:uncommitted )?changes(?:: (?P<more>.+))?",
+        "review the changes", "run_command", _review,
     ),
     Phrase(
         "run git status", r"(?:(?:run|execute) |(?=`))(?P<command>.+)",

@@ -97,7 +97,7 @@ def _about(text: str, tools: Collection[str]) -> str:
         " intelligence. The tools are real, though: they change files and run commands, and"
         " you're asked first."
         + (f" I understand plain requests, one at a time:\n\n{examples}" if examples else "")
-        + "\n\nFor real work, choose a model with `/model`, or enter a key on the welcome screen."
+        + "\n\nFor real work, connect a model with `/login`."
     )
 
 

@@ -23,12 +23,19 @@ from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import ActivityIndicator
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
+from tui.ui.start.first_frame import prompt_place
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
-from tui.ui.widgets.panes import CachedHorizontal, CachedRender, PaneRule, Splitter
+from tui.ui.widgets.panes import (
+    CachedHorizontal,
+    CachedRender,
+    CachedVertical,
+    PaneRule,
+    Splitter,
+)
 from tui.ui.widgets.prompt import Prompt
-from tui.ui.widgets.welcome_text import Intro
+from tui.ui.widgets.welcome_text import Cover, Intro
 
 if TYPE_CHECKING:
     from tui.agent.events import ContextMeasured
@@ -46,7 +53,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
     `intro`, of the id "intro", stands where nothing has been said yet, else the program's own with
-    its `version`. What the first frame does without exists after `furnish`.
+    its `version`; then the prompt is right below it, until the first message. `fresh`: a session
+    in which nothing was said is expected. What the first frame does without exists after
+    `furnish`. `covered`: the head of the welcome screen hides all until `uncover`.
     """
 
     class StopAsked(Message):
@@ -67,13 +76,17 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         version: str = "",
         intro: Widget | None = None,
         layout_file: Path | None = None,
+        fresh: bool = True,
+        covered: bool = False,
     ) -> None:
-        super().__init__(classes="-fresh")
+        super().__init__(classes="" if intro else "-start")
+        self.set_class(fresh, "-fresh")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
-        self.left = ConversationSide(intro or Intro(version, id="intro"), id="left")
+        self.start = None if intro else Intro(version, id="intro")
+        self.left = ConversationSide(intro or self.start or Widget(), id="left")
         self.queued, self.notice = self.left.queued, self.left.notice
         self.splitter = Splitter(id="splitter")
         self.side = OutputSide(id="side")
@@ -88,6 +101,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._allowed = 0
         self._to = ""
         self._read_only = False
+        self._typed = False
+        self._covered = covered
         self._spin: Timer | None = None
         self._search: PromptSearch | None = None
         self.panes = Panes(self, layout_file)
@@ -103,14 +118,39 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             yield self.left
             yield self.splitter
             yield self.side
-        yield self.prompt_rule
-        with CachedHorizontal(id="prompt-row"):
-            yield Static("❯", id="caret", markup=False)
-            yield self.prompt
-        yield PaneRule(id="foot-rule")
+        with CachedVertical(id="ask") as ask:
+            ask.styles.padding = self._ask_padding()
+            yield self.prompt_rule
+            with CachedHorizontal(id="prompt-row"):
+                yield Static("❯", id="caret", markup=False)
+                yield self.prompt
+            yield PaneRule(id="foot-rule")
         yield self.status
+        if self._covered:
+            yield Cover(id="cover")
+
+    def uncover(self) -> None:
+        """It is known by now what comes first."""
+        self.query("#cover").remove()
+
+    def _ask_padding(self) -> tuple[int, int, int, int]:
+        """What is around the prompt: in a new session it is in the middle of the screen."""
+        if not self.has_class("-fresh"):
+            return (0, 0, 0, 0)
+        beside, below = prompt_place(*self.app.size)  # pyright: ignore[reportUnknownMemberType]
+        return (0, beside, below, beside)
+
+    def _set_fresh(self, fresh: bool) -> None:
+        """Nothing has been said yet, or something has: the prompt goes to its place."""
+        self._typed = not fresh
+        self.set_class(fresh, "-fresh")
+        self.status.state = replace(self.status.state, begun=not fresh)
+        for ask in self.query("#ask"):
+            ask.styles.padding = self._ask_padding()
+        self.panes.arrange()
 
     def on_mount(self) -> None:
+        self.status.state = replace(self.status.state, begun=not self.has_class("-fresh"))
         self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
         self.show_mode()
@@ -130,6 +170,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
 
     def on_resize(self) -> None:
+        for ask in self.query("#ask"):
+            ask.styles.padding = self._ask_padding()
         self.panes.arrange()
         self._show_keys()
 
@@ -154,15 +196,21 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Whether the output is in sight beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
 
-    def work(self, phase: str, *, listening: bool = False) -> None:
+    def work(self, phase: str, *, listening: bool = False, streamed: str = "") -> None:
         """Something is going on: say what, and since when. `listening`: a byte of the model's
-        answer has just come, or the wait for the first one has begun."""
+        answer has just come, or the wait for the first one has begun; `streamed` is the piece."""
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
                 self._spin.resume()
-        if self._phase.enter(phase, listening=listening):
+        entered = self._phase.enter(phase, listening=listening)
+        self._phase.stream(streamed)
+        if entered:
             self._tick()
+
+    def settle(self, count: int = 0) -> None:
+        """The answer that came is complete, with so many tokens, or void."""
+        self._phase.settle(count)
 
     def hear(self) -> None:
         """The server is there, though there is nothing of it to show."""
@@ -215,7 +263,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self.idle()
 
     def add(self, item: Item) -> None:
-        self.remove_class("-fresh")
+        if self.has_class("-fresh"):
+            self._set_fresh(False)
         self.conversation.append(item)
 
     def follow(self) -> None:
@@ -230,7 +279,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Show another session from its beginning."""
         self.conversation.clear()
         self.conversation.extend(items)
-        self.set_class(not items, "-fresh")
+        self._set_fresh(not items)
+        self.uncover()
         self.side.clear()
         self.measure(None)
         self.todos.todos = ()
@@ -278,7 +328,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         from tui.ui.widgets.autocomplete import Suggestions  # noqa: PLC0415
 
         popup = Suggestions(sources, id="suggestions")
-        await self.mount(popup, before="#prompt-row")
+        await self.query_one("#ask").mount(popup, before="#prompt-row")
         self.prompt.suggestions = popup
 
     def on_suggestions_picked(self, event: Suggestions.Picked) -> None:
@@ -292,7 +342,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
         if self._search is None:
             self._search = PromptSearch(id="prompt-search")
-            await self.mount(self._search, before="#prompt-row")
+            await self.query_one("#ask").mount(self._search, before="#prompt-row")
         if self.prompt.past.entries:
             self._search.open(self.prompt.past.entries)
         else:
@@ -319,15 +369,26 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _dropped(self) -> None:
         self.panes.drop()
 
-    def claim(self, event: events.Key) -> None:
-        """Before a key goes to the focus: typing goes to the prompt, unless it means something."""
+    def claim(self, event: events.Key) -> bool:
+        """Before a key goes to the focus: typing goes to the prompt, unless it means something.
+        True where nothing is left to do for it."""
         focused, key = self.focused, event.key
-        if not event.is_printable or focused is self.prompt:
-            return
-        if focused and focused.check_consume_key(key, event.character):
-            return
+        if not event.is_printable:
+            return False
+        first, self._typed = not self._typed, True
+        if first and self.start and self._offers_rows and key in {"1", "2", "3"}:
+            return self.start.choose(int(key) - 1)
+        if focused is self.prompt or (focused and focused.check_consume_key(key, event.character)):
+            return False
         if not self.active_bindings.keys() & {key, event.character}:
             self.set_focus(self.prompt)
+        return False
+
+    @property
+    def _offers_rows(self) -> bool:
+        """Whether a digit means one of the rows of a new session."""
+        here = self.focused in {self.prompt, self.start}
+        return here and self.has_class("-fresh") and not self.prompt.text
 
     def on_paste(self, event: events.Paste) -> None:
         if not self.prompt.has_focus:
@@ -337,6 +398,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     @on(Prompt.Edited)
     def _typed_on(self) -> None:
+        self._typed = True
         self.notice.clear()
         self.show_saving(self.status.state.trouble)
 

@@ -23,7 +23,7 @@ from tui.agent.pruning import Waiting
 from tui.context import masks, request_assembly
 from tui.context.file_changes import change_checker
 from tui.context.masks import record_of
-from tui.context.token_ledger import Item
+from tui.context.token_ledger import Item, Kind
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.provider.base import Request
@@ -32,7 +32,7 @@ from tui.ui.screens import context_changes, context_rows
 from tui.ui.screens.context_changes import BulkMenu, ContextChange
 from tui.ui.screens.context_item import ContextItemScreen, texts_in
 from tui.ui.screens.context_rows import LedgerRow, Order
-from tui.ui.screens.table_screen import TableScreen, tab_names
+from tui.ui.screens.table_screen import WIDE, TableScreen, tab_names
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane
 from tui.ui.widgets.keys import CONTEXT_KEYS, bindings
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 LONG = 1000
 """Records: with more, a price is worked out only for a row on which the cursor rests."""
 REST_S = 0.15
+
+SMALL = 60
+"""Cells: below, a price takes a third row."""
 
 FOLLOW_S = 1.0
 """How often the table is brought up to date while a turn runs behind it."""
@@ -67,7 +70,9 @@ class ContextScreen(TableScreen[None]):
         self._undo: list[ContextChange] = []
         self._items: Sequence[LedgerRow] = ()
         self._waiting = Waiting()
-        self._order: Order = "request"
+        self._order: Order = "tokens"
+        self._unfolded: set[Kind] = set()
+        self._changing = asyncio.Lock()
         self._prices: dict[str, str] = {}
         self._resting: Timer | None = None
         self.shown: Sequence[LedgerRow] = ()
@@ -89,6 +94,7 @@ class ContextScreen(TableScreen[None]):
     def on_mount(self) -> None:
         self._agent.view()  # the ledger takes from it how each record stands now
         self._load()
+        self.rows.move_to(context_rows.largest_result(self.shown))
         self.set_interval(FOLLOW_S, self._follow)
 
     def on_resize(self) -> None:
@@ -106,10 +112,10 @@ class ContextScreen(TableScreen[None]):
     # What is shown
 
     def _follow(self) -> None:
-        if len(self._agent.session.records) != self._records_seen:
+        if len(self._agent.session.records) != self._records_seen and not self._changing.locked():
             self._load()
 
-    def _load(self) -> None:
+    def _load(self, *, same_row: bool = False) -> None:
         records = self._agent.session.records
         self._records_seen = len(records)
         self._prices.clear()
@@ -120,15 +126,18 @@ class ContextScreen(TableScreen[None]):
         self._items = [
             LedgerRow(one, turns.get(record_of(one.id)[0]), one.id in old) for one in items
         ]
-        self._draw()
+        self._draw(same_row=same_row)
 
-    def _draw(self) -> None:
-        """Show what there is now, the cursor on the item that it was on."""
+    def _draw(self, *, same_row: bool = False) -> None:
+        """Show what there is now, the cursor on the item or, with `same_row`, in the row that it
+        was in."""
         count, window = self._agent.ledger.tokens, self._agent.window
         items, width = [row.item for row in self._items], self.size.width - 2
         before, words = self.chosen, self.filter_field.value
-        shown = self.shown = context_rows.arranged(self._items, words, self._order)
-        same = (at for at, row in enumerate(shown) if before and row.item.id == before.item.id)
+        shown = context_rows.arranged(self._items, words, self._order, self._unfolded)
+        self.shown = shown
+        item = before.item.id if before and not same_row else None
+        same = (at for at, row in enumerate(shown) if row.item.id == item)
         self.rows.show(
             len(shown),
             lambda at, width: context_rows.row_parts(shown[at], width, window),
@@ -137,9 +146,10 @@ class ContextScreen(TableScreen[None]):
         begun = words or any(row.age is not None for row in self._items)
         self.show_empty("" if shown and begun else context_rows.empty_text("" if shown else words))
         self.put("columns", Content(context_rows.heading(max(20, width - 1))))
-        self.put("title", context_rows.context_title(items, count, window, self._waiting))
+        title = context_rows.context_title(items, count, window, self._waiting, width=width)
+        self.put("title", title)
         self.put("totals", context_rows.totals(items, self._agent.measure(), width))
-        self.show_keys(context_rows.KEYS)
+        self.show_keys(context_rows.REQUEST_KEYS if self._shows_request else context_rows.KEYS)
         self._explain()
         rule = self.query_one("#items-rule", PaneRule)
         rule.title = tab_names(("items", "request"), "request" if self._shows_request else "items")
@@ -150,7 +160,19 @@ class ContextScreen(TableScreen[None]):
         """In an order; the same again gives the order of the request."""
         self._order = "request" if self._order == order else order
         self._draw()
-        self.rows.move_to(0)
+        by_size = self._order == "tokens"
+        self.rows.move_to(context_rows.largest_result(self.shown) if by_size else 0)
+
+    def action_fold(self, fold: bool) -> None:
+        """Fold the system items or the tools into one row with their sum, or unfold them."""
+        row = None if self._shows_request else self.chosen
+        if row is None or not (row.parts or (fold and row.inner)):
+            return
+        kind = row.item.kind
+        (self._unfolded.discard if fold else self._unfolded.add)(kind)
+        self._draw()
+        sums = (at for at, one in enumerate(self.shown) if one.parts and one.item.kind == kind)
+        self.rows.move_to(next(sums, 0))
 
     def action_filter(self) -> None:
         if not self._shows_request:
@@ -185,6 +207,8 @@ class ContextScreen(TableScreen[None]):
         row = self.chosen
         known = self._prices.get(row.item.id) if row and row.age is not None else ""
         self.put("price", Content(self._price_line(known or "")))
+        width = self.size.width
+        self.query_one("#price").styles.height = 1 if width >= WIDE else 2 if width >= SMALL else 3
         if self._resting is not None:
             self._resting.stop()
         if known is None and self._records_seen > LONG:
@@ -201,7 +225,9 @@ class ContextScreen(TableScreen[None]):
 
     def _price_line(self, price: str) -> str:
         masked = self.chosen is None or self.chosen.item.state == "masked"
-        return f"{price} · w waits for the next break" if price and not masked else price
+        if not price or masked or self.size.width < SMALL:
+            return price
+        return f"{price} · w waits for the next break"
 
     # Looking closer
 
@@ -222,16 +248,19 @@ class ContextScreen(TableScreen[None]):
 
     def row_chosen(self, index: int) -> None:
         item = self.shown[index].item
+        if self.shown[index].parts:
+            self.action_fold(self.shown[index].unfolded)
+            return
         fixed = self.shown[index].age is None
         price = "" if fixed else context_changes.mask_price(self._agent, item)
         screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
 
-    def _after_item(self, action: str | None) -> None:
+    async def _after_item(self, action: str | None) -> None:
         if action == "mask":
-            self.action_mask()
+            await self.action_mask()
         elif action == "pin":
-            self.action_pin()
+            await self.action_pin()
 
     def action_copy(self) -> None:
         """Copy the item as the model sees it, or the exact request."""
@@ -239,30 +268,31 @@ class ContextScreen(TableScreen[None]):
             sent = request_assembly.to_json(self._agent.next_request(prompt_follows=True))
             text = json.dumps(sent, ensure_ascii=True, indent=2)
         elif row := self.chosen:
-            text = texts_in(self._agent, row.item).sent
+            items = [part.item for part in row.parts] or [row.item]
+            text = "\n\n".join(texts_in(self._agent, item).sent for item in items)
         else:
             return
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
         self.notice.say(f"Copied {plural(len(text), 'character')}.", "success")
 
-    # Changing
+    # Changing: a key waits for what the one before it does, so that it finds the rows as they are
 
-    def action_mask(self) -> None:
+    async def action_mask(self) -> None:
         """Mask the item under the cursor, or unmask it."""
         if item := self._changeable():
-            self.change(context_changes.masking(item, self._agent.session.records))
+            await self.change(context_changes.masking(item, self._agent.session.records))
 
-    def action_mask_later(self) -> None:
+    async def action_mask_later(self) -> None:
         """Mask the item under the cursor with the next break."""
         if (item := self._changeable()) and item.state != "masked":
             change = context_changes.masking(item, self._agent.session.records)
             later = [replace(overlay, wait=True) for overlay in change.overlays]
-            self.change(ContextChange(later))
+            await self.change(ContextChange(later))
 
-    def action_pin(self) -> None:
+    async def action_pin(self) -> None:
         """Pin the item under the cursor, or let it go."""
         if item := self._changeable():
-            self.change(context_changes.pinning(item))
+            await self.change(context_changes.pinning(item))
 
     def _changeable(self) -> Item | None:
         """The item under the cursor, where it can be changed; else it is said why not."""
@@ -272,10 +302,10 @@ class ContextScreen(TableScreen[None]):
             return None
         return row.item if row else None
 
-    def action_undo(self) -> None:
+    async def action_undo(self) -> None:
         """Take back the last change that was made on this screen."""
         if self._undo:
-            self.change(self._undo.pop(), undo=True)
+            await self.change(self._undo.pop(), undo=True)
         else:
             self.notice.say("Nothing to undo here.")
 
@@ -289,11 +319,17 @@ class ContextScreen(TableScreen[None]):
         menu = BulkMenu(found, stale, self._agent.window, self._agent.price_of_masks)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
-            self.change(ContextChange(plan.overlays()))
+            await self.change(ContextChange(plan.overlays()))
 
-    @work(group="change")
     async def change(self, change: ContextChange, *, undo: bool = False) -> None:
-        """Change how records stand, and say what that came to."""
+        """Change how records stand, and say what that came to.
+
+        Where an item moves by that, the cursor keeps its row: the next one comes under it.
+        """
+        async with self._changing:
+            await self._change(change, undo=undo)
+
+    async def _change(self, change: ContextChange, *, undo: bool) -> None:
         before = self._agent.ledger.tokens
         back = context_changes.undoing(change, self._agent.session.records)
         try:
@@ -306,7 +342,7 @@ class ContextScreen(TableScreen[None]):
             return
         if not undo:
             self._undo.append(back)
-        self._load()
+        self._load(same_row=self._order in context_rows.BY_SIZE)
         saved = before - self._agent.ledger.tokens
         text = context_changes.change_text(change, saved, self._agent.window)
         if undo:

@@ -19,7 +19,7 @@ from tui.context.token_ledger import Item
 from tui.core.formatting import plural, tokens
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share
-from tui.ui.screens.table_screen import TableDialog
+from tui.ui.screens.table_screen import TableDialog, cell
 from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def change_text(change: ContextChange, saved: int, window: int) -> str:
 
 
 TURNS = (0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50)
+NARROW = 52
+"""Cells of a row: in fewer, a plan says only how many tokens it saves."""
 CHARS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 
 
@@ -176,6 +178,9 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         if not what.startswith("reads"):
             what = f"results {what}"
         look = "success" if plan.targets else "muted"
+        if width < NARROW:
+            saved = f"~{tokens(plan.saves)}" if plan.targets else "—"
+            return [(cell(f" {plan.reason}", width - 9), "text"), (f"{saved:>9}", look)]
         if width < 80 and plan.targets:
             comes_to = f"{plural(len(plan.targets), 'result')}, ~{tokens(plan.saves)}"
         return [(f" {what:<32}", "text"), (comes_to, look)]

@@ -24,8 +24,9 @@ from tui.core.images import facts, of_block
 from tui.core.messages import Block, blocks_of
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
-from tui.ui.screens.context_rows import share
+from tui.ui.screens.context_rows import share, state_name
 from tui.ui.screens.external_programs import Program, open_file, open_text
+from tui.ui.screens.table_screen import SHORT, WIDE
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.conversation.tool_card import shrunk
 from tui.ui.widgets.file_viewer.line_file import LineFile
@@ -134,7 +135,8 @@ class ContextItemScreen(BaseScreen, Screen[str]):
 
     def __init__(self, item: Item, texts: ItemTexts, window: int, price: str = "") -> None:
         super().__init__()
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high")]
         self._item, self._texts, self._window = item, texts, window
         self._price = price
         whole = texts.path is None
@@ -142,9 +144,8 @@ class ContextItemScreen(BaseScreen, Screen[str]):
 
     def compose(self) -> ComposeResult:
         yield Static(self._title(), id="title", markup=False)
-        receipt = Static(Content(receipt_line(self._texts)), id="receipt", markup=False)
-        receipt.display = bool(self._texts.receipt)
-        yield receipt
+        if self._texts.receipt:
+            yield Static(Content(receipt_line(self._texts)), id="receipt", markup=False)
         with Horizontal(id="texts"):
             with Vertical(classes="side"):
                 yield PaneRule("what the model sees", id="sent-rule")
@@ -154,10 +155,9 @@ class ContextItemScreen(BaseScreen, Screen[str]):
                 yield PaneRule("in full", id="whole-rule")
                 yield FilePane(id="whole")
         yield NoticeLine(id="notice")
-        yield PaneRule()
-        price = Static(Content(self._price), id="price", markup=False)
-        price.display = bool(self._price)
-        yield price
+        yield PaneRule(id="keys-rule")
+        if self._price:
+            yield Static(Content(self._price), id="price", markup=False)
         yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -223,7 +223,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
             (item.kind, "bold $text-primary"),
             (f"  {one_line(item.label[:400])}", "$foreground"),
             (f"   {tokens(item.tokens)} tokens, {share(item.tokens, self._window)}", "$text-muted"),
-            (f"   {item.state}", "$text-accent" if item.state != "full" else "$text-muted"),
+            (f"   {state_name(item)}", "$text-accent"),
             ("   ◆ pinned" if item.pinned else "", "$text-warning"),
         )
 
@@ -239,4 +239,4 @@ class ContextItemScreen(BaseScreen, Screen[str]):
             ("tab", "other side"),
             ("esc", "back"),
         )
-        return in_rows(keys, self.size.width - 2)
+        return in_rows(keys, self.size.width - 2, rows=1 if self.size.height < SHORT else 2)

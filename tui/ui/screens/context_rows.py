@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 from msgspec import structs
+from rich.cells import cell_len
 from textual.content import Content
 
 from tui.agent.events import ContextMeasured
 from tui.agent.pruning import Waiting
-from tui.context.token_ledger import PARTS, Item
+from tui.context.token_ledger import PARTS, Item, Kind
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import cell
@@ -26,7 +27,20 @@ ORDERS: dict[Order, tuple[str, Callable[[LedgerRow], tuple[int, ...]]]] = {
     "kind": ("by kind", lambda row: (_KINDS.index(row.item.kind), -row.item.tokens)),
 }
 """What an order is called, and what it goes by."""
-NARROW = 76
+BY_SIZE: Final[frozenset[Order]] = frozenset({"tokens", "kind"})
+"""In these orders an item moves when it is masked."""
+FOLDABLE: Final[Mapping[Kind, str]] = {"system": "part", "tools": "tool"}
+"""Kinds that are shown as one row with their sum, and what one of their items is called."""
+
+_COLUMNS: Final = (
+    ("kind", 11, 56),
+    ("item", 0, 0),
+    ("turns ago", 10, 76),
+    ("tokens", 9, 0),
+    ("share", 8, 76),
+    ("state", 12, 0),
+)
+"""Name, cells, and the width from which on there is room for it; the item gets the rest."""
 
 _KIND_LOOKS = {
     "system": "secondary",
@@ -39,6 +53,8 @@ _KIND_LOOKS = {
     "result": "success",
 }
 _KINDS = list(_KIND_LOOKS)
+_STATES = {"full": "", "summarised": "summarized"}
+"""As they are shown, where that is not their own name."""
 _STATE_LOOKS = {
     "full": "muted",
     "waits": "muted",
@@ -55,63 +71,119 @@ class LedgerRow:
     """An item and how many turns ago it was made; None for what every request carries.
 
     `waits`: it is old enough to be pruned, and will be with the next break, or once that pays.
+    `parts`: the item is the sum of these, which follow it while it is `unfolded`; they are `inner`.
     """
 
     item: Item
     age: int | None
     waits: bool = False
+    parts: tuple[LedgerRow, ...] = ()
+    unfolded: bool = False
+    inner: bool = False
 
     @property
     def state(self) -> str:
-        return "waits" if self.waits else self.item.state
+        """How it stands, in a word; "" for what is sent in full."""
+        return "waits" if self.waits else state_name(self.item)
 
 
-def arranged(rows: Iterable[LedgerRow], words: str, order: Order) -> list[LedgerRow]:
-    """The rows in whose kind, label or state every word occurs ("pinned" finds pins), in an order;
-    equals stay in the order of the request."""
+def state_name(item: Item) -> str:
+    """How an item stands, in a word; "" for what is sent in full."""
+    return _STATES.get(item.state, item.state)
+
+
+def arranged(
+    rows: Iterable[LedgerRow], words: str, order: Order, unfolded: Collection[Kind] = ()
+) -> list[LedgerRow]:
+    """The rows in an order; equals stay in the order of the request. System and tools are a row
+    each, followed by its parts where they are unfolded. With words, the rows in whose kind, label
+    or state every word occurs ("pinned" finds pins), parts among them."""
     wanted = words.casefold().split()
 
     def text(row: LedgerRow) -> str:
         item, pinned = row.item, "pinned" if row.item.pinned else ""
         return f"{item.kind} {item.label} {row.state} {pinned}".casefold()
 
-    found = [row for row in rows if all(word in text(row) for word in wanted)]
-    return sorted(found, key=ORDERS[order][1])
+    if wanted:
+        shown = [row for row in rows if all(word in text(row) for word in wanted)]
+    else:
+        shown = list(_summed(list(rows), unfolded))
+    key = ORDERS[order][1]
+    return [
+        each
+        for row in sorted(shown, key=key)
+        for each in (row, *(sorted(row.parts, key=key) if row.unfolded else ()))
+    ]
+
+
+def _summed(rows: Sequence[LedgerRow], unfolded: Collection[Kind]) -> Iterator[LedgerRow]:
+    """The rows with those of a foldable kind as one, where there are several."""
+    members = {kind: [row for row in rows if row.item.kind == kind] for kind in FOLDABLE}
+    for row in rows:
+        parts = members.get(row.item.kind, ())
+        if len(parts) < 2:
+            yield row
+        elif row is parts[0]:
+            yield _sum(row.item.kind, parts, unfolded=row.item.kind in unfolded)
+
+
+def _sum(kind: Kind, parts: Sequence[LedgerRow], *, unfolded: bool) -> LedgerRow:
+    names = ", ".join(part.item.label for part in parts)
+    label = f"{plural(len(parts), FOLDABLE[kind])}: {names}"
+    item = Item(f"{kind}:", kind, label, sum(part.item.tokens for part in parts), "full")
+    inner = tuple(replace(part, inner=True) for part in parts)
+    return LedgerRow(item, None, parts=inner, unfolded=unfolded)
+
+
+def largest_result(rows: Sequence[LedgerRow]) -> int:
+    """The number of the first result: with the largest first, of the largest."""
+    return next((at for at, row in enumerate(rows) if row.item.kind == "result"), 0)
 
 
 def heading(width: int) -> str:
-    """The heading over `row_parts`, with the keys that sort."""
-    if width < NARROW:
-        return f"  {'kind':<10}{'item':<{max(4, width - 30)}}{'tokens':>8}  state"
-    room = max(4, width - 51)
-    return f"  {'kind':<11}{'item':<{room}}{'turns ago':>10}{'tokens':>9}{'share':>8}  state"
+    """The heading over `row_parts`."""
+    names = {name: name for name, _, _ in _COLUMNS}
+    return "  " + "".join(text for _, text in _line(names, width))
 
 
 def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
     """One row in `width` cells: pin, kind, label, and where there is room age and share."""
     item = row.item
-    label = one_line(item.label[:400])
-    parts: list[Part] = [("◆ " if item.pinned else "  ", "warning")]
-    look = "muted" if item.state in {"masked", "pruned", "summarised"} else "text"
-    if width < NARROW:
-        return [
-            *parts,
-            (f"{item.kind:<10}", _KIND_LOOKS[item.kind]),
-            (cell(label, max(4, width - 30)), look),
-            (f"{tokens(item.tokens):>8}", "text"),
-            (f"  {row.state:<8}"[:10], _STATE_LOOKS[row.state]),
-        ]
-    room = max(4, width - 51)
-    age = "" if row.age is None else f"{row.age:,}"
-    return [
-        *parts,
-        (f"{item.kind:<11}", _KIND_LOOKS[item.kind]),
-        (cell(label, room), look),
-        (f"{age:>10}", "muted"),
-        (f"{tokens(item.tokens):>9}", "text"),
-        (f"{share(item.tokens, window):>8}", "muted"),
-        (f"  {row.state:<9}", _STATE_LOOKS[row.state]),
-    ]
+    mark = ("▾ " if row.unfolded else "▸ ") if row.parts else "  " if row.inner else ""
+    looks = {
+        "kind": _KIND_LOOKS[item.kind],
+        "item": "muted" if item.state in {"masked", "pruned", "summarised"} else "text",
+        "tokens": "text",
+        "state": _STATE_LOOKS["waits" if row.waits else item.state],
+    }
+    texts = {
+        "kind": item.kind,
+        "item": mark + one_line(item.label[:400]),
+        "turns ago": "" if row.age is None else f"{row.age:,}",
+        "tokens": tokens(item.tokens),
+        "share": share(item.tokens, window),
+        "state": row.state,
+    }
+    line = [(text, looks.get(name, "muted")) for name, text in _line(texts, width)]
+    return [("◆ " if item.pinned else "  ", "warning"), *line]
+
+
+def _line(texts: Mapping[str, str], width: int) -> list[tuple[str, str]]:
+    """The cells of a line behind its pin, with the names of their columns."""
+    shown = [(name, cells) for name, cells, least in _COLUMNS if width >= least]
+    room = max(4, width - 2 - sum(cells for _, cells in shown))
+    line: list[tuple[str, str]] = []
+    for name, cells in shown:
+        if name == "item":
+            text = cell(texts[name], room)
+        elif name == "kind":
+            text = f"{texts[name]:<{cells}}"
+        elif name == "state":
+            text = f"  {texts[name]:<{cells - 2}}"
+        else:
+            text = f"{texts[name]:>{cells}}"
+        line.append((name, text))
+    return line
 
 
 def share(count: int, window: int) -> str:
@@ -129,13 +201,14 @@ KEYS = (
     ("m w", "mask now, later"),
     ("p", "pin"),
     ("u", "undo"),
-    ("b", "many"),
+    ("b", "bulk"),
     ("/", "filter"),
     ("t a k", "sort"),
     ("y", "copy"),
     ("tab", "request"),
     ("esc", "back"),
 )
+REQUEST_KEYS = (("/", "find"), ("y", "copy"), ("tab", "items"), ("esc", "back"))
 NOTHING_SENT = """\
 Nothing here yet.
 Every message and tool result in the next request will be listed here with its size.
@@ -145,19 +218,27 @@ FIXED = "System items are always sent; they can't be masked or pinned."
 
 
 def context_title(
-    items: Sequence[Item], count: int, window: int, waiting: Waiting | None = None
+    items: Sequence[Item],
+    count: int,
+    window: int,
+    waiting: Waiting | None = None,
+    *,
+    width: int = 200,
 ) -> Content:
-    """The tokens, the window, and how the items stand."""
+    """The tokens, the window, and as much of how the items stand as `width` cells take."""
     full = count / window if window else 0.0
     look = "$foreground"
     if full > MARK:
         look = "$text-error" if full > NEARLY_FULL else "$text-warning"
-    return Content.assemble(
+    head = Content.assemble(
         ("context", "bold $text-primary"),
         (f"   {tokens(count)}", f"bold {look}"),
         (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), look),
-        (f"   {' · '.join([*_facts(items), *_waiting_facts(waiting)])}", "$text-muted"),
     )
+    facts = [*_facts(items), *_waiting_facts(waiting)]
+    while facts and head.cell_length + 3 + cell_len(" · ".join(facts)) > width:
+        facts.pop()
+    return Content.assemble(head, (f"   {' · '.join(facts)}" if facts else "", "$text-muted"))
 
 
 def _waiting_facts(waiting: Waiting | None) -> list[str]:
@@ -176,7 +257,7 @@ def _facts(items: Sequence[Item]) -> list[str]:
     counts["pinned"] = sum(item.pinned for item in items)
     return [
         plural(len(items), "item"),
-        *(f"{count:,} {state}" for state, count in counts.items() if count),
+        *(f"{count:,} {_STATES.get(state, state)}" for state, count in counts.items() if count),
     ]
 
 
@@ -187,16 +268,26 @@ def totals(items: Sequence[Item], measured: ContextMeasured, width: int) -> Cont
     for item in items:
         part = PARTS[item.kind]
         parts[part] = parts.get(part, 0) + item.tokens
-    legend = Content("  ").join(
-        [
-            Content.assemble((glyph, style), (f" {kind} {tokens(parts[kind])}", "$text-muted"))
-            for kind, (glyph, style) in KINDS.items()
-            if parts.get(kind)
-        ]
-    )
     width = max(10, width)
+    legend = _legend(parts, width)
     rows = (bar(structs.replace(measured, parts=parts), width), legend, details(measured, width))
     return Content("\n").join([row.truncate(width, ellipsis=True) for row in rows if row])
+
+
+def _legend(parts: Mapping[str, int], width: int) -> Content:
+    """The parts with their tokens; the smallest give way where there is no room for all."""
+    shown = [kind for kind in KINDS if parts.get(kind)]
+    while True:
+        named = [(KINDS[kind], f" {kind} {tokens(parts[kind])}") for kind in shown]
+        legend = Content("  ").join(
+            [
+                Content.assemble((glyph, style), (text, "$text-muted"))
+                for (glyph, style), text in named
+            ]
+        )
+        if legend.cell_length <= width or len(shown) < 2:
+            return legend
+        shown.remove(min(shown, key=lambda kind: parts[kind]))
 
 
 def empty_text(words: str) -> str:

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.core.clock import Clock
-from tui.core.formatting import duration
+from tui.core.formatting import duration, tokens
 from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.permissions.types import MODE_NAMES
 from tui.ui.widgets.bars import KeyHint
@@ -128,6 +128,9 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 2
 _AROUND, _LEAST = 13, 16
 """The cells around the phase on its rule, and those that it keeps."""
+_FIGURES = len("12 s · 99.9k tokens")
+"""Cells of the figures before the phase: it stays where it is while they grow."""
+_BYTES_PER_TOKEN = 4
 _UNKNOWN = 1_000
 SILENCE_S = 5
 """Seconds without a byte from the model from which on they are counted."""
@@ -137,7 +140,8 @@ class ActivityIndicator:
     """Draws itself on a rule. `what` is the phase, "" while nothing goes on; `calm`: it counts,
     and nothing turns.
 
-    The seconds count from the first phase on, not from each; `draw` brings them up to date.
+    The seconds and the tokens that the model put out count from the first phase on, not from each;
+    `draw` brings them up to date.
     """
 
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
@@ -146,6 +150,7 @@ class ActivityIndicator:
         self._clock, self._rule = clock, rule
         self._since = 0.0
         self._heard: float | None = None
+        self._tokens = self._streamed = 0
 
     def enter(self, what: str, *, listening: bool = False) -> bool:
         """Whether it is another phase than before. `listening`: a byte of the model's answer
@@ -156,8 +161,18 @@ class ActivityIndicator:
             return False
         if not self.what:
             self._since = now
+            self._tokens = self._streamed = 0
         self.what = what
         return True
+
+    def stream(self, text: str) -> None:
+        """Count a piece of the answer that is coming, by its bytes."""
+        self._streamed += len(text.encode(errors="replace"))
+
+    def settle(self, count: int = 0) -> None:
+        """The answer is complete and has so many tokens, or what came of it is void."""
+        self._tokens += count
+        self._streamed = 0
 
     def leave(self) -> None:
         """Nothing goes on any more."""
@@ -168,11 +183,14 @@ class ActivityIndicator:
         if not self.what:
             return
         now = self._clock.monotonic()
-        passed = duration(now - self._since)
+        room = (self._rule.size.width or _UNKNOWN) - self._rule.right.cell_length - _AROUND
+        figures = duration(now - self._since)
+        count = self._tokens + self._streamed // _BYTES_PER_TOKEN
+        if count and room - _FIGURES >= _LEAST:
+            figures = f"{figures} · {tokens(count)} tokens".ljust(_FIGURES)
+        room -= len(figures)
         silent = now - self._heard if self._heard is not None else 0.0
         silence = f"  nothing received for {duration(silent)}" if silent >= SILENCE_S else ""
-        room = (self._rule.size.width or _UNKNOWN) - self._rule.right.cell_length
-        room -= len(passed) + _AROUND
         if room - len(silence) < min(len(self.what), _LEAST):
             silence = ""
         room = max(_LEAST, room - len(silence))
@@ -180,7 +198,7 @@ class ActivityIndicator:
         glyph = "●" if self.calm else SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
         self._rule.title = Content.assemble(
             (f"{glyph} ", "bold $text-primary"),
+            (f"{figures}  ", "$text-muted"),
             what,
-            (f"  {passed}", "$text-muted"),
             (silence, "$text-muted"),
         )

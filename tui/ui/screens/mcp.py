@@ -16,7 +16,7 @@ from textual.widgets import Static
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
-from tui.ui.screens.table_screen import TableDialog
+from tui.ui.screens.table_screen import TableDialog, whole_words
 from tui.ui.widgets.dialog import SCROLL
 from tui.ui.widgets.keys import MCP_KEYS, Keys, bindings
 from tui.ui.widgets.row_list import Part, RowList
@@ -169,7 +169,8 @@ class McpScreen(TableDialog[None]):
             mark: Part = ("    ○ ", "muted") if off else ("    ● ", "success")
             column = max(cell_len(one_line(other.own_name)) for other in server.tools)
             name = set_cell_size(one_line(tool.own_name), min(column, width // 2))
-            about = one_line(tool.description)[:width]
+            room = width - 8 - cell_len(name)
+            about = whole_words(one_line(tool.description[:width]), max(8, room))
             return [mark, (name, "muted" if off else "text"), (f"  {about}", "muted")]
         glyph, look = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
@@ -178,14 +179,15 @@ class McpScreen(TableDialog[None]):
         names = (cell_len(one_line(other.name)) for other in self._agent.servers)
         column = max(10, min(max(names), width // 3))
         name = Content(one_line(server.name)).truncate(column, ellipsis=True, pad=True)
-        tail = f"  {one_line(server.detail)}" if server.detail else ""
+        room = width - 4 - column - 11 - cell_len(tools) - 2
+        detail = whole_words(one_line(server.detail[:width]), room) if room >= 8 else ""
         return [
             (f"{fold} ", "muted"),
             (f"{glyph} ", look),
             (f"{name} ", "text"),
             (f"{server.state:<9}", look),
             (f" {tools}", "text"),
-            (tail[:width], "muted"),
+            (f"  {detail}", "muted"),
         ]
 
     def _explain(self) -> None:
@@ -198,8 +200,11 @@ class McpScreen(TableDialog[None]):
                 off = tool.own_name in server.switched_off
                 state = "hidden from the model in this session" if off else "available to the model"
                 price = self._agent.price_of_switch(tool)
-                costs = f"\nSwitched now: {price.anew}." if price.anew else ""
-                text = f"{tool.name}: {state}\nSwitched, {price.text}.{costs}\n{tool.description}"
+                costs = (
+                    f"\nn switches it in the cached part too: {price.anew}." if price.anew else ""
+                )
+                does = f"space {'offers' if off else 'hides'} it: {price.text}."
+                text = f"{tool.name}: {state}\n{does}{costs}\n{tool.description}"
                 anew = _ANEW if price.anew else ()
             else:
                 where = server.config.url or " ".join(server.config.command)

@@ -85,15 +85,17 @@ class OutputSide(CachedVertical):
         diff: bool = False,
         receipt: dict[str, Any] | None = None,
         whole: bool = False,
+        prose: bool = False,
     ) -> None:
-        """Show an output, or a diff. `whole`: then all of it, where `receipt` knows a copy."""
+        """Show an output, a diff, or `prose`. `whole`: then all of it, where `receipt` knows a
+        copy."""
         self.remove_class("-no-output")
         self._stop_reading()
         self.badge(receipt)
         self.rule.title = Content.assemble(
             ("output · ", "$text-muted"), (one_line(title), "$foreground")
         )
-        self.output.show(title, text, diff=diff)
+        self.output.show(title, text, diff=diff, prose=prose)
         if whole and self._path:
             self._reading = self.run_worker(self._open_copy(self._path))
 

@@ -80,7 +80,12 @@ class Panes:
 
     def begin(self, width: int) -> None:
         """Before the first frame, in a screen of so many columns."""
-        self._screen.set_class(not self._layout.is_open(width), "-side-closed")
+        self._screen.set_class(not self._is_open(width), "-side-closed")
+
+    def _is_open(self, width: int) -> bool:
+        """In a new session it opens by itself once something was said."""
+        begins = self._layout.open is None and self._screen.has_class("-start", "-fresh")
+        return self._layout.is_open(width) and not begins
 
     @property
     def opened(self) -> bool:
@@ -93,7 +98,7 @@ class Panes:
             self._screen.toggle_class("-over")
             self._screen.side.post_message(OutputSide.Resized())
         else:
-            opened = self._layout.is_open(self._screen.size.width)
+            opened = self._is_open(self._screen.size.width)
             self._keep(replace(self._layout, open=not opened))
 
     def resize(self, share: float) -> float:
@@ -126,7 +131,7 @@ class Panes:
             side.styles.width = self._cells(width)
         else:
             side.styles.clear_rule("width")
-        self._screen.set_class(not self._layout.is_open(width), "-side-closed")
+        self._screen.set_class(not self._is_open(width), "-side-closed")
         self._screen.call_after_refresh(self._join_rules)
 
     def _cells(self, width: int) -> int:

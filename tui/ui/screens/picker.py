@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from tui.ui.toolkit.base_app import ThemedApp
 
 
-class PickScreen(TableDialog[int | None]):
-    """Dismissed with the number of a row; None for Esc. The parts must be clean already.
+PickRow: TypeAlias = Sequence[Part] | Callable[[int], Sequence[Part]]
+"""The parts of a row, or what makes them for a width in cells. They must be clean already."""
 
-    `enter` says what Enter does, in a word or two.
-    """
+
+class PickScreen(TableDialog[int | None]):
+    """Dismissed with the number of a row; None for Esc. `enter` says what Enter does, in a word or
+    two."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,q", "dismiss(None)", "back", show=False)
@@ -41,7 +43,7 @@ class PickScreen(TableDialog[int | None]):
     def __init__(
         self,
         title: str,
-        rows: Sequence[Sequence[Part]],
+        rows: Sequence[PickRow],
         *,
         cursor: int = 0,
         enter: str = "choose",
@@ -59,7 +61,11 @@ class PickScreen(TableDialog[int | None]):
 
     def on_mount(self) -> None:
         self._fit()
-        self.rows.show(len(self._rows), lambda index, _: self._rows[index], cursor=self._first)
+        self.rows.show(len(self._rows), self._parts, cursor=self._first)
+
+    def _parts(self, index: int, width: int) -> Sequence[Part]:
+        row = self._rows[index]
+        return row(width) if callable(row) else row
 
     def on_resize(self) -> None:
         self._fit()
@@ -226,7 +232,7 @@ class TaskPicker(FilterDialog[Path]):
     """Dismissed with the path of a task file, or None. A path may be typed."""
 
     def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:
-        super().__init__("run a task file", "Filter, or type a path", "choose")
+        super().__init__("Run a task file", "Filter, or type a path", "choose")
         self._root, self._rows = root, rows
 
     def choices(self, words: str, width: int) -> Iterable[tuple[Path, Content]]:  # noqa: ARG002

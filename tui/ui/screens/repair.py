@@ -1,4 +1,4 @@
-"""A damaged session is opened: what was found, what will be done, and the ways on."""
+"""A damaged session is opened: what was found, what will be done, and what the person may do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
-from rich.cells import set_cell_size
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,7 +17,7 @@ from tui.app.damage_report import Damage, findings_summary, where
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.ui.screens.table_screen import TableScreen
+from tui.ui.screens.table_screen import TableScreen, cell, whole_words
 from tui.ui.widgets.output_view import OutputView
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.questions import Choice
@@ -27,6 +26,8 @@ from tui.ui.widgets.row_list import Part, RowList
 Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 
 SIDES_AFTER_S = 0.06
+SMALL = 60
+"""Cells: below, the answers stand one under the other."""
 
 
 class RepairScreen(TableScreen[Answer]):
@@ -59,7 +60,7 @@ class RepairScreen(TableScreen[Answer]):
     def compose(self) -> ComposeResult:
         yield Static(self._heading(), id="title", markup=False)
         yield Static(self._summary(), id="summary", markup=False)
-        yield PaneRule("what was found and how it is repaired", id="found-rule")
+        yield PaneRule("problems and their repair", id="found-rule")
         rows = RowList(id="rows")
         rows.can_focus = False
         yield rows
@@ -68,7 +69,7 @@ class RepairScreen(TableScreen[Answer]):
                 with Vertical(classes="side", id=f"{side}-side"):
                     yield PaneRule(side)
                     yield OutputView(id=side)
-        yield PaneRule()
+        yield PaneRule(id="effect-rule")
         yield Static(self._effect(), id="effect", markup=False)
         with Horizontal(id="ways"):
             yield Choice("c", "Continue", "continue")
@@ -83,6 +84,9 @@ class RepairScreen(TableScreen[Answer]):
             self.query_one(f"#{side}", OutputView).wrap = True
         self.rows.show(len(findings), self._row)
         self.show_sides()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width < SMALL, "-small")
 
     def sides(self) -> tuple[str, str]:
         """What is shown now, before and after."""
@@ -114,12 +118,13 @@ class RepairScreen(TableScreen[Answer]):
             )
         return Content.styled(text, "$text-muted")
 
-    def _row(self, index: int, _: int) -> list[Part]:
+    def _row(self, index: int, width: int) -> list[Part]:
         finding = self._damage.findings[index]
+        place = 22 if width >= SMALL else 12
         return [
-            (set_cell_size(finding.code, 5), "warning"),
-            (set_cell_size(where(finding), 22), "muted"),
-            (one_line(finding.action), "text"),
+            (f"{finding.code:<5}", "warning"),
+            (f"{cell(where(finding), place - 1)} ", "muted"),
+            (whole_words(one_line(finding.action), max(8, width - 5 - place)), "text"),
         ]
 
     def row_moved(self, index: int) -> None:  # noqa: ARG002

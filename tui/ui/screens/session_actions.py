@@ -161,6 +161,9 @@ class PreviewSide(Vertical):
 
     @work(exclusive=True, group="preview")
     async def _show(self, picked: PickedSession | None) -> None:
+        if not self.display:  # nothing has styled it
+            self.forget()
+            return
         rule, view = self.query_one(PaneRule), self.query_one(ConversationView)
         if picked is None:
             rule.title = Content.styled("nothing chosen", "$text-muted")

@@ -18,7 +18,7 @@ from tui.app.session_repository import SearchHit
 from tui.core.formatting import age, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
-from tui.ui.screens.table_screen import cell
+from tui.ui.screens.table_screen import cell, tab_names, whole_words
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.row_list import Part
 
@@ -36,19 +36,23 @@ ORDERS: dict[Order, tuple[str, Callable[[SessionRow], Any], bool]] = {
 BADGES = {
     "ok": ("", "muted"),
     "interrupted": ("interrupted", "warning"),
-    "parked": ("parked", "secondary"),
-    "needs_repair": ("needs repair", "error"),
+    "parked": ("will retry", "secondary"),
+    "needs_repair": ("damaged", "error"),
     "unreadable": ("unreadable", "error"),
 }
+_FOLDER = 20
+"""Cells of a folder."""
 _TROUBLES = {"unreadable": 0, "needs_repair": 1, "interrupted": 2, "parked": 3, "ok": 4}
+_NEVER = 10_000
 _COLUMNS = (
-    ("folder", 22, 96),
-    ("messages", 8, 64),
-    ("size", 10, 76),
-    ("age", 12, 0),
-    ("state", 14, 44),
+    ("folder", 22, _NEVER, 56),
+    ("messages", 10, 64, 96),
+    ("size", 10, 76, 108),
+    ("age", 12, 0, 0),
+    ("state", 14, 44, 70),
 )
-"""Those beside the title: name, cells, and the width from which on there is room for it."""
+"""Those beside the title: name, cells, and the width from which on there is room for it where one
+folder is listed, and where several are."""
 
 
 def row_parts(
@@ -60,7 +64,7 @@ def row_parts(
         badge, look = row.agent, "secondary"
     texts = {
         "title": one_line(row.title) or "(no prompts)",
-        "folder": shorten(Path(row.cwd)) if row.cwd else "—",
+        "folder": _folder(one_line(shorten(Path(row.cwd))), _FOLDER) if row.cwd else "—",
         "messages": f"{row.messages:,}" if row.messages or not row.agent else "—",
         "size": size(row.size),
         "age": age(row.updated, now),
@@ -73,7 +77,7 @@ def row_parts(
 
 def heading(width: int, *, folders: bool) -> str:
     """The names of the columns over `row_parts`."""
-    names = ("title", *(name for name, _, _ in _COLUMNS))
+    names = ("title", *(name for name, *_ in _COLUMNS))
     line = _line(dict(zip(names, names, strict=True)), width, folders=folders)
     return "".join(text for _, text in line)
 
@@ -81,8 +85,8 @@ def heading(width: int, *, folders: bool) -> str:
 def _line(texts: Mapping[str, str], width: int, *, folders: bool) -> list[tuple[str, str]]:
     """The cells of a line with the names of their columns; the title gets what the others leave."""
     tail: list[tuple[str, str]] = []
-    for name, cells, least in _COLUMNS:
-        if width < least or (name == "folder" and not folders):
+    for name, cells, one, several in _COLUMNS:
+        if width < (several if folders else one):
             continue
         if name in {"folder", "state"}:
             text = f"  {cell(texts[name], cells - 2, keep_end=name == 'folder')}"
@@ -90,17 +94,26 @@ def _line(texts: Mapping[str, str], width: int, *, folders: bool) -> list[tuple[
             text = f"{texts[name]:>{cells}}"
         tail.append((name, text))
     room = max(4, width - sum(cell_len(text) for _, text in tail))
-    return [("title", cell(texts["title"], room)), *tail]
+    return [("title", cell(whole_words(texts["title"], room), room)), *tail]
+
+
+def _folder(path: str, width: int) -> str:
+    """A folder in `width` cells: parents give way as a whole, the nearest last."""
+    parts = path.split("/")
+    while cell_len(path) > width and len(parts) > 1:
+        parts = parts[1:]
+        path = f"…/{'/'.join(parts)}"
+    return path
 
 
 def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
     """One place of a search: the session's title, then what stands there, the words marked."""
     title = min(28, width // 3)
-    parts: list[Part] = [
-        (cell(one_line(place.row.title) or "(no prompts)", title), "text"), ("  ", "muted")
-    ]  # fmt: skip
+    name = whole_words(one_line(place.row.title) or "(no prompts)", title)
+    parts: list[Part] = [(cell(name, title), "text"), ("  ", "muted")]
+    text = whole_words(one_line(place.snippet), max(4, width - title - 2))
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    pieces = re.split(f"({pattern})", one_line(place.snippet), flags=re.IGNORECASE)
+    pieces = re.split(f"({pattern})", text, flags=re.IGNORECASE)
     found = {word.lower() for word in words}
     parts += [(piece, "accent" if piece.lower() in found else "muted") for piece in pieces if piece]
     return parts
@@ -124,6 +137,8 @@ TABS: dict[Tab, str] = {
     "everywhere": "all folders",
     "others": "other agents",
 }
+SHORT_TABS: dict[Tab, str] = {"here": "here", "everywhere": "all", "others": "others"}
+"""Where there is no room for the whole names."""
 SHORTEST = 2
 """Characters that a search needs."""
 
@@ -188,7 +203,7 @@ def _after(all_: Iterable[_Choice], one: _Choice, step: int) -> _Choice:
 KEYS = (
     ("enter", "open"),
     ("tab", "scope"),
-    ("ctrl+f", "search"),
+    ("ctrl+f", "find"),
     ("ctrl+s", "sort"),
     ("ctrl+r", "rename"),
     ("ctrl+b", "fork"),
@@ -215,23 +230,31 @@ _NOTHING: dict[Tab, str] = {
 
 
 def session_keys(tab: Tab, count: int, width: int) -> Content:
-    """The keys that mean something for the `count` rows of a tab."""
+    """The keys that mean something for the `count` rows of a tab, in one row."""
     wanted = _OTHERS if tab == "others" else frozenset(key for key, _ in KEYS)
     if not count:
         wanted &= _ANYWAY
-    return in_rows([key for key in KEYS if key[0] in wanted], width)
+    return in_rows([key for key in KEYS if key[0] in wanted], width, rows=1)
 
 
-def sessions_title(seen: Browsing) -> Content:
-    """How many there are, and how many of them are in trouble."""
-    return Content.assemble(
-        ("sessions", "bold $text-primary"), (f"   {' · '.join(_facts(seen))}", "$text-muted")
-    )
+def sessions_title(seen: Browsing, width: int = 200) -> Content:
+    """How many there are, and how many of them are in trouble, as far as `width` cells take it."""
+    head, facts = Content.styled("sessions", "bold $text-primary"), _facts(seen)
+    while facts and head.cell_length + 3 + len(" · ".join(facts)) > width:
+        facts.pop()
+    return Content.assemble(head, (f"   {' · '.join(facts)}", "$text-muted"))
+
+
+def tabs_of(seen: Browsing, width: int) -> Content:
+    """The tabs, by shorter names where the whole ones have no room."""
+    fits = len("   ".join(TABS.values())) + 6 <= width
+    names = TABS if fits else SHORT_TABS
+    return tab_names(names.values(), names[seen.tab])
 
 
 def _facts(seen: Browsing) -> list[str]:
     if seen.searching and seen.places is not None:
-        return [plural(len(seen.places), "place")]
+        return [plural(len(seen.places), "hit")]
     if seen.sessions is None:
         return []
     counts = {

@@ -22,8 +22,8 @@ from tui.app.session_repository import SearchHit, SessionRepository
 from tui.core.errors import HoldfastError
 from tui.ui.screens import session_rows
 from tui.ui.screens.session_actions import ActionOutcome, PreviewSide, SessionActions
-from tui.ui.screens.session_rows import TABS, Browsing, Tab
-from tui.ui.screens.table_screen import TableScreen, tab_names
+from tui.ui.screens.session_rows import Browsing, Tab
+from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.keys import SESSION_KEYS, bindings
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.row_list import RowList
@@ -183,9 +183,9 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         count = self._show_places(anew) if seen.searching else self._show_sessions(anew)
         self.query_one("#columns", SessionColumns).folders = seen.tab != "here"
         self.show_empty("" if count else session_rows.empty_text(seen))
-        self.put("title", session_rows.sessions_title(seen))
+        self.put("title", session_rows.sessions_title(seen, width - 2))
         tabs = self.query_one("#tabs", PaneRule)
-        tabs.title = tab_names(TABS.values(), TABS[seen.tab])
+        tabs.title = session_rows.tabs_of(seen, width)
         tabs.right = session_rows.order_name(seen, width)
         placeholder = "Search all messages" if seen.searching else "Filter"
         self.filter_field.placeholder = placeholder

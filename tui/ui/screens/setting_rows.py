@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 WIDE: Final = 100
 _VALUE: Final = 80
 """A value needs no more cells; where it is from is read beside it."""
+_LABEL, _KEY = 27, 23
+"""Cells of a label with its mark, and of a key; a label has at most 24 characters."""
+_SMALL = 50
+"""Cells of a row: fewer have no room for the origin."""
+MARK: Final = "•"
+"""Stands before what differs from the default."""
 _LOOKS: Final = {"user": "text", "project": "secondary"}
 
 
@@ -43,7 +49,8 @@ class SectionHeading:
     section: Key
 
     @property
-    def title(self) -> str:
+    def table(self) -> str:
+        """The table in the file, "" for the top."""
         return f"[{dotted(self.section)}]" if self.section else ""
 
     @property
@@ -65,29 +72,36 @@ def lines_of(settings: Sequence[Setting]) -> Iterator[Line]:
 
 
 def columns(width: int) -> tuple[int, int, int]:
-    """The cells of name, value and origin."""
-    name, origin = (28, 26) if width >= WIDE - 2 else (24, 14)
+    """The cells of label and key together, value and origin. Where there is no room for the key or
+    the origin, they are read under the rows."""
+    if width >= WIDE - 2:
+        name, origin = _LABEL + _KEY, 26
+    else:
+        name, origin = _LABEL, 14 if width >= _SMALL else 0
     return name, max(8, min(_VALUE, width - name - origin)), origin
 
 
 def heading(width: int) -> str:
     """The names of the columns."""
     name, value, origin = columns(width)
-    return f"  {'setting':<{name - 2}}{'value':<{value}}{'source':<{origin}}"
+    head = f"  {'setting':<{_LABEL - 2}}{'key':<{name - _LABEL}}" if name > _LABEL else "  setting"
+    return f"{head:<{name}}{'value':<{value}}{'source'[:origin]:<{origin}}"
 
 
 def line_parts(line: Line, width: int) -> list[Part]:
-    """One line in `width` cells."""
+    """One line in `width` cells. What differs from the default is marked."""
     if isinstance(line, SectionHeading):
-        title = visible(line.title)
-        space = "  " if title else ""
-        return [(title, "primary"), (f"{space}{line.about}", "muted")]
+        return [(line.about, "primary"), (f"  {visible(line.table)}", "muted")]
     name, value, origin = columns(width)
     place = line.places[-1] if line.places else None
+    key = dotted(line.key[-1:]) if line.label != line.key[-1] else ""
+    mark = MARK if line.changed else " "
     return [
-        (f"{cell(f'  {visible(dotted(line.key[-1:]))}', name - 1)} ", "text"),
-        (f"{cell(visible(line.shown), value - 1)} ", "accent" if place else "muted"),
-        (f"{cell(line.origin, origin - 1)} ", _LOOKS.get(place, "warning") if place else "muted"),
+        (f"{mark} ", "accent"),
+        (f"{cell(visible(line.label), _LABEL - 3)} ", "text"),
+        (f"{cell(visible(key), name - _LABEL - 1)} " if name > _LABEL else "", "muted"),
+        (f"{cell(visible(line.shown), value - 1)} ", "accent" if line.changed else "muted"),
+        (cell(line.origin, origin), _LOOKS.get(place, "warning") if place else "muted"),
     ]
 
 
@@ -142,21 +156,23 @@ READING: Final = "Reading the settings …"
 
 
 def settings_title(file: str, settings: Sequence[Setting], width: int) -> Content:
-    """The head: the file, and where there is room how many settings it changes."""
-    own = sum(setting.own is not None for setting in settings)
-    count = f"{own:,} of {len(settings):,} set" if own else "all defaults"
-    head = Content.assemble(
-        ("settings", "bold $text-primary"), (f"   {visible(file)}", "$text-muted")
-    )
-    whole = Content.assemble(head, (f"   {count}", "$text-muted"))
-    return whole if settings and whole.cell_length <= width else head
+    """The head: how many settings have another value than the default, and the file where there is
+    room."""
+    changed = sum(setting.changed for setting in settings)
+    count = f"{MARK} {changed:,} of {len(settings):,} changed" if changed else "all defaults"
+    head = Content.styled("settings", "bold $text-primary")
+    for fact in (count if settings else "", visible(file)):
+        whole = Content.assemble(head, (f"   {fact}", "$text-muted"))
+        head = whole if fact and whole.cell_length <= width else head
+    return head
 
 
 def setting_details(setting: Setting) -> Content:
     """What a setting does, what is allowed, from when a change counts, what stands in its way."""
     lines = [
         Content.assemble(
-            (visible(setting.name), "bold $text-accent"),
+            (visible(setting.label), "bold $text-accent"),
+            (f"  {visible(setting.name)}", "$text-muted"),
             (f"  {setting.description.help}", "$foreground"),
         ),
         Content.styled(setting_facts(setting), "$text-muted"),

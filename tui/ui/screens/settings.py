@@ -69,7 +69,7 @@ class SettingsScreen(TableScreen[None]):
             yield TextField(id="field", select_on_focus=False)
         yield Static(id="empty", markup=False)
         yield self.notice
-        yield PaneRule()
+        yield PaneRule(id="keys-rule")
         yield Static(id="details", markup=False)
         yield Static(id="keys", markup=False)
 
@@ -231,7 +231,7 @@ class SettingsScreen(TableScreen[None]):
             [(f"{visible(option):<24}", "text"), ("now" if option == now else "", "accent")]
             for option in options
         ]
-        app, title, cursor = self._frontend.app, setting.name, max(0, at)
+        app, title, cursor = self._frontend.app, setting.label, max(0, at)
         if setting.key == ("theme",):
             index = await pick_theme(app, title, options, rows, cursor=cursor, enter="save")
         else:
@@ -254,7 +254,7 @@ class SettingsScreen(TableScreen[None]):
             self._say(said)
 
         what = f"{setting.description.help}\n{setting_rows.setting_facts(setting)}"
-        modal = EditText(setting.name, what, field_text(setting.edited), save)
+        modal = EditText(f"{setting.label}: {setting.name}", what, field_text(setting.edited), save)
         await self.app.push_screen_wait(modal)  # pyright: ignore[reportUnknownMemberType]
 
     def _open_field(self, setting: Setting) -> None:

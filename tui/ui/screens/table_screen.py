@@ -26,6 +26,8 @@ from tui.ui.widgets.row_list import RowList
 ResultT = TypeVar("ResultT")
 
 WIDE: Final = 100
+SHORT: Final = 16
+"""Rows: with fewer, a screen shows one row of keys and leaves out what it can."""
 
 
 def cell(text: str, width: int, *, keep_end: bool = False) -> str:
@@ -38,6 +40,16 @@ def cell(text: str, width: int, *, keep_end: bool = False) -> str:
             text = text[1:]
         return set_cell_size("…" + text, width)
     return set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width)
+
+
+def whole_words(text: str, width: int) -> str:
+    """`text` in at most `width` cells: what is too long ends behind a word, unless that would take
+    more than half of it."""
+    if cell_len(text) <= width:
+        return text
+    cut = set_cell_size(text, width - 1).rstrip()
+    short = cut if text[len(cut) :].startswith(" ") else cut.rpartition(" ")[0].rstrip(" ,;:.–—-")
+    return f"{short if cell_len(short) * 2 >= width else cut}…"
 
 
 def tab_names(names: Iterable[str], chosen: str) -> Content:
@@ -87,7 +99,8 @@ class TableDialog(Dialog[ResultT], RowsOwner):  # pyright: ignore[reportIncompat
 class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """A whole screen that lists rows. `compose` yields `head`, `filter_row`, what it shows, `foot`.
 
-    With the class "-empty" it shows `#empty` in the place of the rows and their columns.
+    With the class "-empty" it shows `#empty` in the place of the rows and their columns; with
+    "-short" no heading of the columns and no line over the keys.
     """
 
     DEFAULT_CSS = """
@@ -103,11 +116,13 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
     TableScreen.-empty #empty { display: block; }
     TableScreen.-empty #rows, TableScreen.-empty #columns { display: none; }
     TableScreen #keys { height: auto; max-height: 2; padding: 0 1; }
+    TableScreen.-short #columns, TableScreen.-short #keys-rule { display: none; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high")]
         self.notice = NoticeLine(id="notice")
 
     def filter_row(
@@ -122,7 +137,7 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
     def foot(self) -> ComposeResult:
         """A word to the person, and the keys."""
         yield self.notice
-        yield PaneRule()
+        yield PaneRule(id="keys-rule")
         yield Static(id="keys", markup=False)
 
     @property
@@ -131,7 +146,8 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
 
     def show_keys(self, keys: Keys) -> None:
         """Show these keys at the foot."""
-        self.put("keys", in_rows(keys, self.size.width - 2))
+        rows = 1 if self.size.height < SHORT else 2
+        self.put("keys", in_rows(keys, self.size.width - 2, rows=rows))
 
     def refuse(self, error: HoldfastError) -> None:
         """Say why something could not be done."""

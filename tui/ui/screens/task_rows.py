@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -15,6 +16,7 @@ from tui.batch.state import RunState, TaskState, total_usage
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage
 from tui.core.text_cleaning import one_line
+from tui.ui.screens.table_screen import cell, whole_words
 
 STATES: Final = {
     "pending": ("○", "$text-muted"),
@@ -56,18 +58,19 @@ def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
         took = duration(task.seconds) if task.seconds else ""
         right += f"{tries:>4}{used:>8}{cost:>9}{took:>13}"
     room = max(8, width - len(right) - 10)
-    text = Content.styled(one_line(task.task), "$foreground" if name != "pending" else "")
+    text = whole_words(one_line(task.task), room)
     return Content.assemble(
         (f"{task.index + 1:>4}  ", "$text-muted"),
         (f"{glyph} ", style),
-        text.truncate(room, ellipsis=True, pad=True),
+        (cell(text, room), "$foreground" if name != "pending" else ""),
         "  ",
         (right, style if name != "completed" else "$text-muted"),
     )
 
 
-def totals_line(state: RunState, pace: RunStatus) -> Content:
-    """How far the run is, how it goes on, what it took, and how long it may take still."""
+def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
+    """How far the run is, how it goes on, what it took, and how long it may take still: as much of
+    that as `width` cells take."""
     counts = state.counts()
     tasks = state.tasks
     parts = [(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
@@ -90,6 +93,8 @@ def totals_line(state: RunState, pace: RunStatus) -> Content:
         parts.append((duration(pace.seconds), "$text-muted"))
     if pace.live and not pace.pausing and (eta := rest_s(tasks, pace)) is not None and eta >= 1:
         parts.append((f"about {duration(eta)} left", "$text-muted"))
+    while len(parts) > 1 and cell_len(" · ".join(text for text, _ in parts)) > width:
+        parts.pop()
     return Content(" · ").join(Content.styled(*part) for part in parts)
 
 

@@ -160,7 +160,8 @@ class TasksScreen(ChatScreen):
             ended=self.ended,
             skipped=self.run.skipped,
         )
-        self.query_one("#totals", Static).update(totals_line(state, pace))
+        width = self.size.width - 2
+        self.query_one("#totals", Static).update(totals_line(state, pace, width))
 
     @property
     def queue(self) -> TaskQueue:

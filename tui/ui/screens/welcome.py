@@ -1,4 +1,5 @@
-"""The first screen without a key: a key, another server, or the practice model."""
+"""How a model is reached: a key, a profile, another server, or the practice model. The first screen
+where nothing is set up, and that of /login."""
 
 from __future__ import annotations
 
@@ -11,18 +12,29 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup, Setup
+from tui.app.dialog_data import (
+    KeySetup,
+    PracticeSetup,
+    ProfileSetup,
+    ServerSetup,
+    Setup,
+    SetupQuestion,
+)
+from tui.core.text_cleaning import one_line
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
+from tui.ui.start.first_frame import welcome_place
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import in_a_row
+from tui.ui.widgets.welcome_text import head
 
 _WIDTH = 26
-_FIXED = ("key", "server", "practice", "tour")
-"""The choices that are always there, as they stand."""
+_FORMS = ("profile", "key", "server", "practice", "tour")
+"""The choices that aren't servers of this machine."""
 
 _KEY_HELP = "Stored in your keychain (or a file only you can read). Sent only to Anthropic."
 _SERVER_HELP = (
@@ -33,15 +45,17 @@ _PRACTICE_HELP = (
     "A small built-in model that works offline. It reads, searches, edits and runs commands in "
     "this folder with the real tools, and asks before changing anything."
 )
+_PROFILE = "signed in with ant auth login"
+_PROFILE_HELP = (
+    "Anthropic's own library signs in and renews the token. It takes the place of a key that you"
+    " stored here."
+)
 _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
 class WelcomeScreen(BaseScreen, Screen[Setup | None]):
-    """Dismissed with what was chosen, or None for leaving.
-
-    `why` says what is missing; `problem` what was wrong with the last try. `probe` finds the
-    servers of this machine.
-    """
+    """Dismissed with what was chosen, or None for leaving. `probe` finds the servers of this
+    machine."""
 
     CSS_PATH = "welcome.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,25 +68,31 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
     def __init__(
         self,
         probe: Callable[[], Awaitable[Sequence[LocalServer]]],
-        why: str = "",
-        problem: str = "",
+        question: SetupQuestion,
     ) -> None:
         super().__init__()
-        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall"), (36, "-high")]
-        self._probe, self._why, self._problem = probe, why, problem
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall")]
+        self._probe, self._question = probe, question
         self._servers: dict[str, LocalServer] = {}
-        self._chosen = ""
+        self._chosen = "profile" if question.profile else "key"
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="page", can_focus=False):
+        width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
+        self.add_class("-short" if height < 23 else "-middle" if height < 28 else "-tall")
+        profile = one_line(self._question.profile)
+        why = one_line(self._question.why)
+        offered = [Option(_choice(f"Profile {profile}", _PROFILE), id="profile")] if profile else []
+        with VerticalScroll(id="page", can_focus=False) as page:
+            self._place(page, width, height)
             welcome = Content.assemble(
-                ("holdfast", "bold $text-primary"),
-                ("\nA terminal agent that never loses your work.\n\n", "$text-muted"),
-                (f"{self._why}\n" if self._why else "", "$foreground"),
+                head(),
+                "\n\n",
+                (f"{why}\n" if why else "", "$foreground"),
                 ("Connect a model", "bold $foreground"),
             )
             yield Static(welcome, id="name", markup=False)
             yield OptionList(
+                *offered,
                 Option(_choice("Anthropic", "paste an API key"), id="key"),
                 Option(_choice("Another server", "address and model"), id="server"),
                 Option(_choice("Practice model", "offline, without a key"), id="practice"),
@@ -80,6 +100,8 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
                 id="choices",
                 compact=True,
             )
+            with Vertical(classes="form", id="profile-form"):
+                yield Static(_PROFILE_HELP, classes="help", markup=False)
             with Vertical(classes="form", id="key-form"):
                 yield from _field("API key", "key", "sk-ant-…", password=True)
                 yield Static(_KEY_HELP, classes="help", markup=False)
@@ -93,12 +115,21 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
             with Vertical(classes="form", id="tour-form"):
                 yield Static(_TOUR_HELP, classes="help", markup=False)
             yield Static(id="problem", markup=False)
-        keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", "back, or quit"))
+        leave = "back, or cancel" if self._question.session else "back, or quit"
+        keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", leave))
         yield Static(in_a_row(keys), id="keys", markup=False)
 
     def on_mount(self) -> None:
-        self._say(self._problem)
+        self._show_form(self._chosen)
+        self._say(self._question.problem)
         self.offer_servers()
+
+    def on_resize(self) -> None:
+        self._place(self.query_one("#page"), *self.size)
+
+    def _place(self, page: Widget, columns: int, rows: int) -> None:
+        _, above, page.styles.width = welcome_place(columns, rows)
+        page.styles.margin = (above, 0, 0, 0)
 
     @work(exclusive=True)
     async def offer_servers(self) -> None:
@@ -107,15 +138,14 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         if not found or not self.is_attached:
             return
         choices = self.query_one("#choices", OptionList)
-        at = choices.highlighted
-        kept = [choices.get_option(name) for name in _FIXED]
+        kept = list(choices.options)
+        at = next(number for number, option in enumerate(kept) if option.id == "server")
+        self._servers = {server.base_url: server for server in found}
+        offered = [Option(_offer(server), id=server.base_url) for server in found]
+        chosen = self._chosen
         choices.clear_options()
-        choices.add_option(kept[0])
-        for server in found:
-            self._servers[server.base_url] = server
-            choices.add_option(Option(_offer(server), id=server.base_url))
-        choices.add_options(kept[1:])
-        choices.highlighted = at if not at else at + len(found)
+        choices.add_options([*kept[:at], *offered, *kept[at:]])
+        choices.highlighted = choices.get_option_index(chosen)
 
     def action_back(self) -> None:
         choices = self.query_one("#choices", OptionList)
@@ -130,8 +160,11 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         if self._chosen and self._chosen != chosen:
             self._say("")
         self._chosen = chosen
-        form = chosen if chosen in _FIXED else "server"
-        for name in _FIXED:
+        self._show_form(chosen)
+
+    def _show_form(self, chosen: str) -> None:
+        form = chosen if chosen in _FORMS else "server"
+        for name in _FORMS:
             self.query_one(f"#{name}-form").set_class(name == form, "-shown")
         if form == "server":
             self._fill(self._servers.get(chosen))
@@ -139,6 +172,8 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
     @on(OptionList.OptionSelected, "#choices")
     def _selected(self, event: OptionList.OptionSelected) -> None:
         match event.option_id:
+            case "profile":
+                self.dismiss(ProfileSetup(self._question.profile))
             case "practice":
                 self.dismiss(PracticeSetup())
             case "tour":
@@ -212,7 +247,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
 def _first_field(chosen: str | None) -> str:
     """The field that a choice is filled in from; "" where it has none. A choice of another name is
     a server whose address is known."""
-    fields = {"practice": "", "tour": "", "key": "#key", "server": "#base-url"}
+    fields = {"profile": "", "practice": "", "tour": "", "key": "#key", "server": "#base-url"}
     return fields.get(chosen or "", "#model")
 
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ALT_SCREEN = "\x1b[?1049h"
 _MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL")
+_OLD = ("-c", "--continue", "-r", "--resume")
+"""Words that open a session which is there already."""
 _NOT_THE_SCREEN = ("-p", "--print", "-h", "--help", "--version")
 
 _UNHEEDED = {
@@ -47,6 +50,25 @@ SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "help", "completion
 
 SMALL_ROWS = 22
 """Below so many rows the real screen has no line under the prompt."""
+
+COLUMN = 72
+"""Cells of the column in which a new session begins, its prompt among them."""
+
+TAGLINE = "A terminal agent that never loses your work."
+
+
+def prompt_place(columns: int, rows: int) -> tuple[int, int]:
+    """Where the prompt of a new session is: the cells on either side of it, and the rows below it
+    that are empty. The first frame and the real screen both go by it, so that nothing jumps."""
+    return max(0, (columns - COLUMN) // 2), (rows - 16) // 2 * (rows >= SMALL_ROWS)
+
+
+def welcome_place(columns: int, rows: int) -> tuple[int, int, int]:
+    """Where the welcome screen has its page: column, row and width. The first frame of all shows
+    its head there, and so does the real screen until it is known whether anything is asked."""
+    width = min(76, columns - 2)
+    above = 0 if rows < 23 else 2 if rows < 28 else 1 if rows < 36 else (rows - 22) // 3
+    return (columns - width) // 2, above, width
 
 
 class EarlyInput:
@@ -78,7 +100,7 @@ def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
     if any(word in _NOT_THE_SCREEN or word.startswith("--print=") for word in argv):
         return None
     try:
-        prompt = EarlyPrompt()
+        prompt = EarlyPrompt(argv)
         prompt.start()
     except (OSError, termios.error):
         return None
@@ -88,16 +110,23 @@ def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
 class EarlyPrompt:
     """A prompt line on the alternate screen. `start`, then `finish`.
 
+    `fresh` says that a new session is expected, whose prompt is in the middle. `welcoming`: nothing
+    has been opened here yet and there is no key in sight, so the welcome screen probably comes: its
+    head is shown, and no prompt.
+
     `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
     the end of the process, puts the terminal back, and so does a signal that ends it. `before`
     are its modes from before, `over` says that no more keys are taken, `look` is what was
     remembered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, argv: Sequence[str] = ()) -> None:
         self.before = termios.tcgetattr(0)
         self.over = False
         self.look = theme_cache.load()
+        self.fresh = not any(word in _OLD or word.startswith(_OLD) for word in argv)
+        self.welcoming = not (self.look or any(map(os.environ.get, _KEYS)))
+        self.welcoming &= not any(word.startswith("--practice") for word in argv)
         self._sent: list[str] = []
         self._line = ""
         self._pasted: list[str] = []
@@ -111,6 +140,9 @@ class EarlyPrompt:
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._columns, self._rows = os.get_terminal_size(1)
+        beside, below = prompt_place(self._columns, self._rows) if self.fresh else (0, 0)
+        self._beside, self._foot = beside, self._rows - below
+        """The cells left and right of the prompt, and the row of what would be the last line."""
         truecolor = os.environ.get("COLORTERM", "") in {"truecolor", "24bit"}
         self._coloured = bool(self.look) and truecolor and not os.environ.get("NO_COLOR")
 
@@ -244,32 +276,40 @@ class EarlyPrompt:
 
     def _paint(self) -> None:
         """The frame of the real screen, as far as it is the same for everyone."""
-        rule = "─" * self._columns
-        foot = self._rows - self._prompt_row > 1
-        parts = [
-            f"{ALT_SCREEN}\x1b[?2004h{self._style()}\x1b[2J",
-            f"\x1b[H{self._style('primary', 'panel')}\x1b[K\x1b[1;2H\x1b[1mholdfast",
-            f"\x1b[{self._prompt_row - 1};1H{self._style('rule')}{rule}",
-            f"\x1b[{self._rows - 1};1H{rule}" if foot else "",
-            f"\x1b[{self._rows};2H{self._style('muted')}opening …",
-        ]
+        rule, at = "─" * (self._columns - 2 * self._beside), self._beside + 1
+        foot = self._foot - self._prompt_row > 1
+        parts = [f"{ALT_SCREEN}\x1b[?2004h{self._style()}\x1b[2J"]
+        if self.welcoming:
+            column, above, _ = welcome_place(self._columns, self._rows)
+            parts += [f"\x1b[{above + 1};{column + 3}H{self._style('primary')}\x1b[1mholdfast"]
+            if column + len(TAGLINE) + 4 <= self._columns:
+                parts += [f"\x1b[{above + 2};{column + 3}H{self._style('muted')}{TAGLINE}"]
+        else:
+            parts += [
+                f"\x1b[H{self._style('primary', 'panel')}\x1b[K\x1b[1;2H\x1b[1mholdfast",
+                f"\x1b[{self._prompt_row - 1};{at}H{self._style('rule')}{rule}",
+                f"\x1b[{self._foot - 1};{at}H{rule}" if foot else "",
+            ]
+        parts += [f"\x1b[{self._rows};2H{self._style('muted')}opening …"]
         _write("".join(parts).encode())
         self._echo()
 
     def _echo(self) -> None:
         """The prompt line: the end of what was typed, as much as fits."""
+        if self.welcoming:
+            return
         line = self._line.replace("\r", "\n").rsplit("\n", 1)[-1]
-        room = max(1, self._columns - 5)
+        room = max(1, self._columns - 2 * self._beside - 5)
         shown = "".join(filter(str.isprintable, line[-room:]))
         while sum(map(_cells, shown)) > room:
             shown = shown[1:]
-        mark = f"\x1b[{self._prompt_row};2H{self._style('primary')}\x1b[1m❯"
+        mark = f"\x1b[{self._prompt_row};{self._beside + 2}H{self._style('primary')}\x1b[1m❯"
         _write(f"{mark}{self._style()} \x1b[K{shown}".encode("utf-8", "replace"))
 
     @property
     def _prompt_row(self) -> int:
         """Small terminals have no line below the prompt."""
-        return self._rows - (2 if self._rows >= SMALL_ROWS else 1)
+        return self._foot - (2 if self._rows >= SMALL_ROWS else 1)
 
     def _style(self, colour: str = "foreground", back: str = "background") -> str:
         if not self._coloured:

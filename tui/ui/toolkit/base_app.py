@@ -13,16 +13,18 @@ from io import TextIOWrapper
 from types import FrameType
 from typing import Any, ClassVar, Final
 
+from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
+from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
 from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Size
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
@@ -33,6 +35,7 @@ from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.key_sequencer import KeySequencer
+from tui.ui.toolkit.screen_diff import PaintedScreen
 
 log = logging.getLogger(__name__)
 
@@ -164,6 +167,20 @@ class ThemedApp(KeySequencer):
     _signal = 0
     _heed: Callable[[int], object] | None = None
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._painted = PaintedScreen()
+
+    def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Send only what the terminal does not show yet."""
+        sent: Any = renderable
+        if isinstance(renderable, CompositorUpdate):
+            sent = self._painted.difference(renderable)
+        super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
+
     def run(self, *args: Any, **options: Any) -> Any:
         """As Textual does it. No signal ends the process before the terminal is put back."""
         before = {number: signal.signal(number, self._signalled) for number in ENDING}
@@ -198,6 +215,7 @@ class ThemedApp(KeySequencer):
                 self._heed(number)
 
     def on_resize(self, event: events.Resize) -> None:
+        self._painted.forget()
         if not fits(event.size) and not any(isinstance(s, TooSmall) for s in self.screen_stack):
             self.push_screen(TooSmall())
 
@@ -268,8 +286,13 @@ class ThemedApp(KeySequencer):
             }
         )
 
+    def resumed(self) -> None:
+        """After fg, and after another program had the terminal."""
+        self.action_redraw()
+
     def action_redraw(self) -> None:
         """Ctrl+L, and after fg: all of the screen, whatever another program has written over it."""
+        self._painted.forget()
         self.refresh(layout=True)
 
     def _fatal_error(self) -> None:

@@ -28,7 +28,7 @@ from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.questions import Choice
-from tui.ui.widgets.tool_titles import title
+from tui.ui.widgets.tool_titles import title, verb
 
 _LASTING = {"session", "always"}
 _LOW, _TALL = 24, 30
@@ -224,7 +224,7 @@ class ApprovalModal(Dialog[Answer]):
                 named = one_line(title(call.tool, visible(call.subject)))
                 return Content.assemble(named, changed, risk, wall)
             case _:
-                return Content.assemble(f"Allow {visible(call.tool)}?", risk, wall)
+                return Content.assemble(f"Allow {one_line(verb(visible(call.tool)))}?", risk, wall)
 
     def _why(self) -> Content:
         """Why it is asked, and what a command can reach; nothing of a file, which the diff says."""

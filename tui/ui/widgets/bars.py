@@ -120,12 +120,14 @@ class KeyHint:
 
 @dataclass(frozen=True, slots=True)
 class StatusState:
-    """`trouble` says why nothing can be saved; `own` is what the person's own command says."""
+    """`trouble` says why nothing can be saved; `begun`: there is something to save; `own` is what
+    the person's own command says."""
 
     hints: tuple[KeyHint, ...] = ()
     turns: int = 0
     trouble: str = ""
     keeping: bool = True
+    begun: bool = True
     own: str = ""
 
 
@@ -137,6 +139,8 @@ def status_line(state: StatusState, width: int) -> Content:
         saved = saved.truncate(max(0, room), ellipsis=True)
     elif not state.keeping:
         saved = Content.styled("○ kept in memory only", "$text-muted")
+    elif not state.begun:
+        saved = Content("")
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
     said = f"{plural(state.turns, 'turn')}   " if state.turns else ""

@@ -160,6 +160,8 @@ CONTEXT_KEYS = (
     Key("t", "sort('tokens')", "t, a, k", "sort by size, age, kind or request order"),
     Key("a", "sort('age')", "", ""),
     Key("k", "sort('kind')", "", ""),
+    Key("left", "fold(True)", "Left, Right", "fold or unfold the system prompt and the tools"),
+    Key("right", "fold(False)", "", ""),
     Key("y", "copy", "y", "copy the item, or the request"),
     Key("tab", "other_tab", "Tab", "switch between the items and the exact request"),
 )

@@ -11,7 +11,7 @@ from textual.selection import SELECT_ALL, Selection
 from tui.ui.widgets.conversation import style
 from tui.ui.widgets.diff import Diff
 from tui.ui.widgets.line_view import place
-from tui.ui.widgets.markdown.text import Line, Span, decoration
+from tui.ui.widgets.markdown.text import Line, Span, decoration, wrap
 from tui.ui.widgets.output_lines import OutputLines
 from tui.ui.widgets.text_view import TextView, coloured, plain
 
@@ -28,7 +28,7 @@ _NOTHING = "No output yet"
 class OutputView(TextView):
     """Text with the colours of its escape sequences; follows the end while it is at the end.
 
-    Long lines go on out of sight, or `wrap`; those of a diff are always broken to fit.
+    Long lines go on out of sight, or `wrap`; those of a diff and of prose are always broken to fit.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -48,6 +48,7 @@ class OutputView(TextView):
         self._output = OutputLines()
         self._viewport.lay(flat=True)
         self._diff: Diff | None = None
+        self._prose = False
         self.title = ""
 
     @property
@@ -60,10 +61,11 @@ class OutputView(TextView):
         """What is kept of the output, escape sequences too."""
         return "\n".join(self._output)
 
-    def show(self, title: str, text: str, *, diff: bool = False) -> None:
-        """Show another output, from its end; a unified diff as one, from its beginning."""
+    def show(self, title: str, text: str, *, diff: bool = False, prose: bool = False) -> None:
+        """Show another output, from its end; a unified diff as one, from its beginning. `prose`:
+        it is sentences and no output of a command."""
         self.clear()
-        self.title = title
+        self.title, self._prose = title, prose
         if diff:
             self._output.write(text)
             self._diff = Diff(text, rows_max=DIFF_ROWS_MAX)
@@ -95,6 +97,7 @@ class OutputView(TextView):
         """Take all lines out, and the title."""
         self._output = OutputLines()
         self._diff = None
+        self._prose = False
         self.title = ""
         self._viewport.clear()
         self._lay()
@@ -104,12 +107,16 @@ class OutputView(TextView):
 
     # Layout
 
+    @property
+    def _wraps(self) -> bool:
+        return self.wrap or self._prose
+
     def _lay(self) -> None:
-        self._viewport.lay(flat=not self.wrap and self._diff is None)
+        self._viewport.lay(flat=not self._wraps and self._diff is None)
         self._viewport.replace(self._estimates(0))
 
     def _estimate(self, text: str) -> int:
-        return 1 + len(text) // self._width if self.wrap and self._width else 1
+        return 1 + len(text) // self._width if self._wraps and self._width else 1
 
     def _estimates(self, start: int) -> list[int]:
         if self._diff is not None:
@@ -117,7 +124,7 @@ class OutputView(TextView):
         count = len(self._output) - start
         if not count and not start and self.title:
             return [1]  # that there is nothing is said in a line
-        if not self.wrap:
+        if not self._wraps:
             return [1] * count
         return [self._estimate(text) for text in self._output.between(start, len(self._output))]
 
@@ -145,7 +152,8 @@ class OutputView(TextView):
             text = f"… {output.dropped_lines:,} lines ({size:.1f} MB) aren't kept here …"
             return [decoration([(text, looks["note"])])]
         spans = coloured(output[index], looks["text"])
-        return self._laid(_clipped(spans, output.over(index), looks["note"]))
+        spans = _clipped(spans, output.over(index), looks["note"])
+        return wrap(spans, self._width) if self._prose else self._laid(spans)
 
     # Copying
 

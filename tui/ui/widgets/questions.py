@@ -152,7 +152,7 @@ class AskText(Dialog[str | None]):
         self._title, self._value = title, value
 
     def compose(self) -> ComposeResult:
-        keys = (("enter", "keep"), ("esc", "back"))
+        keys = (("enter", "save"), ("esc", "cancel"))
         with self.framed(Vertical(), self._title, *keys):
             yield TextField(self._value, id="text")
 

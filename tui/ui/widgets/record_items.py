@@ -3,7 +3,6 @@ the screen shows of a session that is gone on with."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +20,11 @@ from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, blocks_of, text_of
+from tui.core.text_cleaning import printed_text
 from tui.session.reader import read_ends
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
+    SHOWS_ALL,
     STOPPED,
     AssistantItem,
     AttemptItem,
@@ -47,7 +48,6 @@ SHORT_DIFF = 16
 """Lines of a diff that stands open in the conversation once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
-_END = re.compile(r"\[.* · [\d.]+ s\]")
 
 
 def items_of(records: Iterable[Record]) -> list[Item]:
@@ -199,18 +199,22 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
     item.receipt, item.diff = end.receipt, end.display
     if item.state == "ok" and 0 < item.diff.count("\n") <= SHORT_DIFF:
         item.folded = False
-    item.tail = _said(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
-    lines = end.text[:SHOWN_CHARS].splitlines()
-    half = PREVIEW_LINES // 2
-    if len(lines) > PREVIEW_LINES + 1:
-        lines = [*lines[:half], f"… {len(lines) - 2 * half:,} lines …", *lines[-half:]]
-    item.preview = "\n".join(lines)
+    item.tail = printed_text(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
+    item.preview = _preview(end)
 
 
-def _said(text: str) -> str:
-    """What a command printed, without the line about its end, which its card's row tells."""
-    body, _, last = text.rstrip().rpartition("\n")
-    return body if _END.fullmatch(last) and body.strip() != "(no output)" else text
+def _preview(end: ToolFinished) -> str:
+    """The first and the last lines of a result, and how many there are between them."""
+    text, half = end.text, PREVIEW_LINES // 2
+    hint = "" if end.receipt else f" · {SHOWS_ALL}"  # a receipt says itself where all is
+    first, last = text[:SHOWN_CHARS].splitlines(), text[-SHOWN_CHARS:].splitlines()
+    if len(text) == SHOWN_CHARS and end.name != "shell":  # of a longer one, which is not at hand
+        return "\n".join([*first[:PREVIEW_LINES], "… more"])
+    count = len(first) if len(text) <= SHOWN_CHARS else len(text.splitlines())
+    if count <= PREVIEW_LINES + 1:
+        return "\n".join(first)
+    more = f"… +{count - 2 * half:,} lines{hint}"
+    return "\n".join([*first[:half], more, *last[-half:]])
 
 
 def close(item: ToolItem, printed: str) -> None:
@@ -347,6 +351,14 @@ def restored(records: Sequence[Record]) -> RestoredItems:
     answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
     turns = sum(isinstance(item, UserItem) for item in items)
     return RestoredItems(items, tools, outputs, next(answers, ""), turns)
+
+
+def result_text(records: Sequence[Record], id_: str) -> str:
+    """The whole result of a call, as the model got it first; "" where there is none."""
+    for record in reversed(records):
+        if record.type == "tool_result" and record.data.get("call_id") == id_:
+            return text_of(blocks_of(record.data.get("content")))
+    return ""
 
 
 def end_of(path: Path) -> list[Item]:

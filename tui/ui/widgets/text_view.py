@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.line_view import LineView, RenderedItem, scrolling
-from tui.ui.widgets.markdown.text import Line, Span, chop, line
+from tui.ui.widgets.markdown.text import Line, Span, chop, line, linked
 
 _SGR = re.compile(r"\x1b\[([0-9;:]*)m")
 TAB = 8
@@ -46,6 +46,9 @@ def _colour(codes: list[int]) -> Color | None:
     return None
 
 
+_LINK = Style(underline=True)
+
+
 @lru_cache(maxsize=1024)
 def apply(style: Style, base: Style, parameters: str) -> Style:
     """`style` after the parameters of an SGR sequence; `base` is what a reset goes back to."""
@@ -72,9 +75,9 @@ def apply(style: Style, base: Style, parameters: str) -> Style:
 
 
 def coloured(text: str, base: Style) -> list[Span]:
-    """The spans of a line of output (without its line end); tabs are expanded."""
+    """The spans of a line of output (without its line end), URLs as links; tabs are expanded."""
     if text.isascii() and text.isprintable():
-        return [(text, base)] if text else []
+        return linked(text, base, _LINK)
     drawn: list[Span] = []
     column = 0
     style = base
@@ -87,7 +90,7 @@ def coloured(text: str, base: Style) -> list[Span]:
             offset = column % TAB
             bare = (" " * offset + bare).expandtabs(TAB)[offset:]
         if bare:
-            drawn.append((bare, style))
+            drawn += linked(bare, style, _LINK)
             column += len(bare)
     return drawn
 
@@ -140,6 +143,11 @@ class TextView(LineView):
 
     # What a subclass says
 
+    @property
+    def _wraps(self) -> bool:
+        """Whether long lines are broken now."""
+        return self._wrap
+
     def _lay(self) -> None:
         """Lines are as high as they are now: wrapped, or in one row."""
 
@@ -151,7 +159,7 @@ class TextView(LineView):
 
     def _laid(self, spans: Sequence[Span]) -> list[Line]:
         """A line of text in one row, or in as many as it takes."""
-        return chop(spans, self._width) if self.wrap else [line(spans)]
+        return chop(spans, self._width) if self._wraps else [line(spans)]
 
     def _picture(self, index: int) -> RenderedItem:
         picture = self._pictures.get(index)
@@ -165,10 +173,10 @@ class TextView(LineView):
         self._pictures.clear()
 
     def _breadth(self) -> int:
-        return 1 if self.wrap else self._wide  # the width may give way to a scroll bar yet
+        return 1 if self._wraps else self._wide  # the width may give way to a scroll bar yet
 
     def _settled(self) -> None:
-        if not self.wrap:
+        if not self._wraps:
             seen = (self._picture(index).lines[0].cells for index, _ in self._viewport.rows)
             self._wide = max(self._wide, *seen, 0)
 

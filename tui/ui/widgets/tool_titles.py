@@ -21,7 +21,10 @@ VERBS: Final = {
 
 
 def verb(tool: str) -> str:
-    """What a tool does, in a word; the name of one that is not the program's own."""
+    """What a tool does, in a word; the name of one that is not the program's own, behind that of
+    its MCP server."""
+    if tool.startswith("mcp__"):
+        return tool.removeprefix("mcp__").replace("__", ": ", 1)
     return VERBS.get(tool, tool)
 
 

@@ -1,82 +1,152 @@
-"""What an empty conversation says: what this is, what to ask for, what is worth knowing."""
+"""The column in which a new session begins: the name, what this folder offers to do, the keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual import events
+from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.style import Style
 
-from tui.ui.widgets.panes import CachedRender, hanging
+from tui.ui.start.first_frame import COLUMN, TAGLINE, welcome_place
+from tui.ui.widgets.keys import fitting
+from tui.ui.widgets.panes import CachedRender
 
-WIDTH = 88
-"""Cells of its text at most."""
-_KEY = 11
-"""The cells of a key and what stands between it and what it does."""
+if TYPE_CHECKING:
+    from tui.app.start_rows import StartRow
 
-_WHAT = (
-    "Describe what you want. Holdfast reads, edits and runs commands here,"
-    " and asks before changing anything."
+ROWS: Final = 3
+_INDENT: Final = 3
+"""Cells before the text of the prompt, under which the column stands."""
+_TALL: Final = 11
+"""Rows from which on there is room for the large name and for blank rows."""
+
+_NAME: Final = (
+    "█ █ █▀█ █   █▀▄ █▀▀ ▄▀█ █▀▀ ▀█▀",
+    "█▀█ █▄█ █▄▄ █▄▀ █▀  █▀█ ▄▄█  █ ",
 )
-_INSTANCES = (
-    "read README.md and tell me what this project is about",
-    "run the tests and fix what fails",
+_KEYS: Final = (
+    ("tab", "choose"),
+    ("↑", "earlier prompts"),
+    ("shift+tab", "mode"),
+    ("f3", "sessions"),
+    ("?", "help"),
 )
-_WORTH_KNOWING = (
-    ("@", "mention a file"),
-    ("!", "run a shell command yourself"),
-    ("esc", "stop · twice to rewind"),
-    ("shift+tab", "switch mode: ask / accept edits / plan"),
-    ("ctrl+g", "edit the prompt in your editor"),
-    ("tab", "focus the panes"),
-)
-"""Shown where there is room to spare."""
 
 
-def intro(version: str, width: int, height: int) -> Content:
-    """Its words in `width` cells, a third of the free rows above them."""
-    width = max(8, min(WIDTH, width))
-    rows = _rows(version, width)
-    more = _rows(version, width, _worth_knowing(width))
-    if len(more) + 8 <= height:
-        rows = more
-    above = max(1, (height - len(rows)) // 3)
-    return Content("\n").join([Content("")] * above + rows)
-
-
-def _rows(version: str, width: int, more: Sequence[Content] = ()) -> list[Content]:
+def intro(
+    version: str, width: int, height: int, rows: Sequence[StartRow] = (), cursor: int = -1
+) -> Content:
+    """The column in `width` cells, at the foot of `height` rows. The places of its rows are free
+    until they are known, so that nothing moves when they come; `cursor` is the row with the
+    focus, -1 for none. Where there is little room, the rows stay."""
+    cells = max(8, min(width, COLUMN) - 2 * _INDENT)
     blank = Content("")
-    return [
-        Content.assemble(("holdfast", "bold $text-primary"), (f" {version}", "$text-muted")),
-        blank,
-        *Content.styled(_WHAT, "$foreground").wrap(width),
-        blank,
-        Content.styled("Try", "$text-muted"),
-        *(Content.styled(f"  {one}", "$text-secondary") for one in _INSTANCES),
-        blank,
-        *more,
-        Content.assemble(
-            ("f1", "$text-accent"),
-            (" keys and commands     ", "$text-muted"),
-            ("f3", "$text-accent"),
-            (" earlier sessions", "$text-muted"),
-        ),
+    name = Content.styled("holdfast", "bold $text-primary")
+    shown = [
+        _row(rows[at], at, cells, chosen=at == cursor) if at < len(rows) else blank
+        for at in range(ROWS)
+    ]
+    told = f" {version}" if version else ""
+    if height >= _TALL and cells > len(_NAME[0]) + len(told):
+        large = [Content.styled(line, "$text-primary") for line in _NAME]
+        head = [large[0], Content.assemble(large[1], (told, "$text-muted")), blank]
+    else:
+        head = [Content.assemble(name, (told, "$text-muted"))]
+    lines = [*head, *shown, blank, fitting(_KEYS, cells), blank]
+    if height < len(lines):
+        lines = [*head, *shown, fitting(_KEYS, cells)]
+    if height < len(lines):
+        lines = shown
+    margin = Content(" " * (_INDENT + max(0, (width - COLUMN) // 2)))
+    above = [blank] * max(0, height - len(lines))
+    return Content("\n").join([*above, *(Content.assemble(margin, line) for line in lines)])
+
+
+def _row(row: StartRow, at: int, cells: int, *, chosen: bool) -> Content:
+    """One row: its number, what it does, and the rest where there is room."""
+    label = Content(row.label)
+    detail = f" · {row.detail}" if row.detail else ""
+    room = cells - 3
+    if label.cell_length + Content(detail).cell_length > room:
+        least = min(label.cell_length, max(room // 2, room - Content(detail).cell_length))
+        label = label.truncate(least, ellipsis=True)
+    more = Content.styled(detail, "$text-muted")
+    more = more.truncate(max(0, room - label.cell_length), ellipsis=True)
+    line = Content.assemble((f"{at + 1}  ", "$text-accent"), label, more)
+    if chosen:
+        line = line.stylize("bold $text-primary").stylize("reverse", 0, 1)
+    return line.stylize(Style.from_meta({"row": at}))
+
+
+class Cover(CachedRender):
+    """Over all of a screen: the head of the welcome screen, in its place, until it is known whether
+    that is needed."""
+
+    DEFAULT_CSS = "Cover { layer: cover; width: 100%; height: 100%; background: $background; }"
+
+    def render(self) -> Content:
+        width, height = self.size
+        column, above, page = welcome_place(width, height)
+        margin = " " * (column + 2)
+        lines = [Content("")] * above
+        lines += [Content.assemble(margin, line) for line in head().wrap(max(8, page - 4))]
+        lines += [Content("")] * (height - 1 - len(lines))
+        return Content("\n").join([*lines, Content.styled(" opening …", "$text-muted")])
+
+
+def head() -> Content:
+    """The name of the program and what it is, as the welcome screen begins."""
+    return Content.assemble(("holdfast", "bold $text-primary"), (f"\n{TAGLINE}", "$text-muted"))
+
+
+class Intro(CachedRender, can_focus=True):
+    """As high as there is room for it. `rows` can be chosen once they are there."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("enter", "choose", show=False),
     ]
 
+    @dataclass
+    class Chosen(Message):
+        """A row was chosen, by its key, Enter or a click."""
 
-def _worth_knowing(width: int) -> list[Content]:
-    rows = [Content.styled("Shortcuts", "$text-muted")]
-    for key, does in _WORTH_KNOWING:
-        head = Content.styled(f"  {key:<{_KEY}}", "$text-accent")
-        rows += hanging(head, Content.styled(does, "$foreground").wrap(max(8, width - _KEY - 2)))
-    return [*rows, Content("")]
+        row: StartRow
 
-
-class Intro(CachedRender):
-    """As high as there is room for it."""
+    rows: reactive[Sequence[StartRow]] = reactive[Sequence["StartRow"]](())
+    cursor: reactive[int] = reactive(0)
 
     def __init__(self, version: str, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._version = version
 
     def render(self) -> Content:
-        return intro(self._version, self.content_size.width, self.content_size.height)
+        width, height = self.content_size
+        cursor = self.cursor if self.has_focus else -1
+        return intro(self._version, width, height, self.rows, cursor)
+
+    def watch_rows(self) -> None:
+        self.cursor = 0
+
+    def choose(self, at: int) -> bool:
+        """Do what a row says. False where there is no such row."""
+        if at < len(self.rows):
+            self.post_message(self.Chosen(self.rows[at]))
+        return at < len(self.rows)
+
+    def action_move(self, step: int) -> None:
+        self.cursor = max(0, min(self.cursor + step, len(self.rows) - 1))
+
+    def action_choose(self) -> None:
+        self.choose(self.cursor)
+
+    def on_click(self, event: events.Click) -> None:
+        if (at := event.style.meta.get("row")) is not None:
+            self.choose(int(at))

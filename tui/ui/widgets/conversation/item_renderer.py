@@ -38,11 +38,14 @@ from tui.ui.widgets.markdown.text import (
     prefixed,
     wrap,
 )
+from tui.ui.widgets.text_view import plain
 from tui.ui.widgets.tool_titles import title
 
 LONG = 20
 """Lines of a person's text from which it is folded, and of which so many stay in sight: """
 LONG_SHOWN = 8
+_BEGINNING = 400
+"""Characters of the first line of reasoning, which is seen while it is folded."""
 _READ = "read_file"
 _SMOOTH = frozenset({"writing", "written", "running", "ok"})
 _NOTICES = {"info": "·", "warning": "!", "error": "✗", "success": "✓"}
@@ -53,7 +56,8 @@ def source(item: Item) -> str:
     match item:
         case ToolItem():
             head = title(item.name, item.label)
-            return "\n".join(part for part in (head, item.diff or item.preview) if part)
+            printed = plain(item.preview.split("\n"))
+            return "\n".join(part for part in (head, item.diff or printed) if part)
         case NoticeItem() | AttemptItem():
             return "\n".join(filter(None, (_head(item), _detail(item))))
         case _:
@@ -200,9 +204,9 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     muted = styles["c-thinking"]
     count = len(item.text.split()) if len(item.text) < 20_000 else len(item.text) // 6
     mark = "▸" if item.folded else "▾"
-    head = "thinking…" if item.streaming else f"thinking · {count:,} words"
+    head = "thinking…" if item.streaming else f"thinking · {plural(count, 'word')}"
     shown: list[Span] = [(f" {mark} ", styles["c-fold"]), (head, muted)]
-    if item.folded and not item.streaming and (begins := _first_line(item.text)):
+    if item.folded and not item.streaming and (begins := _first_line(item.text, styles)):
         shown.append((clip(f"  {begins}", max(0, min(width, 120) - cells(shown) - 2)), muted))
     drawn = [decoration(shown)]
     rail: list[Span] = [("   ", muted), ("│ ", styles["c-rail"])]
@@ -218,9 +222,11 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
     return drawn + [prefixed(row, rail) for row in rows]
 
 
-def _first_line(text: str) -> str:
-    """What it begins with, without the marks of a heading."""
-    return clean(text[:2_000].strip().partition("\n")[0]).strip("#* \t").expandtabs(4)
+def _first_line(text: str, styles: Styles) -> str:
+    """What it begins with, without the marks of Markdown."""
+    first = text[:2_000].strip().partition("\n")[0][:_BEGINNING]
+    rows = markdown.render(first, styles, _BEGINNING)
+    return next((row.text.strip() for row in rows if row.text.strip()), "")
 
 
 def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[Line]:

@@ -38,6 +38,8 @@ class ThinkingItem:
     folded: bool = True
 
 
+SHOWS_ALL = "F4 shows all"
+"""Behind what a card leaves out: opening a card puts its whole output into the pane."""
 STOPPED = "stopped"
 """The summary of a command of the person's own that they stopped."""
 

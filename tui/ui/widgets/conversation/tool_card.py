@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
+from rich.segment import Segment
 
 from tui.core import formatting
 from tui.core.text_cleaning import clean
-from tui.ui.widgets.conversation.items import STOPPED, ToolItem
+from tui.ui.widgets.conversation.items import SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
 from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.markdown.text import (
@@ -19,12 +21,14 @@ from tui.ui.widgets.markdown.text import (
     Span,
     Styles,
     cells,
+    chop,
     clip,
     decoration,
     line,
     prefixed,
     wrap,
 )
+from tui.ui.widgets.text_view import coloured
 from tui.ui.widgets.tool_titles import title, verb
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -46,7 +50,7 @@ _LABEL = 24
 _WIDEST = 120
 """Cells of the row at most: what it says at the right is still seen to belong to the left."""
 _BRIEF = 3
-"""Lines of an error that are told in red; more of them are what a command printed."""
+"""Lines of an error that are shown in red; more of them are what a command printed."""
 _TAIL = 5
 """Lines that are seen of a command that runs or has failed, without unfolding it."""
 _SLOW_S = 1.0
@@ -99,17 +103,17 @@ def _time(seconds: float) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60}:{whole % 60:02d} min"
 
 
-def _told(item: ToolItem) -> str:
+def _outcome(item: ToolItem) -> str:
     """What is said behind the label: the state, where its mark says too little, and the summary."""
-    word, told = _MARKS[item.state][2], item.summary
-    if item.state == "running" or (item.state == "ok" and told == _FINE):
+    word, outcome = _MARKS[item.state][2], item.summary
+    if item.state == "running" or (item.state == "ok" and outcome == _FINE):
         return ""
-    bare = item.seconds is None and not item.preview and bool(told)
-    if item.state == "interrupted" and (bare or told == STOPPED):
+    bare = item.seconds is None and not item.preview and bool(outcome)
+    if item.state == "interrupted" and (bare or outcome == STOPPED):
         word = ""  # what is known of it says that it was
-    if item.state == "error" and told:
+    if item.state == "error" and outcome:
         word = ""  # its mark says that it failed
-    return " · ".join(dict.fromkeys(filter(None, (word, told))))
+    return " · ".join(dict.fromkeys(filter(None, (word, outcome))))
 
 
 def _right(item: ToolItem, styles: Styles) -> list[Span]:
@@ -147,20 +151,29 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
     failed the last lines."""
     head = _row(item, width, styles, frame)
     if not item.folded and has_inside(item):
-        return [head, *railed(_inside(item, inner(width) - 2, styles), styles, styles["text"])]
-    return [head, *railed(_last_lines(item, inner(width) - 2, styles), styles, styles["text"])]
+        rows = _bounded(_inside(item, inner(width) - 2, styles), item, styles)
+        return [head, *railed(rows, styles, styles["text"])]
+    rows = _last_lines(item, inner(width) - 2, styles)
+    tail = item.tail.strip()
+    if item.summary and tail.startswith(item.summary) and "\n" not in tail:  # why it failed
+        rows = []
+        if item.summary not in head.text:
+            head = _row(replace(item, summary=""), width, styles, frame)
+            rows = wrap(coloured(tail, styles["c-detail"]), inner(width) - 2)[:_TAIL]
+    return [head, *railed(rows, styles, styles["text"])]
 
 
 def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
     """One row for calls of a kind that follow each other."""
     first = items[0]
     running = next((item for item in items if item.state == "running"), None)
-    names = ", ".join(item.label.rpartition("/")[2] for item in items)
-    said = f"{len(items):,} files"
+    labels = list(dict.fromkeys(item.label for item in items))
+    names = ", ".join(label.rpartition("/")[2] for label in labels)
+    count = f"{len(labels):,} files" if labels[1:] else f"1 file {len(items)}×"
     left: list[Span] = [
         (f" {_glyph(running or items[-1], frame)} ", styles[f"c-{_MARKS[items[-1].state][1]}"]),
         (verb(first.name), styles["c-tool"]),
-        (f" {said}", styles["c-label"]),
+        (f" {count}", styles["c-label"]),
     ]
     room = min(width, _WIDEST) - 3 - cells(left)
     left.append((f"  {clip(names, max(1, room))}", styles["c-detail"]))
@@ -183,9 +196,9 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
     label = item.label
     room -= cell_len(name) + 1
-    told = _told(item)
+    outcome = _outcome(item)
     said_look = styles["c-detail"] if item.state == "ok" else look
-    for words in (told, told.partition(" · ")[0], ""):
+    for words in (outcome, outcome.partition(" · ")[0], ""):
         said: list[Span] = [(f"  {clip(words, 60)}", said_look)] if words else []
         left_room = room - cells([*said, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
@@ -206,19 +219,21 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
 
 def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     """The end of what a command has printed, while it runs and where it failed."""
-    if (
-        item.summary
-        and item.tail.strip().startswith(item.summary)
-        and "\n" not in item.tail.strip()
-    ):
-        return []  # the row says it
     seen = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
     if not seen or not item.tail:
         return []
     rows = [row.rstrip().rpartition("\r")[2] for row in item.tail.split("\n")]
-    rows = [clean(row).expandtabs(4) for row in rows if row.strip()][-_TAIL:]
-    look = styles["c-detail"]
-    return [line([(clip(row, width), look)]) for row in rows]
+    drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
+    return [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)][-_TAIL:]
+
+
+def _clipped(spans: list[Span], width: int) -> Line:
+    """A line of output in `width` cells, its end an ellipsis where it has more."""
+    if cells(spans) <= width:
+        return line(spans)
+    first = chop(spans, max(2, width - 1))[0]
+    more = Segment("…", spans[-1][1])
+    return first._replace(segments=[*first.segments, more], cells=first.cells + 1)
 
 
 def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
@@ -228,17 +243,26 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     if item.diff:
         rows += draw_diff(item.diff, width, styles)
     if item.preview and not (item.diff and item.state == "ok"):
-        text = clean(item.preview.rstrip("\n"))
+        text = item.preview.rstrip("\n")
         brief = item.state == "error" and text.count("\n") < _BRIEF
         base = styles["c-error"] if brief else styles["c-detail"]
         rows += [
             part
             for row in text.split("\n")[: BODY_MAX + 1]
-            for part in wrap([(row.expandtabs(4), base)], width)
+            for part in wrap(coloured(row, base), width)
         ]
     if item.receipt:
         rows.append(_receipt(item.receipt, width, styles))
     return rows
+
+
+def _bounded(rows: list[Line], item: ToolItem, styles: Styles) -> list[Line]:
+    """The rows that a card shows at most; how many more there are is said in the last."""
+    if len(rows) < BODY_MAX:
+        return rows
+    rest = max(len(rows), item.diff.count("\n")) - BODY_MAX + 1
+    more = f"… +{rest:,} lines · {SHOWS_ALL}"
+    return [*rows[: BODY_MAX - 1], decoration([(more, styles["c-fold"])])]
 
 
 def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
@@ -254,7 +278,8 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         for index, part in enumerate(parts[:6]):
             rows.append(prefixed(part, [(under if index else f"{key}  ", styles["c-detail"])]))
         if len(parts) > 6:
-            rows.append(decoration([(f"{under}… +{len(parts) - 6} lines", styles["c-fold"])]))
+            rest = len(parts) - 6 + text.count("\n", 2000)
+            rows.append(decoration([(f"{under}… +{rest:,} lines", styles["c-fold"])]))
     return rows
 
 
@@ -264,7 +289,7 @@ def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
     if not path:
         text += f" · {state}"
     else:
-        text += " · full copy: " if state == "full copy kept" else f" · {state}: "
+        text += f" · {SHOWS_ALL} · copy: " if state == "full copy kept" else f" · {state}: "
         room = width - cell_len(text)
         text += f"…{_tail(path, room)}" if len(path) > room else path
     return line([(clip(text, width), styles["c-badge"])])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.style import Style
@@ -16,7 +17,16 @@ from tui.ui.widgets.markdown.parse import References, groups, start_of
 from tui.ui.widgets.markdown.parse import inline as parse_inline
 from tui.ui.widgets.markdown.table import Align, Table
 from tui.ui.widgets.markdown.table import draw as draw_table
-from tui.ui.widgets.markdown.text import BLANK, Line, Span, decoration, line, prefixed, wrap
+from tui.ui.widgets.markdown.text import (
+    BLANK,
+    Line,
+    Span,
+    decoration,
+    line,
+    linked,
+    prefixed,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -38,18 +48,21 @@ def link(href: str, styles: Styles) -> Style:
 def inline_spans(children: list[Token], base: Style, styles: Styles) -> list[Span]:
     """The spans of a parsed inline; a hard break is a newline."""
     drawn: list[Span] = []
+    bare = partial(linked, link=styles["link"])
     stack = [base]
     for token in children:
         style = stack[-1]
         match token.type:
-            case "text" | "text_special":
+            case "text":
+                drawn += [(token.content, style)] if style.link else bare(token.content, style)
+            case "text_special":
                 drawn.append((token.content, style))
             case "softbreak":
                 drawn.append((" ", style))
             case "hardbreak":
                 drawn.append(("\n", style))
             case "code_inline":
-                drawn.append((token.content, style + styles["code"]))
+                drawn += bare(token.content, style + styles["code"])
             case "strong_open" | "em_open" | "s_open":
                 stack.append(style + styles[_OVERLAYS[token.type]])
             case "link_open":

@@ -185,6 +185,32 @@ def chop(spans: Sequence[Span], width: int) -> list[Line]:
     return cut(spans, pieces)
 
 
+_URL = re.compile(r"(?<![A-Za-z0-9+.-])https?://[^\s<>\"`\\|，。、；：！？）」』】》]+")
+_AROUND_URL = ".,;:!?'*_~…"
+"""What ends a sentence or marks a word, and not a URL that it stands behind."""
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_URL_MAX = 2_000
+
+
+def linked(text: str, style: Style, link: Style) -> list[Span]:
+    """`text` as spans: the URLs in it are in the style `link` too, and the terminal opens them."""
+    if "://" not in text:
+        return [(text, style)] if text else []
+    spans: list[Span] = []
+    at = 0
+    for found in _URL.finditer(text):
+        url = found.group().rstrip(_AROUND_URL)
+        if len(url) > _URL_MAX:
+            continue
+        while url[-1] in _PAIRS and url.count(url[-1]) > url.count(_PAIRS[url[-1]]):
+            url = url[:-1].rstrip(_AROUND_URL)
+        if url.isprintable() and not url.endswith("/" * 2):
+            start = found.start()
+            spans += [(text[at:start], style), (url, style + link + Style(link=url))]
+            at = start + len(url)
+    return [span for span in (*spans, (text[at:], style)) if span[0]]
+
+
 _HANG_ROOM = 24
 """Cells from which on a broken line of code is marked, and goes on under its own indent."""
 CONTINUES = "↪ "

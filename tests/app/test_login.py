@@ -1,0 +1,112 @@
+"""Another key, server or profile for a session that is open: what its next request carries."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.profile import TOKEN, write_profile
+from tests.support.server import LoopbackServer
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.agent.prompts import parse
+from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup
+from tui.app.options.arguments import Options
+from tui.app.program import CompositionRoot
+from tui.app.services import SessionChoice
+from tui.core.errors import CredentialsError, HoldfastError, UsageError
+from tui.core.paths import folders
+from tui.permissions.gate import RulesOnly
+
+SAID = {"turns": [{"text": "ok"}] * 3}
+
+
+@asynccontextmanager
+async def opened(workspace: Path) -> AsyncGenerator[tuple[CompositionRoot, Agent]]:
+    """A program with an open session; its agent is closed at the end."""
+    program = CompositionRoot(Options(cwd=workspace), None)
+    agent = await program.make_agent(SessionChoice(), RulesOnly())
+    await agent.start()
+    try:
+        yield program, agent
+    finally:
+        await agent.close()
+
+
+async def ask(agent: Agent, text: str) -> list[Event]:
+    return [event async for event in agent.send(parse(text))]
+
+
+async def test_the_next_request_of_the_session_goes_to_the_new_server_with_its_key(
+    tmp_path: Path,
+) -> None:
+    async with (
+        LoopbackServer({**SAID, "keys": ["k-1"]}) as first,
+        LoopbackServer({**SAID, "keys": ["k-2"]}) as second,
+    ):
+        program = CompositionRoot(Options(cwd=tmp_path), None)
+        await program.set_up(ServerSetup(first.url, "m-1", "k-1"))
+        agent = await program.make_agent(SessionChoice(), RulesOnly())
+        await agent.start()
+        await ask(agent, "one")
+        with pytest.raises(CredentialsError, match="rejects this key") as caught:
+            await program.set_up(ServerSetup(second.url, "m-2", "k-1"))
+        assert "k-1" not in str(caught.value)
+        assert program.connection().startswith(f"In use: m-1 at {first.url}, with the key in ")
+        await ask(agent, "two")
+        done = await program.set_up(ServerSetup(second.url, "m-2", "k-2"))
+        assert done.startswith("Saved the key in ")
+        await program.reconnect(agent)
+        await ask(agent, "three")
+        path = agent.session.path
+        await agent.close()
+    assert len(first.posts) == 2
+    (post,) = second.posts
+    assert post.headers["authorization"] == "Bearer k-2"
+    assert post.body["model"] == "m-2"
+    assert "one" in str(post.body["messages"])
+    assert path is not None
+
+
+async def test_a_profile_takes_the_place_of_a_stored_key(own_folders: Path, tmp_path: Path) -> None:
+    async with LoopbackServer(SAID) as server:
+        write_profile(own_folders / "anthropic", "default", base_url=server.url)
+        async with opened(tmp_path) as (program, agent):
+            assert program.profile() == "default"
+            await program.set_up(PracticeSetup())
+            await program.reconnect(agent)
+            assert agent.model == "practice"
+            assert program.connection() == "In use: the practice model."
+            await ask(agent, "hello")
+            await program.set_up(ProfileSetup("default"))
+            await program.reconnect(agent)
+            assert agent.model == "claude-sonnet-5-5"
+            assert program.connection() == "Signed in with profile default."
+            await ask(agent, "go")
+    (post,) = server.posts
+    assert post.headers["authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_a_key_is_not_sent_to_a_server_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LoopbackServer(SAID) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        async with opened(tmp_path) as (program, _):
+            for setup in (KeySetup("sk-1"), ServerSetup("http://127.0.0.1:1", "m", "sk-1")):
+                with pytest.raises(UsageError, match="ANTHROPIC_BASE_URL"):
+                    await program.set_up(setup)
+    assert not (folders().config / "credentials.json").exists()
+    assert not folders().config_file.exists()
+
+
+async def test_a_key_that_cannot_be_one_changes_nothing(tmp_path: Path) -> None:
+    async with LoopbackServer(SAID) as server:
+        program = CompositionRoot(Options(cwd=tmp_path), None)
+        with pytest.raises(HoldfastError, match="isn't an API key"):
+            await program.set_up(ServerSetup(server.url, "m", "two words"))
+    assert server.requests == []
+    assert not folders().config_file.exists()

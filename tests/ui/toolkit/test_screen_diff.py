@@ -1,0 +1,119 @@
+"""Frames are sent as what changed in them, and the terminal shows what it would show of all."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from typing import TypeAlias
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import get_character_cell_size
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate, InlineUpdate, LayoutUpdate
+from textual.geometry import Region
+from textual.strip import Strip
+
+from tui.ui.toolkit.screen_diff import PaintedScreen
+
+WIDTH, HEIGHT = 12, 3
+CONSOLE = Console(file=StringIO(), force_terminal=True, color_system="truecolor")
+STYLES = [
+    None,
+    Style.parse("red"),
+    Style.parse("bold on blue"),
+    Style(meta={"offset": (1, 2)}),
+    Style.parse("red") + Style(meta={"offset": (3, 4)}),
+    Style(link="https://example.org"),
+]
+_TOKENS = re.compile(
+    r"\x1b\[(\d+);(\d+)H|(\x1b\[[\d;]*m)|\x1b\]8;[^;]*;([^\x1b]*)\x1b\\|(.)", re.DOTALL
+)
+
+Cells: TypeAlias = dict[tuple[int, int], tuple[str, str, str]]
+"""By row and column: what is drawn there, in which style, with which link."""
+
+
+def shown(cells: Cells, sent: str) -> Cells:
+    """What a terminal shows after more was sent to it."""
+    x = y = 0
+    style = link = ""
+    for row, column, codes, target, char in _TOKENS.findall(sent):
+        if row:
+            y, x = int(row) - 1, int(column) - 1
+        elif codes:
+            style = "" if codes == "\x1b[0m" else codes
+        elif char:
+            width = get_character_cell_size(char)
+            cells[y, x] = (char, style, link)
+            for more in range(1, width):
+                cells[y, x + more] = ("", style, link)
+            x += width
+        else:
+            link = target
+    return cells
+
+
+def strip(pieces: list[tuple[str, int]], width: int) -> Strip:
+    """The pieces, each a text and the number of its style, cut or filled to a width."""
+    segments = [Segment(text, STYLES[style]) for text, style in pieces]
+    return Strip(segments).adjust_cell_length(width)
+
+
+texts = st.text("ab …é漢", max_size=8)
+rows = st.lists(st.tuples(texts, st.integers(0, len(STYLES) - 1)), max_size=4)
+frames = st.lists(st.tuples(rows, rows, rows, st.integers(1, WIDTH - 1)), min_size=1, max_size=6)
+
+
+def layout(frame: tuple[list[tuple[str, int]], ...], cut: int) -> LayoutUpdate:
+    """A frame of three rows, each in two parts."""
+    lines = [[strip(row, cut), strip(row[::-1], WIDTH - cut)] for row in frame]
+    return LayoutUpdate(list(lines), Region(0, 0, WIDTH, HEIGHT))
+
+
+@given(frames)
+def test_what_is_sent_of_a_frame_makes_all_of_it(
+    many: list[tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[str, int]], int]],
+) -> None:
+    painted = PaintedScreen()
+    seen: Cells = {}
+    for *frame, cut in many:
+        update = layout(tuple(frame), cut)
+        shown(seen, painted.difference(update).render_segments(CONSOLE))
+        assert seen == shown({}, update.render_segments(CONSOLE).replace("\n", ""))
+        assert painted.difference(update).render_segments(CONSOLE) == "", "it is there already"
+
+
+@given(rows, rows, st.integers(0, WIDTH), st.integers(0, WIDTH))
+def test_a_part_of_a_row_is_sent_alone(
+    before: list[tuple[str, int]], after: list[tuple[str, int]], first: int, last: int
+) -> None:
+    painted = PaintedScreen()
+    first, last = min(first, last), max(first, last)
+    whole = LayoutUpdate([[strip(before, WIDTH)]], Region(0, 0, WIDTH, 1))
+    seen = shown({}, painted.difference(whole).render_segments(CONSOLE))
+    part = ChopsUpdate([{0: strip(after, WIDTH)}], [(0, first, last)], [[WIDTH]])
+    shown(seen, painted.difference(part).render_segments(CONSOLE))
+    expected = shown({}, whole.render_segments(CONSOLE))
+    assert seen == shown(expected, part.render_segments(CONSOLE))
+
+
+def test_a_word_more_costs_a_word() -> None:
+    painted = PaintedScreen()
+    for text in ("hello", "hello world"):
+        row = Strip([Segment(" ● ", STYLES[1]), Segment(text), Segment(" " * 60)])
+        update = LayoutUpdate([[row.adjust_cell_length(70)]], Region(0, 4, 70, 1))
+        sent = painted.difference(update).render_segments(CONSOLE)
+    assert sent == "\x1b[5;10Hworld"
+
+
+def test_after_something_else_wrote_all_is_sent_again() -> None:
+    painted, update = PaintedScreen(), layout(([("a", 1)], [], []), 4)
+    first = painted.difference(update).render_segments(CONSOLE)
+    painted.forget()
+    assert painted.difference(update).render_segments(CONSOLE) == first
+    inline = InlineUpdate([])
+    assert painted.difference(inline) is inline
+    assert painted.difference(update).render_segments(CONSOLE) == first

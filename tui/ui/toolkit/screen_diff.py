@@ -1,0 +1,159 @@
+"""What of a frame the terminal does not show yet: over a slow line each byte counts.
+
+Textual sends every row that a widget marks as dirty, whole. Most of what it sends stands there
+already: an answer that grows by a word has its widget drawn again from top to bottom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import takewhile
+from typing import NamedTuple
+
+from rich.cells import get_character_cell_size
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.strip import Strip
+
+_SYSTEMS: Mapping[str | None, ColorSystem] = {
+    None: ColorSystem.TRUECOLOR,
+    "standard": ColorSystem.STANDARD,
+    "256": ColorSystem.EIGHT_BIT,
+    "truecolor": ColorSystem.TRUECOLOR,
+    "windows": ColorSystem.WINDOWS,
+}
+"""By what a console calls them; without colours the styles have none."""
+
+
+class PaintedScreen:
+    """Remembers what was sent to the terminal, by row and column."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, dict[int, Strip]] = {}
+
+    def forget(self) -> None:
+        """The terminal may show anything now: the next frame is sent whole."""
+        self._rows.clear()
+
+    def difference(self, update: CompositorUpdate) -> CompositorUpdate:
+        """An update that sends only what changes. It counts as sent once it is rendered."""
+        if isinstance(update, LayoutUpdate | ChopsUpdate):
+            return _Difference(self, update)
+        self.forget()
+        return update
+
+    def paint(self, x: int, y: int, strip: Strip, console: Console) -> str:
+        """The bytes that bring a strip to a place, "" where it is there already."""
+        row = self._rows.setdefault(y, {})
+        before, width = row.get(x), strip.cell_length
+        if before is strip or not width:
+            return ""
+        if before and before.cell_length > width and _single(before.text):
+            row[x + width], before = before.crop(width), before.crop(0, width)
+        if before is None or before.cell_length != width:
+            covered = [at for at, old in row.items() if at < x + width and x < at + old.cell_length]
+            for at in covered:
+                del row[at]
+            row[x] = strip
+            return _move(x, y) + strip.render(console)
+        row[x] = strip
+        if before.render(console) == strip.render(console):
+            return ""
+        if not (_single(before.text) and _single(strip.text)):  # terminals differ in such widths
+            return _move(x, y) + strip.render(console)
+        system = _SYSTEMS[console.color_system]
+        start, changed = _changed(_pieces(before, system), _pieces(strip, system))
+        return _move(x + start, y) + "".join(changed)
+
+
+class _Difference(CompositorUpdate):
+    def __init__(self, painted: PaintedScreen, update: LayoutUpdate | ChopsUpdate) -> None:
+        self._painted, self._update = painted, update
+
+    def render_segments(self, console: Console) -> str:
+        paint = self._painted.paint
+        return "".join([paint(x, y, strip, console) for x, y, strip in _placed(self._update)])
+
+
+class _Piece(NamedTuple):
+    """A text of one style; `begin` and `end` are what switches the style on and off."""
+
+    begin: str
+    text: str
+    end: str
+
+    def __str__(self) -> str:
+        return f"{self.begin}{self.text}{self.end}"
+
+
+def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
+    """The strips of an update with their columns and rows."""
+    if isinstance(update, LayoutUpdate):
+        for y, strips in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            for strip in strips:
+                yield x, y, strip
+                x += strip.cell_length
+        return
+    for y, first, last in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if strip is not None and x <= last and end > first:
+                yield x, y, strip.crop(0, min(end, last) - x)
+
+
+def _move(x: int, y: int) -> str:
+    return f"\x1b[{y + 1};{x + 1}H"
+
+
+@lru_cache(512)
+def _single(text: str) -> bool:
+    """Whether each character takes one cell."""
+    return text.isascii() or all(get_character_cell_size(char) == 1 for char in text)
+
+
+def _pieces(strip: Strip, system: ColorSystem) -> list[_Piece]:
+    """The texts of a strip with their styles; neighbours of one style are one piece."""
+    pieces: list[_Piece] = []
+    for text, style, _ in strip:
+        begin, end = _codes(style, system) if style else ("", "")
+        if pieces and pieces[-1].begin == begin:
+            text = pieces.pop().text + text  # noqa: PLW2901
+        pieces.append(_Piece(begin, text, end))
+    return pieces
+
+
+@lru_cache(4096)
+def _codes(style: Style, system: ColorSystem) -> tuple[str, str]:
+    begin, _, end = Strip.render_style(style, "\0", color_system=system).partition("\0")
+    return begin, end
+
+
+def _changed(old: list[_Piece], new: list[_Piece]) -> tuple[int, list[str]]:
+    """At which cell two rows of the same width begin to differ, and the new one from there to
+    where they are the same again."""
+    start = 0
+    while old and new and old[0] == new[0]:
+        start += len(new[0].text)
+        old, new = old[1:], new[1:]
+    while old and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    if old and new and old[0].begin == new[0].begin:
+        same = _common(old[0].text, new[0].text)
+        start += same
+        old, new = [_from(old[0], same), *old[1:]], [_from(new[0], same), *new[1:]]
+    if old and new and old[-1].begin == new[-1].begin:
+        same = _common(old[-1].text[::-1], new[-1].text[::-1])
+        new = [*new[:-1], new[-1]._replace(text=new[-1].text[: len(new[-1].text) - same])]
+    return start, [str(piece) for piece in new if piece.text]
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with together."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _from(piece: _Piece, start: int) -> _Piece:
+    return piece._replace(text=piece.text[start:])
