@@ -153,7 +153,7 @@ async def test_damaged_sessions_are_counted_and_named(tmp_path: Path) -> None:
         file.write(b'{"type":"assistant","id":\xff broken}\n')
     found = looked(tmp_path)["sessions"]
     assert found.status == "warn"
-    assert "1 needs repair" in found.detail
+    assert "1 damaged" in found.detail
     assert session.id in found.fix
 
 

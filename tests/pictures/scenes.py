@@ -214,7 +214,7 @@ async def _context(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> No
     await _output(app, pilot, settled)
     await pilot.press("f2")
     await settled(pilot, lambda: len(app.screen_stack) > 1)
-    await pilot.press("end", *["up"] * 11, "m", *["down"] * 2, "p", *["down"] * 8)
+    await pilot.press("down", "m", "p")
     await pilot.pause(1)
 
 

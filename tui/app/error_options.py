@@ -57,7 +57,7 @@ _CARDS: Final[Mapping[str, _ErrorCard]] = {
         (_NEW,),
     ),
     "context_overflow": _ErrorCard(
-        "The conversation is too long for this model",
+        "Too long for this model",
         "Holdfast has already shortened what it can.",
         (_MODEL, _CONTEXT, _NEW),
     ),
@@ -81,9 +81,8 @@ async def retry(conversation: Conversation, argument: str) -> None:
     elif agent.other_model() if other else agent.retry_now():
         return
     elif conversation.busy:
-        what = "switched from" if other else "waited for"
         stop = f"Press {conversation.frontend.stop_key} to stop it."
-        say(f"There is nothing to be {what} now: the agent is working.", hint=stop)
+        say("Nothing to retry: the agent is working.", hint=stop)
     elif other:
         say("Nothing is waiting to be retried.", hint="/model switches to another model.")
     elif failed := _refused(agent):
@@ -122,7 +121,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
 
 
 def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
-    """The ways on from an error, where there are any but sending the same again."""
+    """What can be done about an error; None where only sending the same again can."""
     card = _CARDS.get(error.error_class)
     if card is None:
         return None

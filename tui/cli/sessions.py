@@ -46,7 +46,7 @@ def list_(options: Options) -> int:
         return print_json([entry.to_json() for entry in entries])
     for entry in entries:
         title = entry.title or "(no prompts)"
-        flag = "" if entry.state == "ok" else f"  [{entry.state}]"
+        flag = "" if entry.state == "ok" else f"  [{catalog.state_name(entry.state)}]"
         when = entry.updated[:16].replace("T", " ")
         print_text(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
     if not entries:

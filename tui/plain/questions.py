@@ -34,6 +34,7 @@ from tui.core.formatting import plural
 from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
+from tui.session.catalog import state_name
 from tui.session.records import Finding
 from tui.settings.local_servers import LocalServer
 
@@ -307,7 +308,7 @@ def session_choices(rows: Sequence[SessionRow], current: str) -> tuple[list[str]
             row.id,
             f"{row.title or 'untitled'}, {row.updated.astimezone():%d %B %H:%M},"
             f" {plural(row.messages, 'message')}"
-            + (f", {row.state.replace('_', ' ')}" if row.state != "ok" else "")
+            + (f", {state_name(row.state)}" if row.state != "ok" else "")
             + (", open now" if row.id == current else ""),
         )
         for row in rows[:_SESSIONS]

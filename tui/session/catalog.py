@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.errors import SessionError
 from tui.core.messages import Usage, blocks_of, tool_calls
@@ -133,6 +133,19 @@ def _file_state(item: os.DirEntry[str]) -> SessionFileState | None:
 
 
 SessionState: TypeAlias = Literal["ok", "interrupted", "parked", "needs_repair", "unreadable"]
+_STATE_NAMES: Final[Mapping[str, str]] = {
+    "ok": "",
+    "interrupted": "interrupted",
+    "parked": "will retry",
+    "needs_repair": "damaged",
+    "unreadable": "unreadable",
+}
+
+
+def state_name(state: str) -> str:
+    """A state as a person reads it; "" where all is well."""
+    return _STATE_NAMES.get(state, state)
+
 
 WHOLE = 1024 * 1024
 """Files up to this size are read whole."""

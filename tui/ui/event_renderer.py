@@ -115,25 +115,25 @@ class EventRenderer:
                 self.last_answer = text or self.last_answer
             case events.ToolStarted(id_, name, input_, label):
                 self._calls.begin(id_, name, input_, label)
-                chat.work(self._calls.phase)
+                chat.work(self._calls.phase, since=self._calls.since)
             case events.PermissionAsked(id_):
                 self._calls.change(id_, state="waiting")
-                chat.work(self._calls.phase)
+                chat.work(self._calls.phase, since=self._calls.since)
             case events.PermissionAnswered(id_, _, answer, by, _, level):
                 refused = answer in {"no", "deny"}
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
                 level = "" if refused else level
                 elevated = by == "elevated"
                 self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
-                chat.work(self._calls.phase)
+                chat.work(self._calls.phase, since=self._calls.since)
             case events.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)
             case events.ToolFinished():
                 self._calls.finish(event)
-                chat.work(self._calls.phase)
+                chat.work(self._calls.phase, since=self._calls.since)
             case events.RetryScheduled():
                 voided = self._take_back()
-                chat.work("waiting to retry")
+                chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
                 chat.add(record_items.attempt_item(event.to_json() | {"text": voided}))
             case events.Parked():
@@ -212,7 +212,7 @@ class EventRenderer:
         """Every model is limited: the turn goes on by itself."""
         chat, voided = self._chat, self._take_back()
         until, kind = datetime.fromisoformat(event.until), event.error_class
-        chat.work("parked")
+        chat.work("parked", counts=False)
         chat.retry.park(until, kind)
         now, reason = chat.clock.now(), one_line(event.reason)
         told = record_items.parked_item(kind, until, now, reason, voided)

@@ -54,14 +54,26 @@ class ToolCalls:
     @property
     def phase(self) -> str:
         """What goes on: a question before all else, then the call that has run longest."""
-        states = [item.state for item in self._open.values()]
-        if "waiting" in states:
+        if self._asks:
             return "waiting for your answer"
-        running = [item for item in self._open.values() if item.state == "running"]
+        running = self._running
         if not running:
             return "working"
         more = f" and {len(running) - 1} more" if running[1:] else ""
         return f"{clip(one_line(title_of(running[0])), _PHASE)}{more}"
+
+    @property
+    def since(self) -> float | None:
+        """When the call that `phase` names has begun, as on its card; None where it names none."""
+        return None if self._asks or not self._running else self._running[0].started
+
+    @property
+    def _asks(self) -> bool:
+        return any(item.state == "waiting" for item in self._open.values())
+
+    @property
+    def _running(self) -> list[ToolItem]:
+        return [item for item in self._open.values() if item.state == "running"]
 
     def resume(self, past: RestoredItems) -> None:
         """Begin with those that a session already holds; their cards are drawn."""

@@ -110,6 +110,46 @@ async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
             hold.release()
 
 
+async def test_its_seconds_are_those_of_the_card_while_a_command_runs() -> None:
+    world, thinks, runs = World(), Hold(), Hold()
+    begins = events.ToolStarted("1", "run_command", {}, "pytest -q")
+    world.scripts.append(turn(thinks, begins, runs, ended("1", "run_command")))
+    async with running(world) as (app, pilot):
+
+        def title() -> str:
+            return app.chat.prompt_rule.title.plain
+
+        await say(pilot, "go")
+        await until(pilot, lambda: "waiting for" in title())
+        world.clock.elapsed += 26
+        await until(pilot, lambda: "  26 s" in title())
+        thinks.release()
+        await until(pilot, lambda: "pytest -q" in title())
+        world.clock.elapsed += 2
+        await until(pilot, lambda: title().endswith("  2 s"))
+        (card,) = items(app, ToolItem)
+        await until(pilot, lambda: card.seconds == 2)
+        runs.release()
+
+
+async def test_beside_a_countdown_nothing_counts_up() -> None:
+    world, waits = World(), Hold()
+    retry = events.RetryScheduled(1, 3, 30.0, "Overloaded", 529, "overloaded")
+    world.scripts.append(turn(retry, waits))
+    async with running(world) as (app, pilot):
+
+        def title() -> str:
+            return app.chat.prompt_rule.title.plain
+
+        await say(pilot, "go")
+        await until(pilot, lambda: "waiting to retry" in title())
+        world.clock.elapsed += 4
+        await until(pilot, lambda: "in 26 s" in str(app.chat.retry.render()))
+        await pilot.pause(0.6)
+        assert title().endswith("waiting to retry")
+        waits.release()
+
+
 async def test_a_call_that_is_written_waits_its_turn() -> None:
     world = World()
     first = Hold()

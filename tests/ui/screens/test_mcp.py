@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -68,6 +69,26 @@ async def opened(pilot: Pilot[None]) -> McpScreen:
     screen = pilot.app.screen
     assert isinstance(screen, McpScreen)
     return screen
+
+
+@pytest.mark.parametrize("size", [(40, 10), (60, 20)], ids=str)
+@pytest.mark.parametrize("some", [True, False], ids=["servers", "none"])
+async def test_rows_and_keys_are_in_sight_on_a_small_screen(
+    tmp_path: Path, size: tuple[int, int], *, some: bool
+) -> None:
+    async with running(World(mcp=servers(tmp_path) if some else ()), size) as (_, pilot):
+        screen = await opened(pilot)
+        await pilot.press("down", "enter", "down")
+        box = screen.query_one("#box")
+        assert box.region.bottom <= size[1]
+        assert box.region.right <= size[0]
+        assert "close" in str(box.border_subtitle)
+        if some:
+            assert screen.rows.size.height >= 3
+            rows = [screen.rows.render_line(y).text.rstrip() for y in range(3)]
+            about_tool = rows[2].partition("convert_time")[2].strip().removesuffix("…")
+            words = ["Convert", "time", "between", "timezones."]
+            assert about_tool.split() == words[: len(about_tool.split())]
 
 
 async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):

@@ -238,6 +238,14 @@ def test_the_time_that_is_left_counts_how_far_the_running_task_is() -> None:
     assert rest_s(tasks[:3], RunStatus()) == 0
 
 
+async def test_on_a_small_screen_the_totals_lose_whole_figures(repo: Path) -> None:
+    async with working(repo, turns("one!", "two!", "three!"), size=(40, 20)) as (app, pilot):
+        await until(pilot, lambda: app.run_on.screen.ended == "")
+        await until(pilot, lambda: shown(app, "#totals").startswith("3/3 done · finished"))
+        assert "…" not in shown(app, "#totals")
+        assert len(shown(app, "#totals")) <= 38
+
+
 async def test_the_time_that_is_left_runs_down_and_is_not_told_of_a_pause(repo: Path) -> None:
     clock = ManualClock()
     script = turns("done", "done", "done", "done", delay_s=10)

@@ -22,9 +22,11 @@ def line(state: ContextMeasured, width: int) -> str:
 def test_all_is_said_where_there_is_room() -> None:
     assert line(FULL, 100).startswith("82.1k of 200k · cache 97 % · $0.42  ━━")
     assert details(FULL, 100).plain == (
-        "measured 81.4k + since 700 · estimate 1.2 % low · reserve 8.2k · 80 % in ~9 turns"
+        "81.4k measured, 700 more since · last estimate 1.2 % low · 8.2k kept for the answer"
     )
     assert details(FULL, 140).plain.endswith("80 % in ~9 turns · limits saved 482k")
+    settled = ContextMeasured(81_400, 81_400, 0, 200_000, PARTS, "server", drift=0.0)
+    assert details(settled, 60).plain == "81.4k measured · last estimate exact"
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 100])
@@ -55,7 +57,7 @@ def test_only_what_is_known_of_cache_and_cost_is_said() -> None:
 
 def test_what_was_taken_away_since_is_told() -> None:
     taken = ContextMeasured(61_400, 81_400, -20_000, 200_000, PARTS, "server")
-    assert details(taken, 60).plain == "measured 81.4k − since 20.0k"
+    assert details(taken, 60).plain == "81.4k measured, 20.0k less since"
 
 
 @pytest.mark.parametrize(

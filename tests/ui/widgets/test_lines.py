@@ -102,7 +102,7 @@ def test_the_bar_is_in_proportion_and_marks_80_percent() -> None:
 
 def test_the_meter_tells_measured_from_estimated() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, "server")
-    assert details(state, 60).plain == "measured 81.4k + since 700"
+    assert details(state, 60).plain == "81.4k measured, 700 more since"
     assumed = ContextMeasured(10, 0, 10, 200_000, {"messages": 10}, "assumed")
     assert details(assumed, 60).plain == "estimate; no answer yet · window assumed"
     assert meter_line(None, 40).plain == ""

@@ -214,13 +214,12 @@ def _existing(folder: Path) -> Path:
 def sessions(what: Subject) -> Iterator[Check]:
     """How many there are, and which are damaged."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
+    from tui.session.catalog import state_name  # noqa: PLC0415 - loaded with it
 
     found = index.list_sessions(what.folders)
     states = Counter(entry.state for entry in found)
     said = plural(len(found), "session") if found else "none yet"
-    more = [
-        f"{states[state]} {state.replace('_', ' ')}" for state in sorted(states) if state != "ok"
-    ]
+    more = [f"{states[state]} {state_name(state)}" for state in sorted(states) if state != "ok"]
     damaged = [entry for entry in found if entry.state in _DAMAGED]
     detail = f"{said} ({', '.join(more)})" if more else said
     if not damaged:

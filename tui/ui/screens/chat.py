@@ -196,14 +196,22 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Whether the output is in sight beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
 
-    def work(self, phase: str, *, listening: bool = False, streamed: str = "") -> None:
-        """Something is going on: say what, and since when. `listening`: a byte of the model's
-        answer has just come, or the wait for the first one has begun; `streamed` is the piece."""
+    def work(
+        self,
+        phase: str,
+        *,
+        listening: bool = False,
+        streamed: str = "",
+        since: float | None = None,
+        counts: bool = True,
+    ) -> None:
+        """Something is going on: say what, and since when. `streamed` is the piece of an answer
+        that has just come; for the rest see `ActivityIndicator.enter`."""
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
                 self._spin.resume()
-        entered = self._phase.enter(phase, listening=listening)
+        entered = self._phase.enter(phase, listening=listening, since=since, counts=counts)
         self._phase.stream(streamed)
         if entered:
             self._tick()
@@ -215,7 +223,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def hear(self) -> None:
         """The server is there, though there is nothing of it to show."""
         if self.busy:
-            self._phase.enter(self._phase.what, listening=True)
+            self._phase.hear()
 
     def idle(self) -> None:
         """Nothing is going on any more."""

@@ -71,7 +71,7 @@ class ContextScreen(TableScreen[None]):
         self._items: Sequence[LedgerRow] = ()
         self._waiting = Waiting()
         self._order: Order = "tokens"
-        self._unfolded: set[Kind] = set()
+        self._unfolded: frozenset[Kind] = frozenset()
         self._changing = asyncio.Lock()
         self._prices: dict[str, str] = {}
         self._resting: Timer | None = None
@@ -168,8 +168,9 @@ class ContextScreen(TableScreen[None]):
         row = None if self._shows_request else self.chosen
         if row is None or not (row.parts or (fold and row.inner)):
             return
-        kind = row.item.kind
-        (self._unfolded.discard if fold else self._unfolded.add)(kind)
+        kind: Kind = row.item.kind
+        others = self._unfolded - {kind}
+        self._unfolded = others if fold else frozenset[Kind]({*others, kind})
         self._draw()
         sums = (at for at, one in enumerate(self.shown) if one.parts and one.item.kind == kind)
         self.rows.move_to(next(sums, 0))

@@ -141,7 +141,8 @@ class ActivityIndicator:
     and nothing turns.
 
     The seconds and the tokens that the model put out count from the first phase on, not from each;
-    `draw` brings them up to date.
+    `draw` brings them up to date. Where the same wait is counted elsewhere, they agree: while a
+    call runs the seconds are those of its card, and beside a countdown there are none.
     """
 
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
@@ -149,19 +150,29 @@ class ActivityIndicator:
         self.calm = False
         self._clock, self._rule = clock, rule
         self._since = 0.0
+        self._counted: float | None = 0.0
         self._heard: float | None = None
         self._tokens = self._streamed = 0
 
-    def enter(self, what: str, *, listening: bool = False) -> bool:
+    def enter(
+        self,
+        what: str,
+        *,
+        listening: bool = False,
+        since: float | None = None,
+        counts: bool = True,
+    ) -> bool:
         """Whether it is another phase than before. `listening`: a byte of the model's answer
-        has just come, or the wait for the first one has begun."""
+        has just come, or the wait for the first one has begun. `since`: the call that runs has
+        begun then. `counts`: the seconds are shown."""
         now = self._clock.monotonic()
         self._heard = now if listening else None
-        if what == self.what:
-            return False
         if not self.what:
             self._since = now
             self._tokens = self._streamed = 0
+        self._counted = (self._since if since is None else since) if counts else None
+        if what == self.what:
+            return False
         self.what = what
         return True
 
@@ -174,6 +185,10 @@ class ActivityIndicator:
         self._tokens += count
         self._streamed = 0
 
+    def hear(self) -> None:
+        """The server is there, though there is nothing of it to show."""
+        self._heard = self._clock.monotonic()
+
     def leave(self) -> None:
         """Nothing goes on any more."""
         self.what = ""
@@ -184,9 +199,9 @@ class ActivityIndicator:
             return
         now = self._clock.monotonic()
         room = (self._rule.size.width or _UNKNOWN) - self._rule.right.cell_length - _AROUND
-        figures = duration(now - self._since)
+        figures = "" if self._counted is None else duration(now - self._counted)
         count = self._tokens + self._streamed // _BYTES_PER_TOKEN
-        if count and room - _FIGURES >= _LEAST:
+        if figures and count and room - _FIGURES >= _LEAST:
             figures = f"{figures} · {tokens(count)} tokens".ljust(_FIGURES)
         room -= len(figures)
         silent = now - self._heard if self._heard is not None else 0.0
@@ -198,7 +213,7 @@ class ActivityIndicator:
         glyph = "●" if self.calm else SPINNER[int(now * FRAMES_PER_S) % len(SPINNER)]
         self._rule.title = Content.assemble(
             (f"{glyph} ", "bold $text-primary"),
-            (f"{figures}  ", "$text-muted"),
+            (f"{figures}  " if figures else "", "$text-muted"),
             what,
             (silence, "$text-muted"),
         )

@@ -1,4 +1,4 @@
-"""The ways on from a request that the server will not take: what is wrong, and what may be done.
+"""A request that the server rejects: what is wrong, and what the person can do.
 
 It opens by itself, so nothing counts before a person can have seen it: what is typed in the first
 half second goes to the prompt, and so does every key that is no answer. Whoever types on chooses
@@ -33,10 +33,8 @@ _WIDE = 80
 
 
 class RecoveryScreen(Dialog[str | None]):
-    """Dismissed with the name of a way, or with None where everything shall stay as it is.
-
-    `stray` takes what was typed for the prompt.
-    """
+    """Dismissed with the name of what was chosen, or with None. `stray` takes what was typed for
+    the prompt."""
 
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -18,6 +18,7 @@ from tui.app.session_repository import SearchHit
 from tui.core.formatting import age, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
+from tui.session.catalog import state_name
 from tui.ui.screens.table_screen import cell, tab_names, whole_words
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.row_list import Part
@@ -33,12 +34,11 @@ ORDERS: dict[Order, tuple[str, Callable[[SessionRow], Any], bool]] = {
 }
 """What an order is called, what it goes by, and whether the greatest comes first."""
 
-BADGES = {
-    "ok": ("", "muted"),
-    "interrupted": ("interrupted", "warning"),
-    "parked": ("will retry", "secondary"),
-    "needs_repair": ("damaged", "error"),
-    "unreadable": ("unreadable", "error"),
+_STATE_LOOKS = {
+    "interrupted": "warning",
+    "parked": "secondary",
+    "needs_repair": "error",
+    "unreadable": "error",
 }
 _FOLDER = 20
 """Cells of a folder."""
@@ -59,7 +59,9 @@ def row_parts(
     row: SessionRow, now: datetime, width: int, *, current: bool = False, folders: bool = False
 ) -> list[Part]:
     """One session in `width` cells: title, folder, messages, size, age, badge."""
-    badge, look = ("open here", "success") if current else BADGES.get(row.state, (row.state, ""))
+    badge, look = state_name(row.state), _STATE_LOOKS.get(row.state, "muted")
+    if current:
+        badge, look = "open here", "success"
     if row.agent:
         badge, look = row.agent, "secondary"
     texts = {
@@ -70,7 +72,7 @@ def row_parts(
         "age": age(row.updated, now),
         "state": badge,
     }
-    looks = {"title": "text", "state": look or "muted"}
+    looks = {"title": "text", "state": look}
     line = _line(texts, width, folders=folders)
     return [(text, looks.get(name, "muted")) for name, text in line]
 
@@ -126,8 +128,7 @@ def matching(rows: Sequence[SessionRow], words: str) -> list[SessionRow]:
 
 
 def _text(row: SessionRow) -> str:
-    state = BADGES.get(row.state, (row.state, ""))[0]
-    return f"{row.title}\n{row.cwd}\n{row.id}\n{state}\n{row.agent}".casefold()
+    return "\n".join((row.title, row.cwd, row.id, state_name(row.state), row.agent)).casefold()
 
 
 Tab: TypeAlias = Literal["here", "everywhere", "others"]
@@ -261,7 +262,7 @@ def _facts(seen: Browsing) -> list[str]:
         state: sum(row.state == state for row in seen.sessions)
         for state in ("interrupted", "needs_repair", "unreadable")
     }
-    troubles = [f"{count:,} {BADGES[state][0]}" for state, count in counts.items() if count]
+    troubles = [f"{count:,} {state_name(state)}" for state, count in counts.items() if count]
     return [plural(len(seen.sessions), "session"), *troubles]
 
 

@@ -144,11 +144,11 @@ HINTS: Final = (
     ("d", "default"),
     ("u", "undo"),
     ("/", "filter"),
-    ("e", "the file"),
+    ("e", "edit file"),
     ("esc", "back"),
 )
 NONE_HINTS: Final = (("esc", "all settings"),)
-BROKEN_HINTS: Final = (("e", "the file"), ("esc", "back"))
+BROKEN_HINTS: Final = (("e", "edit file"), ("esc", "back"))
 FIELD_HINTS: Final = (("enter", "save"), ("esc", "cancel"))
 FILTER_HINTS: Final = (("enter", "change"), ("↑ ↓", "choose"), ("esc", "all settings"))
 

@@ -99,8 +99,8 @@ def drift(state: ContextMeasured) -> str:
         return ""
     missed = f"{abs(state.drift):.1%}".replace("%", " %")
     if missed == "0.0 %":
-        return "estimate exact"
-    return f"estimate {missed} {'high' if state.drift > 0 else 'low'}"
+        return "last estimate exact"
+    return f"last estimate {missed} {'high' if state.drift > 0 else 'low'}"
 
 
 def details(state: ContextMeasured, width: int) -> Content:
@@ -115,17 +115,20 @@ def details(state: ContextMeasured, width: int) -> Content:
 
 def _origin(state: ContextMeasured, width: int) -> Content:
     """Where the figure comes from, and how good the last estimate was, in as many words as fit."""
-    sign, since = "−" if state.estimated < 0 else "+", tokens(abs(state.estimated))
-    before, missed = tokens(state.measured), drift(state)
-    reserve = f"reserve {tokens(state.reserve)}" if state.reserve else ""
+    before, missed, since = f"{tokens(state.measured)} measured", drift(state), ""
+    reserve = f"{tokens(state.reserve)} kept for the answer" if state.reserve else ""
     if not state.measured:
         return _joined(["estimate; no answer yet", reserve], width)
-    brief = missed.removeprefix("estimate ")
+    if state.estimated:
+        since = (
+            f", {tokens(abs(state.estimated))} {'less' if state.estimated < 0 else 'more'} since"
+        )
+    brief = missed.removeprefix("last estimate ")
     forms = (
-        [f"measured {before} {sign} since {since}", missed, reserve],
-        [f"measured {before} {sign} {since}", brief, reserve],
-        [f"measured {before} {sign} {since}", brief],
-        [f"{before} {sign} {since}", brief],
+        [before + since, missed, reserve],
+        [before + since, brief, reserve],
+        [before + since, brief],
+        [before, brief],
     )
     rows = [_joined(form, 1000) for form in forms]
     return next((row for row in rows if row.cell_length <= width), rows[-1])

@@ -161,7 +161,7 @@ class AskText(Dialog[str | None]):
         self.dismiss(" ".join(event.value.split()) or None)
 
 
-_EDIT_KEYS = (("enter", "new line"), ("ctrl+s", "save"), ("esc", "back"))
+_EDIT_KEYS = (("ctrl+s", "save"), ("enter", "new line"), ("esc", "back"))
 
 
 class EditText(Dialog[bool]):
