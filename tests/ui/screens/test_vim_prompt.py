@@ -47,6 +47,19 @@ async def test_a_burst_of_keys_is_taken_in_its_order() -> None:
         await until(pilot, lambda: app.chat.prompt.text == "xyz")
 
 
+async def test_escape_and_a_letter_at_once_is_not_a_key_with_alt() -> None:
+    world = vim_world()
+    world.keys = {"find": "alt+x"}
+    async with running(world) as (app, pilot):
+        await pilot.press(*"one", "alt+b", *"iz")
+        assert app.chat.prompt.text == "zone"
+        await pilot.press("alt+shift+a", "!")
+        assert app.chat.prompt.text == "zone!"
+        await pilot.press("alt+x")
+        await until(pilot, lambda: app.chat.left.finding)
+        assert app.chat.prompt.text == "zone!"
+
+
 async def test_enter_sends_from_normal_mode_and_the_next_prompt_begins_in_insert() -> None:
     world = vim_world()
     world.scripts.append(turn(*answer("Done.")))
