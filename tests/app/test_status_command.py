@@ -23,7 +23,7 @@ FIGURES = StatusFigures(
 )  # fmt: skip
 
 
-async def until(done: Callable[[], bool]) -> None:
+async def until(done: Callable[[], object]) -> None:
     deadline = monotonic() + PATIENCE_S
     while not done():
         assert monotonic() < deadline
@@ -75,6 +75,8 @@ async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_p
     runs = lambda: (tmp_path / "log").read_text().count("{")  # noqa: E731
     watching = asyncio.create_task(status.watch())
     status.poke()
+    await until(lambda: clock.slept == [0.2])
+    clock.advance(0.2)
     await until(lambda: len(texts) == 1)
     assert json.loads(texts[0])["title"] == "A title"
     now[0] = replace(FIGURES, turns=2)
@@ -83,10 +85,13 @@ async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_p
         await asyncio.sleep(0)
     assert runs() == 1
     clock.advance(5)
+    await until(lambda: clock.slept == [0.2, 5, 0.2])
+    clock.advance(0.2)
     await until(lambda: len(texts) == 2)
     status.poke()
     clock.advance(5)
-    await until(lambda: clock.slept == [5, 5])
+    await until(lambda: clock.slept == [0.2, 5, 0.2, 5, 0.2])
+    clock.advance(0.2)
     for _ in range(20):
         await asyncio.sleep(0)
     assert runs() == 2
@@ -109,9 +114,8 @@ async def test_a_failure_is_said_once_until_it_works_again(tmp_path: Path) -> No
             (tmp_path / "works").touch()
         seen = len(texts)
         status.poke()
-        await until(lambda seen=seen: len(texts) > seen)
+        await until(lambda seen=seen: clock.advance(1) or len(texts) > seen)
         turns[0] += 1
-        clock.advance(5)
     assert texts == ["", "", "fine", ""]
     assert problems == ["Your status command failed (exit code 1)."] * 2
     watching.cancel()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LIMIT_S: Final = 2.0
 """A command that takes longer is killed."""
+_SETTLE_S: Final = 0.2
+"""What changes within so long is one change."""
 _MOST_BYTES: Final = 64 * 1024
 _MOST_CHARS: Final = 200
 
@@ -74,6 +76,7 @@ class StatusCommand:
         """Run it whenever that is due, until cancelled."""
         while True:
             await self._wanted.wait()
+            await self.clock.sleep(_SETTLE_S)
             self._wanted.clear()
             command, figures = self.settings.command, self.figures()
             if not command or figures is None or (command, figures) == self._last:

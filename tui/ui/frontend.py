@@ -136,6 +136,8 @@ class ScreenFrontend:
         agent = self.conversation.agent
         if agent and isinstance(event, events.PermissionAnswered):
             self.chat.show_mode(allowed=agent.gate.allowances)
+        if isinstance(event, events.ContextMeasured):
+            self.status.poke()
         if self._in_turn:
             self.notifier.see(event)
             match event:

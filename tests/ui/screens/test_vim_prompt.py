@@ -7,6 +7,7 @@ from textual import events as textual_events
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, turn, until
+from tui.core.partly_typed import count_typed
 from tui.core.paths import folders
 from tui.settings.layers import read
 from tui.ui.app import HoldfastApp
@@ -44,6 +45,19 @@ async def test_a_burst_of_keys_is_taken_in_its_order() -> None:
         for key in ("a", "b", "c", "escape", "d", "d", "i", "x", "escape", "A", "y", "z"):
             app.post_message(textual_events.Key(key, key if len(key) == 1 else None))
         await until(pilot, lambda: app.chat.prompt.text == "xyz")
+
+
+async def test_escape_and_a_letter_at_once_is_not_a_key_with_alt() -> None:
+    world = vim_world()
+    world.keys = {"find": "alt+x"}
+    async with running(world) as (app, pilot):
+        await pilot.press(*"one", "alt+b", *"iz")
+        assert app.chat.prompt.text == "zone"
+        await pilot.press("alt+shift+a", "!")
+        assert app.chat.prompt.text == "zone!"
+        await pilot.press("alt+x")
+        await until(pilot, lambda: app.chat.left.finding)
+        assert app.chat.prompt.text == "zone!"
 
 
 async def test_enter_sends_from_normal_mode_and_the_next_prompt_begins_in_insert() -> None:
@@ -94,7 +108,10 @@ async def test_what_was_cut_from_a_paste_does_not_count_as_typed() -> None:
         prompt = app.chat.prompt
         prompt.add_paste("/elevated")
         await pilot.press("escape", "d", "d", "p", "k", "J", "i")
-        assert prompt.submission.typed == 0  # type: ignore[attr-defined]
+        assert count_typed(prompt.submission) == 0
+        await pilot.press("escape", "d", "d", "i", "x", "escape", "full_stop")
+        assert prompt.text == "xx"
+        assert count_typed(prompt.submission) <= 1
 
 
 async def test_the_command_switches_it_for_good() -> None:

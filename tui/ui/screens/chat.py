@@ -166,7 +166,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def use_keys(self, keymap: Keymap) -> None:
         """Send by these keys, and name them below."""
         self._keymap = keymap
-        self.prompt.send_keys = keymap["send"]
+        self.prompt.keymap = keymap
         self._show_keys()
 
     def on_resize(self) -> None:

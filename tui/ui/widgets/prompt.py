@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
-from tui.core.keymap import DEFAULT_KEYS
 from tui.core.partly_typed import PartlyTyped
 from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, SCREEN_KEYS, bindings
 from tui.ui.widgets.vim_area import VimArea
@@ -78,7 +77,6 @@ class Prompt(VimArea):
         self._sent: dict[str, int] = {}  # what was sent, and how much of it was typed
         self._send_then = False
         self.stashed = ""
-        self.send_keys = DEFAULT_KEYS["send"]
         self.suggestions: Suggestions | None = None
         self.take_back: Callable[[], str] | None = None
 
@@ -147,7 +145,7 @@ class Prompt(VimArea):
         """Whether a key does something else here than in any text area."""
         if self._suggested(event.key):
             return True
-        if event.key in self.send_keys:
+        if event.key in self.keymap["send"]:
             if event.key != "enter" or not self._broken_line():
                 self._send()
         elif not self.text and event.key in {"home", "end"}:

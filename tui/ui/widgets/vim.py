@@ -92,18 +92,21 @@ def insert_ended(state: Vim) -> Vim:
         if state.text != text[:at] + typed + text[at:]:
             typed = ""  # the cursor was moved meanwhile
         change = (keys, typed)
-        more = (
-            (int(keys[:-1]) - 1) * (f"\n{typed}" if keys[-1] in "oO" else typed)
-            if (re.fullmatch(rf"{_COUNT}[iaIAoO]", keys) and typed)
-            else ""
-        )
-        if len(more) < _LONGEST:
-            before, behind = state.text[: state.cursor], state.text[state.cursor :]
-            state = replace(state, text=before + more + behind, cursor=state.cursor + len(more))
+        more = _more_of(keys, typed)
+        before, behind = state.text[: state.cursor], state.text[state.cursor :]
+        state = replace(state, text=before + more + behind, cursor=state.cursor + len(more))
     back = max(_line_start(state.text, state.cursor), state.cursor - 1)
     return _on_character(
         replace(state, mode="NORMAL", cursor=back, change=change, begun=("", "", 0), column=None)
     )
+
+
+def _more_of(keys: str, typed: str) -> str:
+    """What an insert with a count adds to what was typed in it."""
+    if not typed or not re.fullmatch(rf"{_COUNT}[iaIAoO]", keys):
+        return ""
+    one, times = f"\n{typed}" if keys[-1] in "oO" else typed, int(keys[:-1]) - 1
+    return one * times if len(one) * times < _LONGEST else ""
 
 
 def _on_character(state: Vim) -> Vim:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from textual import events
+from textual.keys import key_to_character
 from textual.message import Message
 
+from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.ui.widgets.prompt_areas import KillRingArea
 
 if TYPE_CHECKING:
@@ -20,8 +22,8 @@ _ACTIONS: Final[dict[Wish, str]] = {
     "newer": "cursor_down",
     "search": "screen.search_history",
 }
-_NOT_TYPED: Final = frozenset({"p", "P", "."})
-"""Keys that put in what may have been pasted before."""
+_NOT_TYPED: Final = frozenset({"p", "P", ".", "escape"})
+"""Keys that put in, perhaps again, what may have been pasted before."""
 
 
 class VimArea(KillRingArea):
@@ -33,6 +35,8 @@ class VimArea(KillRingArea):
 
         mode: str
 
+    keymap: Keymap = DEFAULT_KEYS
+    """The keys of the chat's actions, as the person has set them."""
     _vim: Vim | None = None
 
     def use_vim(self, on: bool) -> None:
@@ -65,14 +69,33 @@ class VimArea(KillRingArea):
         """Whether a key was one of vim's; it has done what it does then."""
         if self._vim is None:
             return False
+        if not self.in_normal_mode and (letter := self._after_escape(event)):
+            await self._press("escape", None)
+            return await self._press(letter, letter)
+        return await self._press(event.key, event.character)
+
+    def _after_escape(self, event: events.Key) -> str:
+        """The letter of a key with Alt that the person has not given to an action: terminals send
+        Esc and a letter that follows it at once as such a key."""
+        name = event.key.removeprefix("alt+")
+        if name == event.key or any(event.key in keys for keys in self.keymap.values()):
+            return ""
+        if name.startswith("shift+"):
+            name = name.removeprefix("shift+").upper()
+        letter = key_to_character(name) or ""
+        return letter if letter.isprintable() else ""
+
+    async def _press(self, key: str, character: str | None) -> bool:
+        """Whether a key was one of vim's; it has done what it does then."""
         from tui.ui.widgets import vim  # noqa: PLC0415 - loaded by `use_vim`
 
+        assert self._vim is not None
         before = replace(self._vim, text=self.text, cursor=self._cursor)
-        if not vim.takes(before, event.key, event.character):
+        if not vim.takes(before, key, character):
             return False
-        after = vim.pressed(before, event.key, event.character)
+        after = vim.pressed(before, key, character)
         if after.text != before.text:
-            self._edit_to(after.text, typed=event.character not in _NOT_TYPED)
+            self._edit_to(after.text, typed=(character or key) not in _NOT_TYPED)
         self.move_cursor(self.location(after.cursor))
         self._take_up(after)
         if after.wish:
