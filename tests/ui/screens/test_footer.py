@@ -11,6 +11,7 @@ from tests.ui.screens.driving import NARROW, ROOMY, running, say, turn, until
 from tui.agent import events
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.bars import status_line
+from tui.ui.widgets.conversation.items import NoticeItem
 
 
 def lit(app: HoldfastApp) -> list[str]:
@@ -51,6 +52,8 @@ async def test_the_pane_with_the_focus_is_marked_and_the_footer_has_its_keys() -
 
 async def test_the_mark_is_bold_in_the_first_colour() -> None:
     async with running(World()) as (app, pilot):
+        app.chat.add(NoticeItem("said"))
+        await pilot.pause()
         rule = app.chat.left.rule
 
         def look(x: int) -> Style:

@@ -56,11 +56,14 @@ async def test_shift_tab_goes_through_the_modes() -> None:
 
 async def test_f4_folds_the_side_and_opens_it_over_on_narrow_screens() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        app.chat.add(NoticeItem("said"))
         side, left = app.chat.query_one("#side"), app.chat.query_one("#left")
-        assert side.display
+        await until(pilot, lambda: side.display)
         await pilot.press("f4")
         assert not side.display
     async with running(World(), NARROW) as (app, pilot):
+        app.chat.add(NoticeItem("said"))
+        await pilot.pause()
         side, left = app.chat.query_one("#side"), app.chat.query_one("#left")
         assert not side.display
         assert app.chat.query_one("#meter").display

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from textual.geometry import Offset
+from textual.pilot import Pilot
 
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, ROOMY, WIDE, running, say
+from tests.ui.screens.driving import NARROW, ROOMY, WIDE, running, say, until
+from tui.ui.app import HoldfastApp
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.pane_layout import LEFT_MIN, SIDE_MIN, PaneLayout, load_layout, save_layout
+from tui.ui.widgets.conversation.items import NoticeItem
 
 
 def side(chat: ChatScreen) -> int:
@@ -24,8 +27,25 @@ def joined(chat: ChatScreen) -> bool:
     return chat.prompt_rule.joint == column
 
 
+async def begun(app: HoldfastApp, pilot: Pilot[None]) -> None:
+    """Something was said: the output stands beside it where there is room."""
+    app.chat.add(NoticeItem("said"))
+    await pilot.pause()
+    await pilot.pause()
+
+
+async def test_the_output_opens_by_itself_once_something_was_said() -> None:
+    async with running(World(), ROOMY) as (app, pilot):
+        assert side(app.chat) == 0
+        await begun(app, pilot)
+        assert side(app.chat) > 0
+        await say(pilot, "/new")
+        await until(pilot, lambda: side(app.chat) == 0)
+
+
 async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         line = app.chat.splitter.region
         await pilot.mouse_down("#splitter", offset=(0, 5))
         await pilot.hover(offset=Offset(line.x - 10, line.y + 5))
@@ -43,6 +63,7 @@ async def test_the_line_between_the_panes_is_dragged_and_remembered() -> None:
 
 async def test_keys_and_a_command_change_the_width_too() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         before = side(app.chat)
         app.chat.output.focus()
         await pilot.press("less_than_sign")
@@ -76,11 +97,13 @@ async def test_neither_pane_is_pushed_out() -> None:
 
 async def test_a_closed_side_stays_closed_in_the_next_run() -> None:
     async with running(World(), ROOMY) as (app, pilot):
+        await begun(app, pilot)
         await pilot.press("f4")
         assert side(app.chat) == 0
         assert app.chat.prompt_rule.joint is None
     async with running(World(), ROOMY) as (app, pilot):
         assert side(app.chat) == 0
+        await begun(app, pilot)
         await pilot.press("f4")
         assert side(app.chat) > 0
         assert joined(app.chat)
@@ -111,6 +134,7 @@ def test_a_folder_that_cannot_be_written_is_no_trouble(tmp_path: Path) -> None:
 
 async def test_one_column_has_the_screen_until_the_output_is_wanted() -> None:
     async with running(World(), WIDE) as (app, pilot):
+        await begun(app, pilot)
         assert side(app.chat) == 0
         assert app.chat.query_one("#conversation").content_size.width >= 116
         await pilot.press("f4")
