@@ -54,7 +54,8 @@ from tui.settings.trust import Trust, TrustItem
 class CompositionRoot:
     """Holds what may change while the screen is open: the key, the trust, the session.
 
-    `remember_theme` is called with the name of each theme that is chosen, also at the start.
+    `remember_theme` is called with the name of each theme that is chosen, and once a session is
+    open.
     """
 
     def __init__(
@@ -77,7 +78,6 @@ class CompositionRoot:
     def opening(self) -> Opening:
         """What the screen opens with. Blocks; raises SessionError."""
         options = self.options
-        self._remember_theme(self.launch.config.theme)
         return Opening(
             services=self.services(),
             choice=self.choice(),
@@ -293,6 +293,8 @@ class CompositionRoot:
 
     def _make(self, session: Session, approver: Approver) -> Agent:
         """In a thread: of a long session it counts the tokens and builds the view."""
+        if self.session is None:  # from now on the first frame knows that a model is connected
+            self._remember_theme(self.launch.config.theme)
 
         def remember(rule: Rule) -> None:
             edit.remember_always(self.launch.folders, str(rule))

@@ -84,8 +84,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
-        self.start = None if intro else Intro(version, id="intro")
-        self.left = ConversationSide(intro or self.start or Widget(), id="left")
+        first = intro or Intro(version, id="intro")
+        self.start = first if isinstance(first, Intro) else None
+        self.left = ConversationSide(first, id="left")
         self.queued, self.notice = self.left.queued, self.left.notice
         self.splitter = Splitter(id="splitter")
         self.side = OutputSide(id="side")
@@ -141,13 +142,21 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Nothing has been said yet, or something has: the prompt goes to its place."""
         self._typed = not fresh
         self.set_class(fresh, "-fresh")
-        self.status.state = replace(self.status.state, begun=not fresh)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """What depends on the size, and on whether anything was said."""
         for ask in self.query("#ask"):
             ask.styles.padding = self._ask_padding()
+        self._show_begun()
         self.panes.arrange()
 
+    def _show_begun(self) -> None:
+        begun = self.start is None or not self.has_class("-fresh")
+        self.status.state = replace(self.status.state, begun=begun)
+
     def on_mount(self) -> None:
-        self.status.state = replace(self.status.state, begun=not self.has_class("-fresh"))
+        self._show_begun()
         self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
         self.show_mode()
@@ -161,9 +170,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.retry, self.output = self.left.retry, self.side.output
 
     def on_resize(self) -> None:
-        for ask in self.query("#ask"):
-            ask.styles.padding = self._ask_padding()
-        self.panes.arrange()
+        self._lay_out()
         self._show_keys()
 
     @property

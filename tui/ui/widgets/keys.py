@@ -85,6 +85,7 @@ CHAT_KEYS = (
     Key("escape", "stop_or_close", "Esc", "stop the agent, or close what is open"),
     Key("", "", "Esc Esc", "rewind to an earlier prompt, while idle"),
     Key("shift+tab", "app.next_mode", "Shift+Tab", "switch mode: ask / accept edits / plan"),
+    Key("", "", "1, 2, 3", "in a new session: do what the row says"),
     Key("f2", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
     Key("f3", "app.command('sessions')", "F3", "sessions"),
     Key("f4", "app.command('output')", "F4", "show or hide the output"),
