@@ -138,6 +138,7 @@ async def test_nothing_is_clipped_and_the_prompt_goes_to_its_place(
         assert max(map(len, rows)) <= size[0]
         before = app.chat.prompt.region
         assert before.bottom <= size[1] - 1
+        assert len(app.chat.prompt.placeholder) < before.width
         await pilot.press("slash")  # the popup grows above the prompt
         popup = app.chat.prompt.suggestions
         assert popup

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from tui.ui.widgets.search_bars import PromptSearch, SearchBar
 
 
+_AROUND_PROMPT = 5
+"""The cells beside what is typed: the caret, the padding, the cursor behind it."""
+
+
 class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
@@ -94,7 +98,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.prompt = Prompt(id="prompt")
         self.status = StatusLine(id="status")
         self._phase = ActivityIndicator(clock, self.prompt_rule)
-        self._keys = footer.IDLE_HINTS
+        self._keys, self._placeholder = footer.IDLE_HINTS, footer.TO_ASK
         self._mode: Mode = "ask"
         self._allowed = 0
         self._to = ""
@@ -149,6 +153,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         for ask in self.query("#ask"):
             ask.styles.padding = self._ask_padding()
         self._show_begun()
+        self._show_placeholder()
         self.panes.arrange()
 
     def _show_begun(self) -> None:
@@ -399,9 +404,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
 
     def _hints(self, hints: tuple[KeyHint, ...], placeholder: str) -> None:
-        self._keys = hints
-        self.prompt.placeholder = placeholder
+        self._keys, self._placeholder = hints, placeholder
+        self._show_placeholder()
         self._show_keys()
+
+    def _show_placeholder(self) -> None:
+        """What the empty prompt says, as much of it as there is room for."""
+        parts = self._placeholder.split(" · ")
+        while len(parts) > 1 and len(" · ".join(parts)) > self.size.width - _AROUND_PROMPT:
+            parts.pop()
+        self.prompt.placeholder = " · ".join(parts)
 
     def on_descendant_focus(self) -> None:
         self._show_keys()
