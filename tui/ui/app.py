@@ -236,7 +236,7 @@ class HoldfastApp(ThemedApp):
             event.prompt.accept(event.text)
         self._edited()
 
-    async def on_intro_chosen(self, event: Intro.Chosen) -> None:
+    async def on_intro_row_chosen(self, event: Intro.RowChosen) -> None:
         """A row of the first screen: go on with its session, or send its prompt."""
         from tui.app.services import SessionChoice  # noqa: PLC0415 - not for the first frame
 

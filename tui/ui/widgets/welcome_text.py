@@ -115,7 +115,7 @@ class Intro(CachedRender, can_focus=True):
     ]
 
     @dataclass
-    class Chosen(Message):
+    class RowChosen(Message):
         """A row was chosen, by its key, Enter or a click."""
 
         row: StartRow
@@ -138,7 +138,7 @@ class Intro(CachedRender, can_focus=True):
     def choose(self, at: int) -> bool:
         """Do what a row says. False where there is no such row."""
         if at < len(self.rows):
-            self.post_message(self.Chosen(self.rows[at]))
+            self.post_message(self.RowChosen(self.rows[at]))
         return at < len(self.rows)
 
     def action_move(self, step: int) -> None:
