@@ -240,6 +240,7 @@ class HoldfastApp(ThemedApp):
         """A row of the first screen: go on with its session, or send its prompt."""
         from tui.app.services import SessionChoice  # noqa: PLC0415 - not for the first frame
 
+        self.chat.prompt.focus()
         if event.row.path:
             self.frontend.switch_session(SessionChoice(event.row.path))
         elif not await self._do(event.row.prompt):

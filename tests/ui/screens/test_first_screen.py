@@ -77,8 +77,10 @@ async def test_tab_and_enter_or_a_click_choose_a_row_too(world: World) -> None:
         start = await offered(app, pilot)
         await pilot.press("tab")
         assert start.has_focus
+        assert status_line(app.chat.status.state, 120).plain.startswith(" enter choose   ↑ ↓ move")
         await pilot.press("down", "down", "down", "up", "enter")
         await until(pilot, lambda: len(world.agent.sent) == 1)
+        assert app.chat.prompt.has_focus
         await say(pilot, "/new")
         await until(pilot, lambda: len(world.agents) == 2)
         start = await offered(app, pilot)
