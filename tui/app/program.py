@@ -317,11 +317,12 @@ class CompositionRoot:
                 self.launch = replace(self.launch, practice=True)
                 return "The practice model works offline. It follows rules and says so."
             case ProfileSetup(name):
+                if (found := credentials.saved_profile(os.environ)) is None:
+                    raise CredentialsError(f"Profile {name} is gone.", hint="Run `ant auth login`.")
                 self._use_server("", "")
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
-                found = credentials.saved_profile(os.environ)
                 self.launch = replace(self.launch.signed_by(found), practice=False)
-                return f"Signed in with profile {name}."
+                return f"Signed in with profile {name}.{_next_start()}"
             case KeySetup(key):
                 return self._use_key(key.strip(), "", "")
             case ServerSetup(base_url, model, key):
@@ -340,7 +341,7 @@ class CompositionRoot:
         self._use_server(base_url, model)
         self.launch = replace(self.launch.with_key(key), practice=False)
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
-        return f"Saved the key in {where}."
+        return f"Saved the key in {where}.{_next_start()}"
 
     def _use_server(self, base_url: str, model: str) -> None:
         """Make a server the person's own setting, and its model; without a `model` the usual one
@@ -365,6 +366,12 @@ class CompositionRoot:
                 f"{above[-1]} sets the server to {shown(now)}.",
                 hint="Remove that, or enter that server's address and key.",
             )
+
+
+def _next_start() -> str:
+    """What the environment has to say when the program is started again."""
+    name = credentials.key_variable(os.environ)
+    return f" {name} still comes first at the next start." if name else ""
 
 
 def _check_key(key: str, base_url: str) -> None:
