@@ -103,6 +103,18 @@ async def test_a_key_is_not_sent_to_a_server_that_the_environment_names(
     assert not folders().config_file.exists()
 
 
+async def test_a_key_of_the_environment_is_said_to_come_first_again(
+    own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-env")
+    write_profile(own_folders / "anthropic", "default")
+    async with opened(tmp_path) as (program, _):
+        assert program.connection().endswith("with the key in ANTHROPIC_API_KEY.")
+        said = await program.set_up(ProfileSetup("default"))
+        assert said.endswith("ANTHROPIC_API_KEY still comes first at the next start.")
+        assert program.launch.key is None
+
+
 async def test_a_key_that_cannot_be_one_changes_nothing(tmp_path: Path) -> None:
     async with LoopbackServer(SAID) as server:
         program = CompositionRoot(Options(cwd=tmp_path), None)

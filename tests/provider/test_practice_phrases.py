@@ -145,7 +145,7 @@ async def test_it_says_what_it_is_and_what_it_understands(world: World, prompt: 
     said = await world.ask(prompt)
     assert said.startswith("I'm the **practice model**")
     assert "`read README.md`" in said
-    assert "`/model`" in said
+    assert "`/login`" in said
     assert world.calls == []
 
 

@@ -55,7 +55,8 @@ from tui.settings.trust import Trust, TrustItem
 class CompositionRoot:
     """Holds what may change while the screen is open: the key, the trust, the session.
 
-    `remember_theme` is called with the name of each theme that is chosen, also at the start.
+    `remember_theme` is called with the name of each theme that is chosen, and once a session is
+    open.
     """
 
     def __init__(
@@ -78,7 +79,6 @@ class CompositionRoot:
     def opening(self) -> Opening:
         """What the screen opens with. Blocks; raises SessionError."""
         options = self.options
-        self._remember_theme(self.launch.config.theme)
         return Opening(
             services=self.services(),
             choice=self.choice(),
@@ -298,6 +298,8 @@ class CompositionRoot:
 
     def _make(self, session: Session, approver: Approver) -> Agent:
         """In a thread: of a long session it counts the tokens and builds the view."""
+        if self.session is None:  # from now on the first frame knows that a model is connected
+            self._remember_theme(self.launch.config.theme)
 
         def remember(rule: Rule) -> None:
             edit.remember_always(self.launch.folders, str(rule))
@@ -320,11 +322,12 @@ class CompositionRoot:
                 self.launch = replace(self.launch, practice=True)
                 return "The practice model works offline. It follows rules and says so."
             case ProfileSetup(name):
+                if (found := credentials.saved_profile(os.environ)) is None:
+                    raise CredentialsError(f"Profile {name} is gone.", hint="Run `ant auth login`.")
                 self._use_server("", "")
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
-                found = credentials.saved_profile(os.environ)
                 self.launch = replace(self.launch.signed_by(found), practice=False)
-                return f"Signed in with profile {name}."
+                return f"Signed in with profile {name}.{_next_start()}"
             case KeySetup(key):
                 return self._use_key(key.strip(), "", "")
             case ServerSetup(base_url, model, key):
@@ -343,7 +346,7 @@ class CompositionRoot:
         self._use_server(base_url, model)
         self.launch = replace(self.launch.with_key(key), practice=False)
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
-        return f"Saved the key in {where}."
+        return f"Saved the key in {where}.{_next_start()}"
 
     def _use_server(self, base_url: str, model: str) -> None:
         """Make a server the person's own setting, and its model; without a `model` the usual one
@@ -368,6 +371,12 @@ class CompositionRoot:
                 f"{above[-1]} sets the server to {shown(now)}.",
                 hint="Remove that, or enter that server's address and key.",
             )
+
+
+def _next_start() -> str:
+    """What the environment has to say when the program is started again."""
+    name = credentials.key_variable(os.environ)
+    return f" {name} still comes first at the next start." if name else ""
 
 
 def _check_key(key: str, base_url: str) -> None:

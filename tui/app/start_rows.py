@@ -74,8 +74,10 @@ def start_rows(folders: Folders, workspace: Path, clock: Clock) -> list[StartRow
 
 
 def _last_session(folders: Folders, workspace: Path, now: datetime) -> StartRow | None:
-    for _, name, _ in catalog.scan(folders, workspace)[:_SESSIONS]:
-        path, summary = Path(name), catalog.describe(Path(name))
+    from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+    for summary in index.entries(folders.cache, catalog.scan(folders, workspace)[:_SESSIONS]):
+        path = Path(summary.path)
         if summary.state == "unreadable" or not (summary.messages and summary.title):
             continue
         when = _age(summary.updated, now)

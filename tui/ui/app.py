@@ -255,10 +255,11 @@ class HoldfastApp(ThemedApp):
             event.prompt.accept(event.text)
         self._edited()
 
-    async def on_intro_start_chosen(self, event: Intro.StartChosen) -> None:
+    async def on_intro_row_chosen(self, event: Intro.RowChosen) -> None:
         """A row of the first screen: go on with its session, or send its prompt."""
         from tui.app.services import SessionChoice  # noqa: PLC0415 - not for the first frame
 
+        self.chat.prompt.focus()
         if event.row.path:
             self.frontend.switch_session(SessionChoice(event.row.path))
         elif not await self._do(event.row.prompt):

@@ -288,7 +288,7 @@ class ScreenFrontend:
         self._model = agent.model
         await chat.query("ResumeCard").remove()
         await asyncio.sleep(0)  # a key may be waiting
-        if chat.has_class("-fresh"):
+        if chat.has_class("-fresh") and not chat.header.state.mark:  # a tour has its own steps
             self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
         chat.show_read_only(agent.session.read_only)
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):

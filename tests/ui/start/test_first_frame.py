@@ -269,7 +269,7 @@ def test_keys_typed_during_the_whole_start_are_kept_in_order(
     keys = ""
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.read(0.02)
-        while "saved" not in screen.text or len(keys) < 100:
+        while "practice" not in screen.text or len(keys) < 100:
             key = chr(ord("a") + len(keys) % 26)
             keys += key
             screen.type(key)
@@ -348,6 +348,25 @@ def test_the_look_is_kept_in_the_cache_folder(
     assert Path(theme_cache.file()) == folders().cache / "look"
 
 
+def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work: Path) -> None:
+    with Terminal([*HOLDFAST], cwd=work, env=env) as screen:
+        screen.wait_for("never loses your work", "opening …")
+        screen.type("see you")
+        screen.wait_for("Connect a model", "paste an API key")
+        assert "❯" not in screen.text
+        assert "Ask for anything" not in screen.text
+        screen.type("\x1b[F\x1b[A\r")
+        screen.wait_for("1  ", "see you")
+
+
+def test_what_is_remembered_or_a_key_brings_the_prompt_at_once(
+    env: dict[str, str], work: Path
+) -> None:
+    with Terminal([*HOLDFAST], cwd=work, env=env | {"ANTHROPIC_API_KEY": "k"}) as screen:
+        screen.wait_for("❯")
+        assert "never loses your work" not in screen.text
+
+
 def test_a_look_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
     assert theme_cache.load() == {}
@@ -385,4 +404,4 @@ def test_the_first_frame_has_the_colours_of_the_last_run(env: dict[str, str], wo
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         assert b"48;2;11;16;25m\x1b[2J" in screen.raw
-        screen.wait_for("saved")
+        screen.wait_for("practice")

@@ -1,24 +1,49 @@
-"""The words of an empty conversation fit their place."""
+"""The column in which a new session begins fits its place, and nothing in it moves."""
 
 from __future__ import annotations
 
 import pytest
 
+from tui.app.start_rows import StartRow
 from tui.ui.widgets.welcome_text import intro
 
-
-@pytest.mark.parametrize("height", [12, 17, 33, 55])
-@pytest.mark.parametrize("width", [36, 55, 76, 107])
-def test_it_fits_and_leaves_twice_as_much_room_below_as_above(width: int, height: int) -> None:
-    rows = intro("1.2", width, height).plain.split("\n")
-    above = next(at for at, row in enumerate(rows) if row)
-    assert rows[above] == "holdfast 1.2"
-    assert max(map(len, rows)) <= width or width < 56
-    assert above == max(1, (height - len(rows) + above) // 3)
-    if height >= 17 and width >= 55:
-        assert len(rows) <= height
+ROWS = (
+    StartRow("Resume “fix the flaky test of the session writer”", "2 h ago · stopped at pytest -q"),
+    StartRow("Review 4 uncommitted changes", prompt="review"),
+    StartRow("Run the tests", "pytest", "test"),
+)
+SIZES = [(40, 6), (60, 14), (80, 14), (120, 24), (200, 29), (300, 53)]
 
 
-def test_where_there_is_room_it_tells_more() -> None:
-    assert "shift+tab" not in intro("1", 76, 17).plain
-    assert "shift+tab" in intro("1", 59, 33).plain
+def lines(width: int, height: int, rows: tuple[StartRow, ...] = ROWS) -> list[str]:
+    return intro("1.2", width, height, rows).plain.split("\n")
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_every_row_is_there_and_none_is_too_long(width: int, height: int) -> None:
+    found = lines(width, height)
+    assert len(found) == height
+    assert max(map(len, found)) <= width
+    text = "\n".join(found)
+    assert all(f"{at}  {row.label[:12]}" in text for at, row in enumerate(ROWS, 1))
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_nothing_moves_when_the_rows_come(width: int, height: int) -> None:
+    places = [at for at, line in enumerate(lines(width, height)) if "  Re" in line or "Run" in line]
+    before, after = lines(width, height, ()), lines(width, height)
+    assert [line for at, line in enumerate(after) if at not in places] == [
+        line for at, line in enumerate(before) if at not in places
+    ]
+
+
+def test_the_label_keeps_its_room_beside_a_long_detail() -> None:
+    long = StartRow("Resume “a title that is rather long”", "3 d ago · stopped at " + "x" * 80)
+    row = next(line for line in lines(60, 14, (long,)) if "Resume" in line)
+    assert row.endswith("…")
+    assert "3 d ago" in row
+
+
+def test_what_a_session_is_called_is_never_markup() -> None:
+    row = StartRow("Resume “[bold]x[/] [@click=app.quit]y[/]”", "[red]z")
+    assert "[bold]x[/] [@click=app.quit]y[/]” · [red]z" in "\n".join(lines(80, 14, (row,)))

@@ -205,7 +205,9 @@ class AnthropicProvider:
             key = client_factory.usable_key(self._api_key, self.url)
         if self._loading is None or _failed(self._loading):
             self._loading = asyncio.create_task(
-                client_factory.load_client(key, profile, self.url, env_headers=self._env_headers)
+                client_factory.load_client(
+                    key, self.url, profile=profile, env_headers=self._env_headers
+                )
             )
         # Shielded: whoever is cancelled while waiting leaves the import to the others.
         return await asyncio.shield(self._loading)

@@ -103,7 +103,7 @@ def _is_loopback(url: str) -> bool:
 
 
 async def load_client(
-    key: str | None, profile: str | None, url: str, *, env_headers: bool = True
+    key: str | None, url: str, *, profile: str | None = None, env_headers: bool = True
 ) -> AsyncAnthropic:
     """Import the SDK and make the client in a thread; the event loop keeps its turns short.
 
@@ -114,7 +114,7 @@ async def load_client(
     cannot use.
     """
     try:
-        return await asyncio.to_thread(_client, key, profile, url, env_headers)
+        return await asyncio.to_thread(_client, key, url, profile, env_headers)
     except ImportError as error:
         raise ProviderError(
             "unknown",
@@ -123,7 +123,7 @@ async def load_client(
         ) from error
 
 
-def _client(key: str | None, profile: str | None, url: str, env_headers: bool) -> AsyncAnthropic:
+def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -> AsyncAnthropic:
     with gc_pause():
         import_sdk()
         import anthropic  # noqa: PLC0415

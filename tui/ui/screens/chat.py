@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from tui.ui.widgets.search_bars import PromptSearch, SearchBar
 
 
+_AROUND_PROMPT = 5
+"""The cells beside what is typed: the caret, the padding, the cursor behind it."""
+
+
 class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
@@ -85,8 +89,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (TALL, "-tall")]
         self.clock = clock
         self.header = HeaderBar(id="header")
-        self.start = None if intro else Intro(version, id="intro")
-        self.left = ConversationSide(intro or self.start or Widget(), id="left")
+        first = intro or Intro(version, id="intro")
+        self.start = first if isinstance(first, Intro) else None
+        self.left = ConversationSide(first, id="left")
         self.queued, self.notice = self.left.queued, self.left.notice
         self.splitter = Splitter(id="splitter")
         self.side = OutputSide(id="side")
@@ -94,7 +99,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.prompt = Prompt(id="prompt")
         self.status = StatusLine(id="status")
         self._phase = ActivityIndicator(clock, self.prompt_rule)
-        self._keys = footer.IDLE_HINTS
+        self._keys, self._placeholder = footer.IDLE_HINTS, footer.TO_ASK
         self._keymap: Keymap = DEFAULT_KEYS
         self._mode: Mode = "ask"
         self._vim_mode = ""
@@ -144,13 +149,22 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Nothing has been said yet, or something has: the prompt goes to its place."""
         self._typed = not fresh
         self.set_class(fresh, "-fresh")
-        self.status.state = replace(self.status.state, begun=not fresh)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """What depends on the size, and on whether anything was said."""
         for ask in self.query("#ask"):
             ask.styles.padding = self._ask_padding()
+        self._show_begun()
+        self._show_placeholder()
         self.panes.arrange()
 
+    def _show_begun(self) -> None:
+        begun = self.start is None or not self.has_class("-fresh")
+        self.status.state = replace(self.status.state, begun=begun)
+
     def on_mount(self) -> None:
-        self.status.state = replace(self.status.state, begun=not self.has_class("-fresh"))
+        self._show_begun()
         self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
         self.show_mode()
@@ -170,9 +184,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
 
     def on_resize(self) -> None:
-        for ask in self.query("#ask"):
-            ask.styles.padding = self._ask_padding()
-        self.panes.arrange()
+        self._lay_out()
         self._show_keys()
 
     @property
@@ -425,9 +437,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
 
     def _hints(self, hints: tuple[KeyHint, ...], placeholder: str) -> None:
-        self._keys = hints
-        self.prompt.placeholder = placeholder
+        self._keys, self._placeholder = hints, placeholder
+        self._show_placeholder()
         self._show_keys()
+
+    def _show_placeholder(self) -> None:
+        """What the empty prompt says, as much of it as there is room for."""
+        parts = self._placeholder.split(" · ")
+        while len(parts) > 1 and len(" · ".join(parts)) > self.size.width - _AROUND_PROMPT:
+            parts.pop()
+        self.prompt.placeholder = " · ".join(parts)
 
     def on_descendant_focus(self) -> None:
         self._show_keys()

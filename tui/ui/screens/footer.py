@@ -88,6 +88,7 @@ _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
     ),
     "FilePane": (KeyHint("enter", "find"), _CLOSE),
     "FindBar": (KeyHint("↑ ↓", "older, newer"), _CLOSE),
+    "Intro": (KeyHint("enter", "choose"), KeyHint("↑ ↓", "move"), _BACK),
     "PromptSearch": (KeyHint("enter", "take"), KeyHint("↑ ↓", "older, newer"), _CLOSE),
 }
 """By the class of a widget: what its keys do, the most useful first."""

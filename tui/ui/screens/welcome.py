@@ -29,7 +29,7 @@ from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
 from tui.ui.start.first_frame import welcome_place
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.keys import in_a_row
+from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.welcome_text import head
 
 _WIDTH = 26
@@ -116,9 +116,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
             with Vertical(classes="form", id="tour-form"):
                 yield Static(_TOUR_HELP, classes="help", markup=False)
             yield Static(id="problem", markup=False)
-        leave = "back, or cancel" if self._question.session else "back, or quit"
-        keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", leave))
-        yield Static(in_a_row(keys), id="keys", markup=False)
+        yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
         self._show_form(self._chosen)
@@ -127,6 +125,9 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
 
     def on_resize(self) -> None:
         self._place(self.query_one("#page"), *self.size)
+        leave = "back, or cancel" if self._question.session else "back, or quit"
+        keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", leave))
+        self.query_one("#keys", Static).update(in_rows(keys, self.size.width - 2, rows=1))
 
     def _place(self, page: Widget, columns: int, rows: int) -> None:
         _, above, page.styles.width = welcome_place(columns, rows)

@@ -159,7 +159,7 @@ class EarlyPrompt:
         if self._readable(0):  # typed before: the terminal has made newlines of the Enter keys
             self._take(os.read(0, 65_536).replace(b"\n", b"\r"))
         self._stands = True
-        self._paint()
+        self.paint()
         self._thread.start()
 
     def finish(self, *, leave: bool = False) -> EarlyInput:
@@ -274,7 +274,7 @@ class EarlyPrompt:
         self._typed = _ALL
         self._pasted.clear()
 
-    def _paint(self) -> None:
+    def paint(self) -> None:
         """The frame of the real screen, as far as it is the same for everyone."""
         rule, at = "─" * (self._columns - 2 * self._beside), self._beside + 1
         foot = self._foot - self._prompt_row > 1

@@ -113,6 +113,8 @@ def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> t
 
 
 ROWS: Final = 6
+_OTHER_ROWS: Final = 5
+"""Those around it: the header, one of the conversation, the prompt with its rule, the keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ class Suggestions(Widget):
     def render(self) -> Content:
         width = max(1, self.content_size.width)
         first = self._first()
-        shown = self.choices[first : first + ROWS]
+        shown = self.choices[first : first + self._rows]
         names = [one_line(choice.value) for choice in shown]
         column = min(max((len(name) for name in names), default=0) + 2, max(12, width // 2))
         last, count = first + len(shown) - 1, self._count()
@@ -278,11 +280,16 @@ class Suggestions(Widget):
         """Which row it is of how many, where not all are in sight."""
         total = len(self.choices)
         more = "+" if total == LIMIT else ""
-        return f"  {self.cursor + 1} of {total}{more}" if total > ROWS else ""
+        return f"  {self.cursor + 1} of {total}{more}" if total > self._rows else ""
 
     def _first(self) -> int:
         """The first row in sight: the chosen one always is."""
-        return max(0, min(self.cursor - ROWS + 1, len(self.choices) - ROWS))
+        return max(0, min(self.cursor - self._rows + 1, len(self.choices) - self._rows))
+
+    @property
+    def _rows(self) -> int:
+        """So many are in sight; the lowest terminals keep their other lines."""
+        return max(1, min(ROWS, self.screen.size.height - _OTHER_ROWS))
 
     async def _search(self, wanted: CompletionQuery, stop: threading.Event) -> None:
         if wanted.kind == "file":

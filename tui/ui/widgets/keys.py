@@ -113,6 +113,7 @@ CHAT_KEYS = (
         "switch mode: ask / accept edits / plan",
         "mode",
     ),
+    Key("", "", "1, 2, 3", "in a new session: do what the row says"),
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ROWS: Final = 3
 _INDENT: Final = 3
 """Cells before the text of the prompt, under which the column stands."""
+_LABEL: Final = 20
+"""Cells that a label keeps beside what is said behind it."""
 _TALL: Final = 11
 """Rows from which on there is room for the large name and for blank rows."""
 
@@ -70,13 +72,11 @@ def intro(
 
 def _row(row: StartRow, at: int, cells: int, *, chosen: bool) -> Content:
     """One row: its number, what it does, and the rest where there is room."""
-    label = Content(row.label)
-    detail = f" · {row.detail}" if row.detail else ""
-    room = cells - 3
-    if label.cell_length + Content(detail).cell_length > room:
-        least = min(label.cell_length, max(room // 2, room - Content(detail).cell_length))
-        label = label.truncate(least, ellipsis=True)
-    more = Content.styled(detail, "$text-muted")
+    label, room = Content(row.label), cells - 3
+    more = Content.styled(f" · {row.detail}" if row.detail else "", "$text-muted")
+    if (wanted := max(_LABEL, room - more.cell_length)) < label.cell_length:
+        end = "”" if row.label.endswith("”") else ""
+        label = label.truncate(wanted - len(end), ellipsis=True) + end
     more = more.truncate(max(0, room - label.cell_length), ellipsis=True)
     line = Content.assemble((f"{at + 1}  ", "$text-accent"), label, more)
     if chosen:
@@ -115,7 +115,7 @@ class Intro(CachedRender, can_focus=True):
     ]
 
     @dataclass
-    class StartChosen(Message):
+    class RowChosen(Message):
         """A row was chosen, by its key, Enter or a click."""
 
         row: StartRow
@@ -138,7 +138,7 @@ class Intro(CachedRender, can_focus=True):
     def choose(self, at: int) -> bool:
         """Do what a row says. False where there is no such row."""
         if at < len(self.rows):
-            self.post_message(self.StartChosen(self.rows[at]))
+            self.post_message(self.RowChosen(self.rows[at]))
         return at < len(self.rows)
 
     def action_move(self, step: int) -> None:
