@@ -356,7 +356,7 @@ def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work:
         assert "❯" not in screen.text
         assert "Ask for anything" not in screen.text
         screen.type("\x1b[F\x1b[A\r")
-        screen.wait_for("1  ", "see you")
+        screen.wait_for("see you", "Explain this project")
 
 
 def test_what_is_remembered_or_a_key_brings_the_prompt_at_once(
