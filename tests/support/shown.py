@@ -48,16 +48,19 @@ class Shown:
             at = match.end()
             self._take(match, printed, changed)
         self._rest = text[at:]
+        return "".join(printed) + self._lines(changed)
+
+    def _lines(self, changed: set[int]) -> str:
         rows = ("".join(char for char, _ in self._rows.get(y, ())) for y in sorted(changed))
-        return "".join(printed) + "".join(f"{row}\n" for row in rows)
+        return "".join(f"{row}\n" for row in rows)
 
     def _take(self, match: re.Match[str], printed: list[str], changed: set[int]) -> None:
         final, args = match["final"], match["args"] or ""
         if final in {"h", "l"} and _ALT in args:
             self.covers = final == "h"
+            printed.append(f" {self._lines(changed)}")
             self._rows.clear()
             changed.clear()
-            printed.append(" ")
         elif not self.covers:
             printed.append(match["text"] or (" " if match[0][0] == "\x1b" else match[0]))
         elif text := match["text"]:

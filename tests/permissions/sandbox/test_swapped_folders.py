@@ -6,10 +6,11 @@ import asyncio
 import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, picture
+from tests.permissions.sandbox.conftest import MARK, Scene, picture, runnable
 from tui.permissions.sandbox import bubblewrap
 from tui.permissions.sandbox import engine as engines
 from tui.permissions.sandbox.bubblewrap import arguments
@@ -70,9 +71,9 @@ async def test_a_link_in_the_place_of_a_planned_folder_is_not_followed(
 
 
 async def test_bubblewrap_found_something_else_at_a_path(
-    guarded: Scene, monkeypatch: pytest.MonkeyPatch
+    guarded: Scene, probe_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox = Sandbox(Engine.BUBBLEWRAP)
+    sandbox = Sandbox(await asyncio.to_thread(runnable, Engine.BUBBLEWRAP, probe_folder))
     deep, home = str(guarded.workspace / "deep"), str(guarded.walls.home)
 
     def elsewhere(made: Plan, cwd: str) -> list[str]:

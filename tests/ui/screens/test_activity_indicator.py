@@ -23,7 +23,7 @@ async def test_a_long_phase_gives_way_to_the_seconds_and_the_mode(size: tuple[in
         await say(pilot, "go")
         rule = app.chat.prompt_rule
         await until(pilot, lambda: "waiting for" in rule.title.plain)
-        world.clock.elapsed += 4
+        world.clock.elapsed += 4.5
         await until(pilot, lambda: " 4 s" in rule.render().plain)
         world.clock.elapsed += 8
         await until(pilot, lambda: " 12 s" in rule.render().plain)

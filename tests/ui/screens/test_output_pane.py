@@ -181,7 +181,7 @@ async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:
         title = app.chat.prompt_rule
         await say(pilot, "go")
         await until(pilot, lambda: f"waiting for {MODEL}" in title.title.plain)
-        world.clock.elapsed += 4
+        world.clock.elapsed += 4.5
         await until(pilot, lambda: " 4 s" in title.title.plain)
         assert "nothing received" not in title.title.plain
         world.clock.elapsed += 2

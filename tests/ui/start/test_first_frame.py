@@ -77,7 +77,7 @@ LOOK = {
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ANTHROPIC")}
-    return clean | {"HOLDFAST_HOME": str(tmp_path / "home")}
+    return clean | {"HOLDFAST_HOME": str(tmp_path / "home"), "ANTHROPIC_API_KEY": "k"}
 
 
 @pytest.fixture
@@ -349,6 +349,7 @@ def test_the_look_is_kept_in_the_cache_folder(
 
 
 def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work: Path) -> None:
+    del env["ANTHROPIC_API_KEY"]
     with Terminal([*HOLDFAST], cwd=work, env=env) as screen:
         screen.wait_for("never loses your work", "opening …")
         screen.type("see you")
@@ -362,7 +363,7 @@ def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work:
 def test_what_is_remembered_or_a_key_brings_the_prompt_at_once(
     env: dict[str, str], work: Path
 ) -> None:
-    with Terminal([*HOLDFAST], cwd=work, env=env | {"ANTHROPIC_API_KEY": "k"}) as screen:
+    with Terminal([*HOLDFAST], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         assert "never loses your work" not in screen.text
 

@@ -110,9 +110,8 @@ def test_the_meter_tells_measured_from_estimated() -> None:
 
 def test_the_forecast_is_told_where_it_is_near_and_there_is_room() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=9)
-    assert (
-        details(state, 78).plain == "measured 81.4k + since 700 · 80 % in ~9 turns · window assumed"
-    )
+    shown = "81.4k measured, 700 more since · 80 % in ~9 turns · window assumed"
+    assert details(state, 78).plain == shown
     assert "turns" not in details(state, 40).plain
     far = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=40)
     assert "turns" not in details(far, 78).plain
