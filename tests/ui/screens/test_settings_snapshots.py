@@ -81,7 +81,8 @@ def _drive(command: str, *keys: str) -> Drive:
         for key in keys:
             await pilot.press(key)
             await pilot.pause()
-        await until(pilot, lambda: not screen.workers or keys[-1:] == ("enter",))
+        own = [worker for worker in screen.workers if worker.node is screen]
+        await until(pilot, lambda: all(w.is_finished for w in own) or keys[-1:] == ("enter",))
 
     return drive
 
