@@ -199,14 +199,10 @@ async def _fix(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
     await settled(pilot, lambda: _idle(app))
 
 
-async def _screen(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
-    await _fix(app, pilot, settled)
-    await pilot.press("tab", *["up"] * 4, "enter")  # to the change, which unfolds
-
-
 async def _output(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
     app.conversation.submit("are there slow requests in the log?")
     await settled(pilot, lambda: _idle(app))
+    await pilot.press("f4")
 
 
 async def _context(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
@@ -250,7 +246,7 @@ async def _tasks(app: TasksApp, pilot: Pilot[None], settled: Settled) -> None:
 
 
 SCENES = (
-    Scene("screen", _screen, _LOOK + _EDIT + _DONE),
+    Scene("screen", _fix, _LOOK + _EDIT + _DONE),
     Scene("approval", _approval, _LOOK + _EDIT, (100, 32)),
     Scene("output", _output, _LOGS, (120, 24), "daylight"),
     Scene("context", _context, _LOOK + _EDIT + _DONE + _LOGS, (120, 28)),
