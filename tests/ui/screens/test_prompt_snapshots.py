@@ -63,7 +63,9 @@ def looked_for(word: str) -> Callable[[Stage], Shot]:
         world.scripts.append(turn(*answer(text)))
 
         async def drive(pilot: Pilot[None]) -> None:
-            await prompt("fix the test", lambda app: app.chat.status.state.turns == 1)(pilot)
+            await prompt(
+                "fix the test", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy
+            )(pilot)
             await pilot.press("ctrl+f", *word)
             await pilot.pause()
 

@@ -95,7 +95,9 @@ def test_done(snap_compare: Compare, size: tuple[int, int]) -> None:
     text = "The file was never closed. It is now:\n\n- `Store` is used as a context manager\n"
     done = events.TurnFinished("done", Usage(1, 1), 0.42)
     world.scripts.append(turn(*work(), *answer(text), done))
-    drive = prompt("fix the flaky test", lambda app: app.chat.status.state.turns == 1)
+    drive = prompt(
+        "fix the flaky test", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy
+    )
     shoot(snap_compare, world, drive, size)
 
 
@@ -103,7 +105,9 @@ def test_done(snap_compare: Compare, size: tuple[int, int]) -> None:
 def test_done_in_other_colours(snap_compare: Compare, theme: str) -> None:
     world = untitled()
     world.scripts.append(turn(*work(), *answer("It is fixed.")))
-    drive = prompt("fix the flaky test", lambda app: app.chat.status.state.turns == 1)
+    drive = prompt(
+        "fix the flaky test", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy
+    )
     shoot(snap_compare, world, drive, WIDE, theme=theme)
 
 
@@ -129,7 +133,9 @@ def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
     world.scripts.append(turn(*work()))
 
     async def drive(pilot: Pilot[None]) -> None:
-        await prompt("go", lambda app: app.chat.status.state.turns == 1)(pilot)
+        await prompt("go", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy)(
+            pilot
+        )
         await pilot.press("f4")
         await pilot.pause()
 
@@ -142,5 +148,5 @@ def test_a_cut_output(snap_compare: Compare) -> None:
     started = events.ToolStarted("c", "run_command", {"command": "make"}, "make")
     cut = events.ToolFinished("c", "run_command", False, 75, receipt, "exit code 0", "all\nof it")
     world.scripts.append(turn(started, cut, *answer("Done.")))
-    drive = prompt("go", lambda app: app.chat.status.state.turns == 1)
+    drive = prompt("go", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy)
     shoot(snap_compare, world, drive, WIDE)
