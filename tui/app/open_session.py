@@ -171,7 +171,7 @@ async def login(conversation: Conversation, _: str) -> None:
 
 
 async def reconnect(conversation: Conversation) -> None:
-    """Go on with what was set up; without a session, open one."""
+    """Use what was set up; without a session, open one."""
     agent, frontend = conversation.agent, conversation.frontend
     if agent is None:
         await open_choice(conversation, SessionChoice())
@@ -203,7 +203,7 @@ async def _ask_elevated(conversation: Conversation, agent: Agent) -> None:
 async def _ask_in_use(
     conversation: Conversation, choice: SessionChoice, error: SessionInUseError
 ) -> SessionChoice | None:
-    """Take it over, only read it, or go on with a copy."""
+    """Take it over, only read it, or continue in a copy."""
     question = ChoiceQuestion(
         "This session is open elsewhere",
         f"{error.message} Two instances can't write one session.",

@@ -256,7 +256,7 @@ class HoldfastApp(ThemedApp):
         self._edited()
 
     async def on_intro_row_chosen(self, event: Intro.RowChosen) -> None:
-        """A row of the first screen: go on with its session, or send its prompt."""
+        """A row of the first screen: resume its session, or send its prompt."""
         from tui.app.services import SessionChoice  # noqa: PLC0415 - not for the first frame
 
         self.chat.prompt.focus()

@@ -377,7 +377,7 @@ class ScreenFrontend:
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
                 rows = [partial(_point_row, point) for point in points]
-                screen = PickScreen("Rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
+                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
                 chosen = await wait(screen)
                 return None if chosen is None else str(chosen)
             case dialog_data.FailedRequest():

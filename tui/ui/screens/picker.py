@@ -270,7 +270,7 @@ class TaskPicker(FilterDialog[Path]):
 
     def __init__(self, root: Path, rows: Sequence[TaskFileRow]) -> None:
         keys = ("enter", "choose"), ("esc", "back")
-        super().__init__("Run a task file", "Filter, or type a path", *keys)
+        super().__init__("run a task file", "Filter, or type a path", *keys)
         self._root, self._rows = root, rows
 
     def choices(self, words: str) -> Iterable[tuple[Path, RowParts]]:
