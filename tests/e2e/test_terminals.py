@@ -51,7 +51,7 @@ def test_no_color_leaves_no_colour_on_any_screen(holdfast: Open, *, no_color: bo
         screen.type("change demo to sample in README.md\r")
         screen.wait_for("+ The sample project.", "1 yes")
         screen.press("\x1b", lambda: "1 turn" in screen.text)
-        for key, shown in (("\x10", "/add-dir"), ("\x1bOP", "● here"), ("\x1bOR", "this folder")):
+        for key, shown in (("\x10", "/resume"), ("\x1bOP", "● here"), ("\x1bOR", "this folder")):
             screen.forget()
             screen.press(key, lambda shown=shown: shown in screen.text)
             found = colours(screen.raw)
@@ -164,12 +164,12 @@ def test_reduced_motion_paints_nothing_but_the_seconds(
     with holdfast("--practice", "--practice-script", waits) as screen:
         screen.wait_for(READY)
         screen.type("go\r")
-        screen.wait_for("waiting for practice 1 s")
+        screen.wait_for("1 s waiting for practice")
         screen.forget()
         until = time.monotonic() + 3.2
         while time.monotonic() < until:
             screen.read(0.05)
-        frames = set(re.findall(r"(\S) waiting for practice", screen.text))
+        frames = set(re.findall(r"(\S) \d+ s waiting for practice", screen.text))
         painted = screen.text.count("waiting for practice")
     if motion == "reduced":
         assert frames == {"●"}
@@ -182,7 +182,7 @@ def test_reduced_motion_paints_nothing_but_the_seconds(
 def test_a_screen_that_was_stopped_is_drawn_again(holdfast: Open) -> None:
     """After SIGSTOP and SIGCONT the shell's own text stood there until Ctrl+L."""
     with holdfast("--practice") as screen:
-        screen.wait_for(READY, "saved")
+        screen.wait_for(READY, "f1 help")
         for _ in range(2):
             while screen.read(0.3):
                 pass
@@ -191,7 +191,7 @@ def test_a_screen_that_was_stopped_is_drawn_again(holdfast: Open) -> None:
             assert os.WIFSTOPPED(status)
             screen.forget()
             os.kill(screen.process.pid, signal.SIGCONT)
-            screen.wait_for(READY, "saved", "ask first")
+            screen.wait_for(READY, "f1 help", "ask first")
         screen.type("/quit\r")
         assert screen.exit_code() == 0
 
