@@ -64,7 +64,7 @@ def _while_it_streams(home: Path, url: str) -> list[tuple[str, float, float]]:
         screen.forget()
         screen.type("go\r")
         screen.wait_for("answering")
-        waits = _latencies(screen, lambda: b"2 turns" in screen.raw)
+        waits = _latencies(screen, lambda: "2 turns" in screen.text)
     middle, worst = statistics.median(waits), max(waits)
     what = f"a key while {TOKENS:,} tokens stream, {1e3 * middle:.0f} ms of 50"
     return [(f"{what} ({len(waits)} keys, slowest {1e3 * worst:.0f} ms)", middle / 0.05, 1)]
@@ -74,7 +74,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
     argv = [*HOLDFAST, "--practice"]
     command = f"!{sys.executable} {home / 'print.py'}\r"
     with Terminal(argv, cwd=home / "work", env=_env(home), columns=120, rows=40) as screen:
-        screen.wait_for("ask first", "Ask for anything", "estimated")
+        screen.wait_for("ask first", "Ask for anything", "practice")
         _rest(screen, 1.0)
         memory: list[float] = []
         times: list[float] = []
@@ -84,7 +84,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
             started = time.perf_counter()
             screen.type(command)
             _rest(screen, 0.1)  # what is typed with the same stroke is gone with the prompt
-            waits += _latencies(screen, lambda: b"the very end" in screen.raw, pause=0.02)
+            waits += _latencies(screen, lambda: "the very end" in screen.text, pause=0.02)
             times.append(time.perf_counter() - started)
             memory.append(_rss_mb(screen.process.pid))
             _rest(screen, 0.3)
