@@ -72,7 +72,10 @@ async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_p
         settings=Status(command="tee -a log", interval_s=5), cwd=tmp_path, clock=clock,
         figures=lambda: now[0], show=texts.append, complain=texts.append,
     )  # fmt: skip
-    runs = lambda: (tmp_path / "log").read_text().count("{")  # noqa: E731
+
+    def runs() -> int:
+        return (tmp_path / "log").read_text().count("{")
+
     watching = asyncio.create_task(status.watch())
     status.poke()
     await until(lambda: clock.slept == [0.2])
