@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
+import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.benchmarks.streamed import streaming
+from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST, Terminal
 
 pytestmark = pytest.mark.slow
@@ -248,3 +252,47 @@ def test_print_mode_sends_no_title(holdfast: Open) -> None:
     with holdfast("--practice", "-p", "hello", kind=GHOSTTY) as screen:
         assert screen.exit_code() == 0
         assert told(screen) == []
+
+
+def _answering(screen: Terminal) -> None:
+    """Read on, and answer that all has been drawn, as terminals do."""
+    seen = len(screen.raw)
+    screen.read(0.05)
+    for _ in range(screen.raw.count(b"\x1b[5n", max(0, seen - 3))):
+        screen.type("\x1b[0n")
+
+
+def test_an_answer_is_finished_and_kept_while_the_terminal_takes_nothing(
+    holdfast: Open, tmp_path: Path, env: dict[str, str]
+) -> None:
+    """A laptop that sleeps, a text that is being marked: what is drawn waits, the work does not."""
+    with (
+        streaming(tmp_path, tokens=4_000, piece=4, every_s=0.001) as url,
+        holdfast(more={"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}) as screen,
+    ):
+        screen.wait_for(READY)
+        screen.type("hello\r")
+        screen.wait_for("1 turn")
+        screen.type("go\r")
+        sessions = Path(env["HOLDFAST_HOME"])
+        until = time.monotonic() + PATIENCE_S
+        while not any("## Part 50" in one.read_text() for one in sessions.rglob("*.jsonl")):
+            assert time.monotonic() < until, "the answer was not finished"
+            time.sleep(0.05)
+        screen.wait_for("2 turns")
+
+
+def test_no_answer_of_the_terminal_is_left_to_the_shell(holdfast: Open) -> None:
+    with holdfast("--practice") as screen:
+        screen.wait_for(READY)
+        screen.type("hello\r")
+        while "1 turn" not in screen.text:
+            _answering(screen)
+        assert b"\x1b[5n" in screen.raw
+        screen.type("\x04\x04")
+        while screen.process.poll() is None:
+            _answering(screen)
+        attributes = termios.tcgetattr(screen.slave)
+        attributes[3] &= ~termios.ICANON
+        termios.tcsetattr(screen.slave, termios.TCSANOW, attributes)
+        assert not select.select([screen.slave], [], [], 0.2)[0]

@@ -71,6 +71,7 @@ class HoldfastApp(ThemedApp):
         first: TerminalTakeover | None = None,
     ) -> None:
         super().__init__(driver_class=first.driver if first else None)
+        self.pacing = first.pacing if first else None
         self.failure: Exception | None = None
         self.ready = False
         self._load, self._first = load, first

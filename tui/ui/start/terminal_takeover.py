@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import select
+import termios
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
@@ -15,6 +16,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from tui.core.text_cleaning import clean
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
+from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
 
 _POLL_S = 0.01
@@ -33,13 +35,15 @@ class TerminalTakeover:
     When the terminal goes away (its window is closed, the connection is lost) `gone` is true and
     what `listen` was given is called, once, in the app's loop. No signal is needed for it.
 
-    `leaving` says what else is written whenever the terminal is let go.
+    `leaving` says what else is written whenever the terminal is let go. `pacing` knows whether the
+    terminal keeps up with what it is sent.
     """
 
     def __init__(self, first: EarlyPrompt | None) -> None:
         self.gone = False
         self.leaving: Callable[[], str] = str
         self.listening = Event()
+        self.pacing = FramePacing()
         self.first = first
         self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
         self._leave: Callable[[], object] | None = None
@@ -66,13 +70,18 @@ class TerminalTakeover:
 
 
 class _Output:
-    """A terminal's file that can be written to even when the terminal has gone."""
+    """A terminal's file that can be written to even when the terminal has gone.
 
-    def __init__(self, file: Any, lose: Callable[[], None]) -> None:
-        self._file, self._lose = file, lose
+    `drained` is told how many writes the terminal has taken.
+    """
+
+    def __init__(self, file: Any, lose: Callable[[], None], drained: Callable[[int], None]) -> None:
+        self._file, self._lose, self._drained = file, lose, drained
+        self._taken = 0
         self.fileno = file.fileno
 
     def write(self, text: str) -> None:
+        self._taken += 1
         try:
             self._file.write(text)
         except OSError:
@@ -83,6 +92,7 @@ class _Output:
             self._file.flush()
         except OSError:
             self._lose()
+        self._drained(self._taken)
 
 
 class _Driver(LinuxDriver):
@@ -95,13 +105,16 @@ class _Driver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
         # A writer that fails would leave the app waiting for it for ever.
-        self._file: Any = _Output(self._file, self._lose)
+        self._file: Any = _Output(self._file, self._lose, self._drained)
 
     def start_application_mode(self) -> None:
         first = self.over.first
         following = self._following = first is not None and not first.over
         self.over.typed()
+        self.over.pacing.restart()
         super().start_application_mode()
+        # What is written beside frames is little; waiting for its place would stop the program.
+        vars(self._writer_thread)["_queue"].maxsize = 0
         self._following = False
         if first and following:
             self.attrs_before = first.before
@@ -122,7 +135,13 @@ class _Driver(LinuxDriver):
     def write(self, data: str) -> None:
         """Not to the alternate screen a second time: some terminals would clear it."""
         if not (self._following and data == ALT_SCREEN):
+            self.over.pacing.sent(len(data))
             super().write(data)
+
+    def flush(self) -> None:
+        """At the end of a frame. What was written goes out by itself."""
+        if self.over.listening.is_set() and self.over.pacing.asks():
+            self.write(QUESTION)
 
     def run_input_thread(self) -> None:
         while not self.over.listening.wait(_POLL_S):
@@ -140,13 +159,17 @@ class _Driver(LinuxDriver):
 
     def disable_input(self) -> None:
         """As Textual does it, without the wait for the next tick."""
+        if self.over.pacing.stuck:  # what waits there would keep the program from ending
+            with suppress(termios.error):
+                termios.tcflush(self.fileno, termios.TCOFLUSH)
+        self.over.pacing.leave()
         if self._wake >= 0:
             os.write(self._wake, b"x")
         super().disable_input()
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        keyboard = KeyParser(clean)
+        keyboard = KeyParser(clean, self.over.pacing.answered)
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:
@@ -158,6 +181,9 @@ class _Driver(LinuxDriver):
                     self.process_message(message)
             for message in keyboard.tick():
                 self.process_message(message)
+
+    def _drained(self, count: int) -> None:
+        self.over.pacing.drained(count)
 
     def _lose(self) -> None:
         with suppress(RuntimeError):  # the app has ended already

@@ -34,6 +34,7 @@ from tui.core.errors import ConfigError
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
 from tui.ui.toolkit import themes
+from tui.ui.toolkit.frame_pacing import FramePacing
 from tui.ui.toolkit.key_sequencer import KeySequencer
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
@@ -163,22 +164,50 @@ class ThemedApp(KeySequencer):
     own_keys: Keymap = DEFAULT_KEYS
     """The keys of the chat's actions, as the person has set them."""
 
+    pacing: FramePacing | None = None
+    """Whether the terminal keeps up, where the driver knows."""
+
     _signal = 0
     _heed: Callable[[int], object] | None = None
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._painted = PaintedScreen()
+        self._frame_held = False
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Send only what the terminal does not show yet."""
+        """Send only what the terminal does not show yet, once it is through with what it got."""
         sent: Any = renderable
         if isinstance(renderable, CompositorUpdate):
-            sent = self._painted.difference(renderable)
+            sent = None if self._holds_frames() else self._painted.difference(renderable)
         super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
+
+    def _holds_frames(self) -> bool:
+        """Whether the terminal is behind. `_catch_up` shows later what was not shown now."""
+        if not self.pacing:
+            return False
+        already, self._frame_held = self._frame_held, True  # before it is asked: `wake` may come
+        if self.pacing.ready():
+            self._frame_held = False
+        elif not already:
+            loop = asyncio.get_running_loop()
+
+            def wake() -> None:
+                if self._frame_held:
+                    with suppress(RuntimeError):  # the loop has ended
+                        loop.call_soon_threadsafe(self._catch_up)
+
+            self.pacing.wake = wake
+            self.set_timer(self.pacing.patience_s, self._catch_up)
+        return self._frame_held
+
+    def _catch_up(self) -> None:
+        if self._frame_held:
+            self._frame_held = False
+            self.refresh()
 
     def run(self, *args: Any, **options: Any) -> Any:
         """As Textual does it. No signal ends the process before the terminal is put back."""

@@ -7,6 +7,7 @@ right.
 - Alt+Enter is a key of its own where the terminal sends it as Esc and Enter in one, as almost
   all do.
 - A letter with Alt is a key that types nothing.
+- The terminal's answer that it has drawn everything is no key at all.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Final
 
 from textual import events
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual.keys import Keys
 from textual.message import Message
 
 from tui.ui.start.first_frame import partly
+from tui.ui.toolkit.frame_pacing import ANSWER
 
 _ALT_ENTER: Final = "\x1b\r"
 _NOT_YET: Final = "[OPX]^_fb"
@@ -26,11 +29,12 @@ _NOT_YET: Final = "[OPX]^_fb"
 
 
 class KeyParser:
-    """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn."""
+    """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn;
+    `answered` hears that the terminal has drawn what it was asked about."""
 
-    def __init__(self, clean: Callable[[str], str]) -> None:
+    def __init__(self, clean: Callable[[str], str], answered: Callable[[], object] = bool) -> None:
         self._clean = clean
-        self._parser = _Parser()
+        self._parser = _Parser(answered)
         self._behind = ""
         """The end of what went to the parser, which may be the beginning of a paste's mark."""
         self._pasted: list[str] | None = None
@@ -83,9 +87,13 @@ class KeyParser:
 
 
 class _Parser(XTermParser):
+    def __init__(self, answered: Callable[[], object]) -> None:
+        super().__init__()
+        self._answered = answered
+
     def anew(self) -> _Parser:
         """One that has read nothing and knows the mouse and the size as this one does."""
-        fresh = _Parser()
+        fresh = _Parser(self._answered)
         fresh.last_x, fresh.last_y = self.last_x, self.last_y
         fresh.mouse_pixels = self.mouse_pixels
         fresh.terminal_size = self.terminal_size
@@ -95,6 +103,9 @@ class _Parser(XTermParser):
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
         if sequence == _ALT_ENTER:
             return [events.Key("alt+enter", None)]
+        if sequence == ANSWER:
+            self._answered()
+            return [events.Key(Keys.Ignore, sequence)]
         if len(sequence) == 2 and sequence[1].isprintable() and sequence[1] not in _NOT_YET:
             # Textual would wait, type what another Esc follows, and take Alt+1 for "¡".
             sequence, alt = sequence[1], True
