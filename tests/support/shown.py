@@ -31,6 +31,7 @@ class Shown:
         self._rows: dict[int, list[Cell]] = {}
         self._x = self._y = 0
         self._style = ""
+        self._region = (0, 0)
         self.covers = False
         """Whether the alternate screen is shown."""
 
@@ -77,10 +78,24 @@ class Shown:
             changed.add(self._y)
         elif final == "J":
             self._rows.clear()
+        elif final == "r":
+            top, _, bottom = args.partition(";")
+            self._region = (int(top or 1) - 1, int(bottom or 1) - 1)
+        elif final in {"S", "T"}:
+            changed.update(self._scroll(int(args or 1) * (1 if final == "S" else -1)))
         elif match[0] == "\r":
             self._x = 0
         elif match[0] == "\n":
             self._y += 1
+
+    def _scroll(self, by: int) -> range:
+        """Move the rows of the region up, or down where `by` is negative; what comes in is
+        blank."""
+        top, bottom = self._region
+        moved = range(top, bottom + 1)
+        before = {y: self._rows.pop(y, []) for y in moved}
+        self._rows |= {y: before.get(y + by, []) for y in moved}
+        return moved
 
     def _put(self, text: str) -> None:
         style = self._style

@@ -6,6 +6,7 @@ import re
 from io import StringIO
 from typing import TypeAlias
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import get_character_cell_size
@@ -29,7 +30,8 @@ STYLES = [
     Style(link="https://example.org"),
 ]
 _TOKENS = re.compile(
-    r"\x1b\[(\d+);(\d+)H|(\x1b\[[\d;]*m)|\x1b\]8;[^;]*;([^\x1b]*)\x1b\\|(.)", re.DOTALL
+    r"\x1b\[(\d+);(\d+)r\x1b\[(\d+)([ST])\x1b\[r|\x1b\[(\d+);(\d+)H|(\x1b\[[\d;]*m)|\x1b\]8;[^;]*;([^\x1b]*)\x1b\\|(.)",
+    re.DOTALL,
 )
 
 Cells: TypeAlias = dict[tuple[int, int], tuple[str, str, str]]
@@ -40,8 +42,10 @@ def shown(cells: Cells, sent: str) -> Cells:
     """What a terminal shows after more was sent to it."""
     x = y = 0
     style = link = ""
-    for row, column, codes, target, char in _TOKENS.findall(sent):
-        if row:
+    for top, bottom, count, move, row, column, codes, target, char in _TOKENS.findall(sent):
+        if move:
+            scroll(cells, range(int(top) - 1, int(bottom)), int(count) * (1 if move == "S" else -1))
+        elif row:
             y, x = int(row) - 1, int(column) - 1
         elif codes:
             style = "" if codes == "\x1b[0m" else codes
@@ -54,6 +58,11 @@ def shown(cells: Cells, sent: str) -> Cells:
         else:
             link = target
     return cells
+
+
+def scroll(cells: Cells, rows: range, by: int) -> None:
+    before = {at: cells.pop(at) for at in list(cells) if at[0] in rows}
+    cells |= {(y - by, x): cell for (y, x), cell in before.items() if y - by in rows}
 
 
 def strip(pieces: list[tuple[str, int]], width: int) -> Strip:
@@ -98,6 +107,42 @@ def test_a_part_of_a_row_is_sent_alone(
     shown(seen, painted.difference(part).render_segments(CONSOLE))
     expected = shown({}, whole.render_segments(CONSOLE))
     assert seen == shown(expected, part.render_segments(CONSOLE))
+
+
+SCREEN = Console(file=StringIO(), force_terminal=True, color_system="truecolor", width=30)
+TALL = 16
+lines = st.lists(st.sampled_from(["", "one", "two", "three 漢", *map(str, range(20))]), min_size=60)
+
+
+def screenful(text: list[str], at: int, clock: int, bar: int) -> LayoutUpdate:
+    """A header and a footer that stay, and between them text that scrolls, with a bar beside it."""
+    body = [
+        [strip([(line, 0)], 28), strip([("█" if y == bar else " ", 1)], 2)]
+        for y, line in enumerate(text[at : at + TALL - 2])
+    ]
+    edge = [strip([(f"edge {clock}", 2)], 30)]
+    return LayoutUpdate([edge, *body, edge], Region(0, 0, 30, len(body) + 2))
+
+
+@given(lines, st.lists(st.tuples(st.integers(0, 44), st.integers(0, 1), st.integers(0, 20))))
+def test_text_that_scrolls_is_what_it_would_be_if_all_of_it_were_sent(
+    text: list[str], moves: list[tuple[int, int, int]]
+) -> None:
+    painted = PaintedScreen()
+    seen: Cells = {}
+    for at, clock, bar in [(0, 0, 0), *moves]:
+        update = screenful(text, at, clock, bar)
+        shown(seen, painted.difference(update).render_segments(SCREEN))
+        assert seen == shown({}, update.render_segments(SCREEN).replace("\n", ""))
+
+
+@pytest.mark.parametrize(("by", "way"), [(3, "S"), (-3, "T")])
+def test_rows_that_only_move_are_moved_by_the_terminal(by: int, way: str) -> None:
+    painted, text = PaintedScreen(), [f"row {n} {'x' * 20}" for n in range(60)]
+    painted.difference(screenful(text, 10, 0, 0)).render_segments(SCREEN)
+    sent = painted.difference(screenful(text, 10 + by, 0, 0)).render_segments(SCREEN)
+    assert sent.startswith(f"\x1b[2;15r\x1b[3{way}\x1b[r")
+    assert sent.count("row ") == 3
 
 
 def test_a_word_more_costs_a_word() -> None:

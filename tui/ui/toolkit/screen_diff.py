@@ -1,15 +1,16 @@
 """What of a frame the terminal does not show yet: over a slow line each byte counts.
 
 Textual sends every row that a widget marks as dirty, whole. Most of what it sends stands there
-already: an answer that grows by a word has its widget drawn again from top to bottom.
+already: an answer that grows by a word has its widget drawn again from top to bottom, and one that
+grows by a line has each of its rows drawn again a row higher. There the terminal moves them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
@@ -28,6 +29,13 @@ _SYSTEMS: Mapping[str | None, ColorSystem] = {
 """By what a console calls them; without colours the styles have none."""
 
 
+_WORTH_MOVING: Final = 6
+"""Rows that have to come to their places by a move, else it does not pay."""
+
+Placed: TypeAlias = tuple[int, int, Strip]
+"""Column, row, and what stands there."""
+
+
 class PaintedScreen:
     """Remembers what was sent to the terminal, by row and column."""
 
@@ -44,6 +52,57 @@ class PaintedScreen:
             return _Difference(self, update)
         self.forget()
         return update
+
+    def move(self, placed: Sequence[Placed], console: Console) -> str:
+        """The bytes that make the terminal scroll some rows to where `placed` wants them, "" where
+        that would not pay. What must not move with them is painted again."""
+        if len(placed) < _WORTH_MOVING:
+            return ""
+        changed = [one for one in placed if one[2].text and not self._shows(*one, console)]
+        if len(changed) < _WORTH_MOVING:
+            return ""
+        by, rows = self._offset(changed, console)
+        if len(rows) < max(_WORTH_MOVING, len(changed) // 2):
+            return ""
+        top, bottom = min(rows) + min(by, 0), max(rows) + max(by, 0)
+        before = {y: self._rows.get(y, {}) for y in range(top, bottom + 1)}
+        widths = {sum(strip.cell_length for strip in row.values()) for row in before.values()}
+        if widths != {console.width}:  # there is more in these rows than is remembered
+            return ""
+        for y in before:
+            self._rows[y] = dict(before.get(y + by, {}))
+        stay = "".join(
+            self.paint(x, y, strip, console)
+            for y, row in before.items()
+            for x, strip in row.items()
+            if not any(
+                at <= x and x + strip.cell_length <= at + new.cell_length
+                for at, its_row, new in placed
+                if its_row == y
+            )
+        )
+        return f"\x1b[{top + 1};{bottom + 1}r\x1b[{abs(by)}{'S' if by > 0 else 'T'}\x1b[r{stay}"
+
+    def _shows(self, x: int, y: int, strip: Strip, console: Console) -> bool:
+        before = self._rows.get(y, {}).get(x)
+        return before is strip or (
+            before is not None and before.render(console) == strip.render(console)
+        )
+
+    def _offset(self, changed: Sequence[Placed], console: Console) -> tuple[int, set[int]]:
+        """How many rows below its new place most of what changed stands now, and which rows that
+        brings to their places."""
+        stands: dict[tuple[int, str], list[int]] = {}
+        for y, row in self._rows.items():
+            for x, strip in row.items():
+                stands.setdefault((x, strip.render(console)), []).append(y)
+        rows: dict[int, set[int]] = {}
+        for x, y, strip in changed:
+            if strip.text.strip():
+                for was in stands.get((x, strip.render(console)), ()):
+                    rows.setdefault(was - y, set()).add(y)
+        rows.pop(0, None)
+        return max(rows.items(), key=lambda one: len(one[1]), default=(0, set[int]()))
 
     def paint(self, x: int, y: int, strip: Strip, console: Console) -> str:
         """The bytes that bring a strip to a place, "" where it is there already."""
@@ -74,8 +133,9 @@ class _Difference(CompositorUpdate):
         self._painted, self._update = painted, update
 
     def render_segments(self, console: Console) -> str:
-        paint = self._painted.paint
-        return "".join([paint(x, y, strip, console) for x, y, strip in _placed(self._update)])
+        paint, placed = self._painted.paint, list(_placed(self._update))
+        moved = self._painted.move(placed, console)
+        return moved + "".join([paint(x, y, strip, console) for x, y, strip in placed])
 
 
 class _Piece(NamedTuple):
@@ -89,7 +149,7 @@ class _Piece(NamedTuple):
         return f"{self.begin}{self.text}{self.end}"
 
 
-def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[tuple[int, int, Strip]]:
+def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
     """The strips of an update with their columns and rows."""
     if isinstance(update, LayoutUpdate):
         for y, strips in enumerate(update.strips, update.region.y):
