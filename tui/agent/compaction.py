@@ -205,7 +205,7 @@ class Compactor:
             await self.memory.flush(upto=planned.covers)
         self.ctx.debug(
             f"[DEBUG] Compaction: {reason}, {planned.messages} messages, {before:,} → {after:,} "
-            "tokens; behind the system prompt the cache is written again"
+            "tokens; everything after the system prompt is cached again"
         )
         return after < before
 

@@ -299,7 +299,10 @@ class ThinkingDropped(WireEvent, frozen=True, tag="thinking_dropped"):
         """A sentence or two for the person."""
         said = [
             f"The server {verb} {plural(count, 'thought')}: {_MISFITS.get(reason, reason)}."
-            for verb, counts in (("dropped", self.dropped), ("took, but noted,", self.allowed))
+            for verb, counts in (
+                ("dropped", self.dropped),
+                ("accepted, with a remark,", self.allowed),
+            )
             for reason, count in counts.items()
         ]
         return " ".join(said)

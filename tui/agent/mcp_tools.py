@@ -93,7 +93,7 @@ class McpTools:
         if server.state == "failed":
             text = f"MCP server {server.name} failed: {server.detail}. Restart it with /mcp."
         elif server.state == "starting" and not server.tools:
-            text = f"MCP server {server.name} is still starting. Its tools join when it is up."
+            text = f"MCP server {server.name} is still starting. Its tools join once it is ready."
         elif server.state == "ready" and server.left_out:
             text = f"MCP server {server.name}: {server.left_out}."
         else:

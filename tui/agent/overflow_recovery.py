@@ -218,7 +218,7 @@ class OverflowRecovery:
         return f"cut {count} large result{'s' * (count != 1)}" if found else ""
 
     def _digest(self) -> str:
-        text = "replaced the conversation so far by a digest"
+        text = "replaced the conversation so far with a digest"
         if self.compactor.digest():
             return text
         if not self.repair.shrinks("summary_only"):

@@ -128,7 +128,7 @@ class DeferredRetry:
         seconds = (until - self.ctx.clock.now()).total_seconds()
         if self.ctx.max_wait_s is not None and self._waited + seconds > self.ctx.max_wait_s:
             error.hint = (
-                f"The server can be asked again in {wait_time(max(0.0, seconds))}: wait with a "
+                f"The server is available again in {wait_time(max(0.0, seconds))}: wait with a "
                 "larger --max-wait."
             )
             return False

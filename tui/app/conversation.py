@@ -212,7 +212,7 @@ class Conversation:
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent
         if prompt.pasted:
-            say(f"{prompt.pasted} was pasted, so it goes out as text and switches nothing.")
+            say(f"{prompt.pasted} was pasted, so it's sent as text and switches nothing.")
         if agent and agent.session.read_only:
             why = agent.session.lost or "This session is read-only."
             say(why, "warning", hint="Use /fork to continue in a copy.")

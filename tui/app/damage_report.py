@@ -42,7 +42,7 @@ _OF_LINES = frozenset(f"B{number}" for number in range(40, 55))
 _WORDS: dict[str, str] = {
     "B01": "call(s) without a result",
     "B02": "result(s) without a call",
-    "B03": "call(s) id used twice",
+    "B03": "call id(s) used twice",
     "B04": "second result(s) of a call",
     "B05": "result(s) out of place",
     "B06": "result(s) out of place",

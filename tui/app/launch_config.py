@@ -172,7 +172,7 @@ def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
         return ()
     server = urlsplit(loaded.config.base_url).netloc.rpartition("@")[2]
     why = f"Your environment's {names} won't be sent to {server}"
-    return (f"{why}: this folder's settings name that server. A key you store for it is.",)
+    return (f"{why}: this folder's settings name that server. A key you store for it will be.",)
 
 
 def _home() -> Folders:

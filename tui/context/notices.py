@@ -43,7 +43,7 @@ THINK_ON: Final = (
     "When analyzing code, read related files to understand full context."
 )
 """What /think says to the model, to the letter."""
-_IN_THOUGHT: Final = "These steps belong into your thinking, not into the answer."
+_IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
 _OPENING, _CLOSING = "<notice>", "</notice>"

@@ -139,7 +139,7 @@ def summary_only(
     blocks = [text_block(digest(sound, room))]
     if prompt.strip():
         blocks.append(text_block(prompt))
-    finding = Finding("R13", "messages", f"{len(sound):,} messages replaced by a digest")
+    finding = Finding("R13", "messages", f"{len(sound):,} messages replaced with a digest")
     made: list[Message] = [{"role": "user", "content": blocks}]
     mended, found = repairs.repair(made, tail=tail)
     return mended, (finding, *found)

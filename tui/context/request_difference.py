@@ -187,7 +187,7 @@ def _in_words(block: Block, names: dict[str, str]) -> str:
         case "thinking":
             return f"thinking, {_size(str(block.get('thinking')))}"
         case "tool_use":
-            return f"call of {block.get('name')}, {_size(_json(block.get('input')))}"
+            return f"call to {block.get('name')}, {_size(_json(block.get('input')))}"
         case "tool_result":
             inside: object = block.get("content")
             text = inside if isinstance(inside, str) else text_of(blocks_of(inside))

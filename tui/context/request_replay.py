@@ -34,7 +34,7 @@ from tui.tools.limits.clamp import Room
 
 _DAMAGED = "its record is damaged"
 _NO_FRAME = "the record of its system prompt and tools (the frame) is missing or damaged"
-_OLD = "an older version of the program did not record all that it was made of"
+_OLD = "an older version of the program did not record everything in it"
 
 
 class SentFields(msgspec.Struct, frozen=True):

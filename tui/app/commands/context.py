@@ -198,7 +198,7 @@ async def plan(conversation: Conversation, wanted: str) -> None:
     other: Mode = "ask" if agent.mode == "plan" else "plan"
     mode = _MODES.get(wanted.strip().lower()) if wanted.strip() else other
     if mode is None:
-        say(f"Unknown /plan {wanted}.", "warning", hint="Use /plan, /plan edits or /plan ask")
+        say(f"Unknown /plan {wanted}.", "warning", hint="Use /plan, /plan edits or /plan ask.")
         return
     agent.mode = mode
     conversation.frontend.refresh()

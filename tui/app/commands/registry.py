@@ -75,7 +75,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
     _command("plan", "plan mode: read-only (toggle)", "commands.context"),
-    _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke or try a rule"),
+    _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke one, try a command"),
     _command("trust", "choose what this folder's settings may do", "commands.trust"),
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),

@@ -49,7 +49,7 @@ def _read(path: str) -> Work:
     count = len(text.splitlines())
     said = f"I read {count:,} line{'s' * (count != 1)} of {code(path)}:\n\n{fence(text, path)}"
     if len(found := headings(path, text)) > 1:
-        said += f"\n\nIt holds: {', '.join(found[:8])}{' …' if len(found) > 8 else '.'}"
+        said += f"\n\nIt contains: {', '.join(found[:8])}{' …' if len(found) > 8 else '.'}"
     return _failure(result) or (f"{said}\n\n{note}" if note else said)
 
 

@@ -245,8 +245,7 @@ def _waiting_facts(waiting: Waiting | None) -> list[str]:
     """What waits to be pruned, and what that would save."""
     if waiting is None or not waiting.records:
         return []
-    some = f"{len(waiting.records):,} wait" if len(waiting.records) > 1 else "1 waits"
-    return [f"{some} to prune, −{tokens(waiting.tokens)}"]
+    return [f"{len(waiting.records):,} to prune, −{tokens(waiting.tokens)}"]
 
 
 def _facts(items: Sequence[Item]) -> list[str]:

@@ -61,7 +61,7 @@ class RepairScreen(TableScreen[Answer]):
     def compose(self) -> ComposeResult:
         yield Static(self._heading(), id="title", markup=False)
         yield Static(self._summary(), id="summary", markup=False)
-        yield PaneRule("problems and their repair", id="found-rule")
+        yield PaneRule("problems and repairs", id="found-rule")
         rows = RowList(id="rows")
         rows.can_focus = False
         yield rows

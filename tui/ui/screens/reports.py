@@ -196,7 +196,7 @@ class PermissionsScreen(TableDialog[str]):
             one = self._found[index]
             whole = Content.assemble(
                 (f"{one.answer}", f"$text-{one.level}"),
-                (f" by {one.by}. {one.reason}\n", "$text-muted"),
+                (f" · {one.by} · {one.reason}\n", "$text-muted"),
                 (f"{one.tool} ", "$text-accent"), (one.subject, "$foreground"),
             )  # fmt: skip
             self.put("whole", whole)

@@ -220,7 +220,7 @@ _PROGRESS = 24
 """Cells of the bar that shows how much has been read."""
 _NOTHING: dict[Tab, str] = {
     "here": "No sessions in this folder yet.\n"
-    "Every conversation you start here is saved and listed here.\n"
+    "Every conversation you start here is saved and listed.\n"
     "Press Tab for all folders and other agents.",
     "everywhere": "No sessions yet.\nEvery conversation is saved and listed here.\n"
     "Press Tab for other agents' sessions.",

@@ -200,7 +200,7 @@ class TasksScreen(ChatScreen):
         if task is None:
             return
         if task.status != "pending" or not self.run.live:
-            self.notice.say("You can only skip a task that hasn't started, while a run is active.")
+            self.notice.say("Only tasks that haven't started can be skipped, during a run.")
             return
         self.run.skip(task.index)
         self.redraw()

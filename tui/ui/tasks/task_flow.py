@@ -105,9 +105,9 @@ def _question(planned: RunPlan) -> YesNoQuestion:
     file = planned.file
     done = sum(task.mark == "x" for task in file.tasks)
     asks = (
-        "Nothing asks for permission."
+        "Holdfast won't ask for permission."
         if planned.launch.elevated
-        else "What no rule allows asks for permission here."
+        else "Holdfast asks about calls that no rule allows."
     )
     return YesNoQuestion(
         f"Run {planned.task_file.name}?",

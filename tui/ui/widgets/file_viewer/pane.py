@@ -56,7 +56,7 @@ class FilePane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.view = FileView()
-        self._words = TextField(placeholder="all of the output")
+        self._words = TextField(placeholder="in this output")
         self._said = Static(markup=False)
         self._hits: MatchCounts | None = None
         self._here = -1
