@@ -162,7 +162,7 @@ async def memory(conversation: Conversation, argument: str) -> None:
         if agent.memory_pending:
             conversation.start_side_work("saving to memory", agent.flush_memory())
         else:
-            say("Nothing new to save.")
+            say("Nothing new to remember.")
         return
     if argument:
         await _keep_note(conversation, path, argument)
