@@ -136,7 +136,7 @@ async def publish_opening(
     directives: DirectiveState,
     pruning: PruneSchedule,
 ) -> None:
-    """Publish what stands before the first turn, and put in force what the session says."""
+    """Publish what comes before the first turn, and put in force what the session says."""
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
     ctx.publish(events.SessionStarted(session.id, path, ctx.model.id, root, session.resumed))

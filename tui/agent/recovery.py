@@ -2,7 +2,7 @@
 
 The repair ladder: a level is put into the record by a `repair` record. `strict` and `drop_thinking`
 hold for everything from then on, as they leave calls and results whole. `text_only` and
-`summary_only` concern what stands before their record: what comes after it is sent as it is.
+`summary_only` concern what comes before their record: what comes after it is sent as it is.
 
 Beside the ladder there is the break: all thinking so far is left out for good, the thinking of
 later answers is sent again.

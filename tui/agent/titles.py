@@ -43,7 +43,7 @@ _QUOTES = re.compile(r'["“”„‟«»‹›`*]')
 _LABEL = re.compile(r"[#\s]*title\s*:\s*(?=\S)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=\w[.!?])\s|\n")
 _ENDS = frozenset({"interrupt", "error", "user", "tool_result"})
-"""What stands behind the last answer where a turn did not finish."""
+"""What comes after the last answer where a turn did not finish."""
 
 
 class TitleWriter:

@@ -25,7 +25,7 @@ COUNTS: Final = "count_tokens"
 LEAST_TOKENS: Final = 2000
 """Less than this estimated is not worth a question."""
 DELAY_S: Final = 2.0
-"""So long after a change it is counted: several in a row are one question."""
+"""How long after a change it is counted: several in a row are one question."""
 DISTANCE_S: Final = 15.0
 """Between two questions."""
 FAILED_S: Final = 60.0

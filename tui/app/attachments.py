@@ -60,7 +60,7 @@ class PromptImages:
         return bool(pasted_paths(text))
 
     async def of_paste(self, text: str) -> str | None:
-        """What stands in the place of pasted paths; None where they name no image."""
+        """What is in the place of pasted paths; None where they name no image."""
         try:
             found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
             return await self._attached(found) if found else None

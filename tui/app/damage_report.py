@@ -27,10 +27,10 @@ from tui.session.reader import open_session
 from tui.session.records import Finding, Record
 
 SHOWN_BYTES = 64 * 1024
-"""So much of a line is shown."""
+"""How much of a line is shown."""
 
 KINDS_NAMED = 6
-"""So many kinds of damage a summary names."""
+"""How many kinds of damage a summary names."""
 
 _JOINED_BYTES = 256 * 1024
 _LINE = re.compile(r"line (\d+)(?: \(byte (\d+)\))?")
@@ -130,7 +130,7 @@ class Damage:
     _cache: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
 
     def sides(self, number: int) -> tuple[str, str]:
-        """What stands there before and after, of the finding of that number."""
+        """What is there before and after, of the finding of that number."""
         if number not in self._cache:
             finding = self.findings[number]
             if found := _MESSAGE.match(finding.where):

@@ -93,7 +93,7 @@ class ProfileSetup:
 class SetupQuestion:
     """How a model is to be reached. `why` that is asked, `problem` what was wrong with the last
     answer; `profile` is the one of this machine that can be used. `session`: one is open, and
-    goes on whatever the answer is."""
+    continues whatever the answer is."""
 
     why: str
     problem: str = ""

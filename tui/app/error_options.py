@@ -146,7 +146,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
 
 
 def _refused(agent: Agent) -> ErrorRaised | None:
-    """The error that the session stands at, where sending the same again is of no use."""
+    """The error that the session is at, where sending the same again is of no use."""
     last = _last_turn(agent.session.records)
     if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
         return None

@@ -156,7 +156,7 @@ def workspace_of(options: Options) -> Path:
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
-    """What the person is told of a project's settings that do not count."""
+    """What the person is told about a project's settings that do not count."""
     if not settings:
         return ()
     keys = ", ".join(ignored.key for ignored in settings)

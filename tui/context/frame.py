@@ -35,7 +35,7 @@ Tools: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands before the messages of every request.
+    """What comes before the messages of every request.
 
     `layers` are the names and texts that the system prompt is joined of; `facts` what it says of
     the workspace, by name; `files` the hashes of the files whose text is in it, by name; `room`

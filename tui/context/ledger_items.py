@@ -143,7 +143,7 @@ def listed(
 
 
 def with_images(items: Iterable[Item], entries: Mapping[str, Entry], ratio: float) -> list[Item]:
-    """The same items with the images of each prompt as items of their own, behind the prompt's."""
+    """The same items with the images of each prompt as items of their own, after the prompt's."""
     found: list[Item] = []
     for item in items:
         entry = entries.get(item.id)

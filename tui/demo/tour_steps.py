@@ -94,7 +94,7 @@ Fact: TypeAlias = Callable[[Observations], bool]
 Words: TypeAlias = str | Callable[[Observations], str]
 
 ENOUGH_PROMPTS: Final = 2
-"""So many prompts make a conversation that can be summarised."""
+"""How many prompts make a conversation that can be summarized."""
 
 WAIT_S: Final = 20.0
 """What the server of the rate limit asks for: long enough to read the line that says so."""

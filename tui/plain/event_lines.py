@@ -29,7 +29,7 @@ _ENDED = {
     "failed": ["The turn failed. Nothing is lost."],
 }
 _ERROR_LINES = 5
-"""So many lines of a failed tool's output are spoken: its last."""
+"""How many lines of a failed tool's output are spoken: its last."""
 
 
 def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - one case per event

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.plain.frontend import PlainFrontend
 
 SHOWN: Final = 30
-"""So many items are listed: the largest ones. `/context all` lists every one."""
+"""How many items are listed: the largest ones. `/context all` lists every one."""
 _SUMMED: Final[Mapping[str, str]] = {"system": "System prompt", "tools": "Tools"}
 """Kinds of which only the sum is said, and what it is called."""
 _USAGE: Final = "/context, /context all, /context mask N, unmask N, pin N, unpin N, or read N"

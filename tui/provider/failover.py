@@ -73,7 +73,7 @@ class _Rest:
 
 
 class Failover(ProviderWrapper):
-    """A provider that goes on with another model. Implements `Provider`.
+    """A provider that continues with another model. Implements `Provider`.
 
     `fallbacks` are tried in their order when the model of the request fails; without any,
     nothing changes. When all fail, the error of the model first asked for is raised, its hint

@@ -44,7 +44,7 @@ async def effort(conversation: Conversation, wanted: str) -> None:
 
 
 async def next_effort(conversation: Conversation) -> None:
-    """The level above the one that holds, behind the highest the lowest."""
+    """The level above the one that holds, after the highest the lowest."""
     agent = conversation.open_agent()
     if agent is None:
         return

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
     """`module`, in `tui.app`, has its handler, a function of its name; without it each front end
-    has a view of its own. A `directive` goes to the agent whole, as typed. `argument` stands in
+    has a view of its own. A `directive` goes to the agent whole, as typed. `argument` is in
     brackets where it may be left out."""
 
     name: str
@@ -42,7 +42,7 @@ class SlashCommand:
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """The words that may stand as the argument."""
+        """The words that may serve as the argument."""
         return tuple(word for word in self.argument.strip("[]").split("|") if word.islower())
 
 
@@ -188,7 +188,7 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
 
 
 def _note(text: str) -> str:
-    """What stands behind `# ` in a line that was typed: a note to keep. A paste is none."""
+    """What comes after `# ` in a line that was typed: a note to keep. A paste is none."""
     if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
         return ""
     return text[2:].strip()

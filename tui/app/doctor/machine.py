@@ -93,7 +93,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def terminal(what: Subject) -> Iterator[Check]:
-    """Its size, its colours, its characters, and what stands in between."""
+    """Its size, its colors, its characters, and what is in between."""
     env = what.env
     size = _size()
     if size is None:

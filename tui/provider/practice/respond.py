@@ -16,7 +16,7 @@ from tui.provider.practice.phrases import PHRASES, Phrase, match_phrase
 from tui.provider.practice.script import ScriptedTurn
 
 _ATTEMPTS = 2
-"""After so many calls whose arguments arrived broken, one is not asked for again."""
+"""After this many calls whose arguments arrived broken, one is not asked for again."""
 
 _FIRST_PART = (
     "\n\nThat was the first part. I'm the **practice model** and do one plain thing at a time."

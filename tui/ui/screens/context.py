@@ -357,6 +357,6 @@ class ContextScreen(TableScreen[None]):
 
 
 def _printed(sent: Request, records: Sequence[Record]) -> str:
-    """A request to be read, behind what became of those before it."""
+    """A request to be read, after what became of those before it."""
     said = "".join(f"// {line}\n" for line in answer_reports.past(records))
     return said + request_assembly.printed(sent)

@@ -169,7 +169,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
 
 
 def _line(texts: Mapping[str, str], width: int) -> list[tuple[str, str]]:
-    """The cells of a line behind its pin, with the names of their columns."""
+    """The cells of a line after its pin, with the names of their columns."""
     shown = [(name, cells) for name, cells, least in _COLUMNS if width >= least]
     room = max(4, width - 2 - sum(cells for _, cells in shown))
     line: list[tuple[str, str]] = []

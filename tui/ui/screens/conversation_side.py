@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ConversationSide(CachedVertical):
-    """`intro` stands where nothing has been said yet. `conversation`, `todos` and `retry` exist
+    """`intro` is where nothing has been said yet. `conversation`, `todos` and `retry` exist
     after `furnish`; the find bar once it is asked for."""
 
     conversation: ConversationView

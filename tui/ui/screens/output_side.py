@@ -28,7 +28,7 @@ _NO_OUTPUT = """\
 Tool output appears here.
 Select a tool call and press Enter to see it again."""
 SAID_S = 4.0
-"""So long something is said where the keys stand."""
+"""How long something is said where the keys stand."""
 
 
 class OutputSide(CachedVertical):

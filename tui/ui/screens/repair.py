@@ -27,7 +27,7 @@ Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 
 SIDES_AFTER_S = 0.06
 SMALL = 60
-"""Cells: below, the answers stand one under the other."""
+"""Cells: below, the answers are one under the other."""
 
 
 class RepairScreen(TableScreen[Answer]):
@@ -133,7 +133,7 @@ class RepairScreen(TableScreen[Answer]):
 
     @work(exclusive=True, group="sides")
     async def show_sides(self) -> None:
-        """Show the part under the cursor, before and after, once the cursor stands still."""
+        """Show the part under the cursor, before and after, once the cursor rests."""
         await asyncio.sleep(SIDES_AFTER_S)
         if not self._damage.findings:
             return

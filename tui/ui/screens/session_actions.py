@@ -129,7 +129,7 @@ def _foreign(agent: str, what: str) -> ActionOutcome:
 
 
 REST_S = 0.06
-"""So long the cursor stands still before a session is read."""
+"""How long the cursor stands still before a session is read."""
 
 
 class PreviewSide(Vertical):

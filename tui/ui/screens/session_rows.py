@@ -109,7 +109,7 @@ def _folder(path: str, width: int) -> str:
 
 
 def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
-    """One place of a search: the session's title, then what stands there, the words marked."""
+    """One place of a search: the session's title, then what is there, the words marked."""
     title = min(28, width // 3)
     name = whole_words(one_line(place.row.title) or "(no prompts)", title)
     parts: list[Part] = [(cell(name, title), "text"), ("  ", "muted")]

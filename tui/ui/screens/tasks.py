@@ -61,7 +61,7 @@ _EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have
 
 
 class TasksScreen(ChatScreen):
-    """Shows a run: one that is worked on here, or the one that stands in the folder."""
+    """Shows a run: one that is worked on here, or the one that is in the folder."""
 
     CSS_PATH = "tasks.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]

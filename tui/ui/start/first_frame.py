@@ -49,7 +49,7 @@ SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "help", "completion
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
 SMALL_ROWS = 22
-"""Below so many rows the real screen has no line under the prompt."""
+"""Below this many rows the real screen has no line under the prompt."""
 
 COLUMN = 72
 """Cells of the column in which a new session begins, its prompt among them."""

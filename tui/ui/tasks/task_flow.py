@@ -1,4 +1,4 @@
-"""/tasks in the chat: the run of this folder looked at, gone on with, or begun."""
+"""/tasks in the chat: the run of this folder looked at, continued, or begun."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KEPT_APART: Final = {
 
 
 async def show(frontend: ScreenFrontend) -> None:
-    """Show the run that stands in the folder. Raises UsageError for a damaged one."""
+    """Show the run that is in the folder. Raises UsageError for a damaged one."""
     run = FolderRun(frontend)
     await run.refresh()
     screen = TasksScreen(run, frontend.services.clock)

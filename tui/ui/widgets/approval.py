@@ -255,7 +255,7 @@ class ApprovalModal(Dialog[Answer]):
 
 
 def _marked(command: str, marks: Sequence[str]) -> Content:
-    """A command, with the parts of it that are risky in the colour of danger."""
+    """A command, with the parts of it that are risky in the color of danger."""
     pieces: list[tuple[str, str]] = [("$ ", "$text-primary")]
     at = 0
     for start, end in _spans(command, marks):

@@ -302,7 +302,7 @@ Keys: TypeAlias = Iterable[tuple[str, str]]
 
 
 def code_styled(text: str, style: str) -> Content:
-    """A text with what stands between backticks in a style; as it is where one is left over."""
+    """A text with what is between backticks in a style; as it is where one is left over."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return Content(text)
@@ -330,7 +330,7 @@ def fitting(keys: Keys, room: int) -> Content:
 
 
 def in_rows(keys: Keys, width: int, *, rows: int = 2) -> Content:
-    """As many as there is room for in so many rows of `width` cells, about as long as each other.
+    """As many as there is room for in that many rows of `width` cells, about as long as each other.
 
     The last is the way out and stays; those before it give way.
     """

@@ -125,7 +125,7 @@ def _matches_label(at: int, total: int, *, more: bool, last: bool) -> Content:
 ROWS: Final = 5
 _SEARCH_KEYS = (("enter", "take"), ("ctrl+r", "older"), ("esc", "close"))
 _WORDS = 40
-"""So many cells are for what is looked for, its name and the edges; the keys give way to them."""
+"""How many cells are for what is looked for, its name and the edges; the keys give way to them."""
 
 
 def matching(entries: Sequence[str], query: str) -> list[str]:

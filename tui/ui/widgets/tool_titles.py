@@ -21,7 +21,7 @@ VERBS: Final = {
 
 
 def verb(tool: str) -> str:
-    """What a tool does, in a word; the name of one that is not the program's own, behind that of
+    """What a tool does, in a word; the name of one that is not the program's own, after that of
     its MCP server."""
     if tool.startswith("mcp__"):
         return tool.removeprefix("mcp__").replace("__", ": ", 1)

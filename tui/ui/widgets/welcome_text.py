@@ -24,7 +24,7 @@ ROWS: Final = 3
 _INDENT: Final = 3
 """Cells before the text of the prompt, under which the column stands."""
 _LABEL: Final = 20
-"""Cells that a label keeps beside what is said behind it."""
+"""Cells that a label keeps beside what is said after it."""
 _TALL: Final = 11
 """Rows from which on there is room for the large name and for blank rows."""
 

@@ -19,7 +19,7 @@ from tui.ui.widgets.file_viewer.line_file import BLOCK, LineFile, MatchCounts
 from tui.ui.widgets.file_viewer.view import FileView
 
 _BLOCKS = 256
-"""So many are looked through in a thread before it is asked whether to go on: 16 MB."""
+"""How many are looked through in a thread before it is asked whether to go on: 16 MB."""
 _SLICE_S = 0.03
 
 
