@@ -1,4 +1,4 @@
-"""What a break costs: the tokens that are written again, the thinking that is lost, in money."""
+"""What a break costs: tokens written again, thinking lost, and the money."""
 
 from __future__ import annotations
 

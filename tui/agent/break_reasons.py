@@ -1,4 +1,4 @@
-"""Why a request does not extend the last: what was recorded since that changes it. Pure."""
+"""Why a request doesn't extend the last: what was recorded since that changes it. Pure."""
 
 from __future__ import annotations
 

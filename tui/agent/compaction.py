@@ -1,4 +1,4 @@
-"""Compaction: a summary in the place of the conversation's beginning, recorded and undoable.
+"""Compaction: a summary replaces the start of the conversation, recorded and undoable.
 
 The summary is asked for outside of any turn, in parts that a request can carry. A failure in here
 never starts another compaction, changes nothing and is shown once. What the view makes of the

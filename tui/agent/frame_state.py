@@ -1,4 +1,4 @@
-"""The frame of one agent's session, and what is said at the end because something changed."""
+"""The frame of one agent's session, and the notices about what changed since."""
 
 from __future__ import annotations
 

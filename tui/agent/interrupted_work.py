@@ -1,4 +1,4 @@
-"""What is found when a session is opened: calls without a result, commands that still run, damage.
+"""What a session holds when it is opened: calls without a result, running commands, damage.
 
 Commands outlive the program only where it was killed. They are known by their process id and the
 time of their birth, so that no other process that has got the number since is taken for one.

@@ -1,4 +1,4 @@
-"""What bounds a turn: the person's limits, what was spent of them, and the loop breaker."""
+"""What bounds a turn: the person's limits, how much is spent, and the loop breaker."""
 
 from __future__ import annotations
 

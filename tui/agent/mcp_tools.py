@@ -1,4 +1,4 @@
-"""The tools of MCP servers as one agent has them: they join and leave, and it is text why.
+"""The tools of MCP servers as one agent has them: they join and leave, with the reasons in words.
 
 A change of the tools is a change of the cached prefix, so it happens between requests only, and
 only where something really changed: a server that died keeps its tools, and is started again by

@@ -1,4 +1,4 @@
-"""A prompt as a person typed it: the directives that it begins with, and the images that it names.
+"""A prompt as typed: the directives that it begins with, and the images that it names.
 
 Directives (/think, /verbose, /elevated) are recognized only at the start; everything else stays as
 it was, byte for byte. Images that a prompt names with `@` are read when it is sent, where the file

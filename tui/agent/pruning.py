@@ -1,4 +1,4 @@
-"""How records stand in what the model sees: pruned when it pays, changed by the person at will.
+"""How the model sees records: pruned when it pays, changed by the person at will.
 
 With `prune.when = "auto"` what is due waits. It is pruned together with the next break, which
 writes what comes after its place again anyway, or once that pays by itself; where the server

@@ -1,4 +1,4 @@
-"""What is done about a request that failed, before the next one: repair it, or wait.
+"""What happens after a request failed and before the next one: repair, or wait.
 
 The repair ladder: a level is put into the record by a `repair` record. `strict` and `drop_thinking`
 hold for everything from then on, as they leave calls and results whole. `text_only` and

@@ -1,4 +1,4 @@
-"""What the model will be sent of a session: the view, made a request that extends the last.
+"""Builds the next request: the view of a session, as a request that extends the last.
 
 Before a request is sent it is compared with the one before it to the same model. Where it does not
 extend that, this is a break: recorded with its reason and price, and what was thought after what

@@ -1,4 +1,4 @@
-"""In which form a model of this server takes a request: what it knows, how deep it thinks."""
+"""The form in which this server's model takes a request: its features, how hard it thinks."""
 
 from __future__ import annotations
 

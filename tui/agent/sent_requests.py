@@ -1,4 +1,4 @@
-"""The requests that were sent, by the record: the last one to each model, and what extends it."""
+"""The requests sent so far, from the record: the last to each model, and what extends it."""
 
 from __future__ import annotations
 

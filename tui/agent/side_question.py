@@ -1,4 +1,4 @@
-"""What the model is asked beside the conversation: for a summary, and what is worth remembering."""
+"""Side questions to the model: for a summary, and for what is worth remembering."""
 
 from __future__ import annotations
 

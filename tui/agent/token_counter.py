@@ -1,4 +1,4 @@
-"""The server's own count of the next request, asked for between the turns, in the background.
+"""The server's own count of the next request, asked for between turns, in the background.
 
 The meter goes by the usage of the last answer and an estimate of what changed since. Where that
 estimate is large (another model was chosen, a summary or masks were put in force, a turn stopped

@@ -1,4 +1,4 @@
-"""From what is pasted to the images that go along with a prompt.
+"""From pasted text to the images sent along with a prompt.
 
 A word in the text stands for each image; whoever deletes the word sends no image. The bytes are
 kept in a file until they are sent, so that a draft brings them back after a crash.

@@ -1,4 +1,4 @@
-"""What is wrong with a session, in words, and any part of it before and after. Blocks; no writes.
+"""What is wrong with a session, in words, with before and after. Blocks; writes nothing.
 
 A finding about the file shows the bytes of its line and what was made of them; one about the
 conversation shows the messages there, as recorded and as they will be sent.

@@ -1,4 +1,4 @@
-"""What screens are handed and hand back: plain data, so that nothing heavy is loaded for it."""
+"""What screens take and return: plain data, so that nothing heavy is loaded for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may do about a failed request: send it again, repair it, change key or model.
+"""The person's options after a failed request: retry, repair, change the key or the model.
 
 A wait is shortened by /retry. Where the same request would fail again, a question shows what is
 wrong and the ways on; it comes by itself after the turn, and by /retry.

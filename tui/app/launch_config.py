@@ -1,4 +1,4 @@
-"""From the command line to what an agent is made of: folder, configuration, key, session."""
+"""From the command line to an agent's ingredients: folder, configuration, key, session."""
 
 from __future__ import annotations
 

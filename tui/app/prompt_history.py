@@ -1,4 +1,4 @@
-"""What was sent before, kept per workspace, bounded in number and size."""
+"""Earlier prompts, kept per workspace, bounded in number and size."""
 
 from __future__ import annotations
 

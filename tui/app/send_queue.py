@@ -1,4 +1,4 @@
-"""The send queue: what the person has sent and nothing has taken over yet."""
+"""The send queue: what the person has sent and no turn has taken yet."""
 
 from __future__ import annotations
 

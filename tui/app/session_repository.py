@@ -1,4 +1,4 @@
-"""The sessions there are, for the browser: ours and those of other agents. Everything blocks."""
+"""The sessions for the browser: ours and those of other agents. Everything blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs, one thing at a time, and what becomes of it."""
+"""Runs one thing at a time, and says how it ended."""
 
 from __future__ import annotations
 

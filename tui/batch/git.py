@@ -1,4 +1,4 @@
-"""One git commit a task, and a failed task's files put back as they were. Blocks.
+"""One git commit per task; a failed task's files are restored. Blocks.
 
 In place, on the branch that is checked out. What a failed attempt had done is kept under
 `refs/holdfast/…` before anything is put back, and only paths that the task changed are touched.

@@ -1,4 +1,4 @@
-"""The frame: the part of every request that is built once and then sent to the byte. Pure.
+"""The frame: the part of every request that is built once and then sent unchanged. Pure.
 
 A server keys its cache by the system prompt and the tools, and signs thinking over them. So they
 are recorded with the first request of a session (a `frame` record) and replayed from there; what

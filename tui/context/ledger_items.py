@@ -1,4 +1,4 @@
-"""What the ledger is made of: the items that are shown, and what is kept of each to reckon with."""
+"""The ledger's parts: the items shown, and what is kept of each for the arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said at the end of a conversation because it changed after the frame was made. Pure.
+"""Notices at the end of a conversation: what changed after the frame was made. Pure.
 
 A `notice` record is made once, before the request that it goes with, and is there from then
 on. `kind` is

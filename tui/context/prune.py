@@ -1,4 +1,4 @@
-"""Pruning: old tool results give way to one line that says what stood there. Pure.
+"""Pruning: one line replaces an old tool result and says what was there. Pure.
 
 A result is as old as the number of turns that began after it; with `unit = "requests"` as the
 number of answers that came after it. All results of a session that are older than the rule

@@ -1,4 +1,4 @@
-"""Requests that were sent, made again from the record alone. Pure.
+"""Sent requests, rebuilt from the record alone. Pure.
 
 A request is what its `request` record says (the model, its limits, the places of the cache marks,
 the form of notices) of the records before it on its branch, after the last frame among them. The

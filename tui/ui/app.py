@@ -1,4 +1,4 @@
-"""The full screen: themes, global keys, what is typed. It routes; others do the work."""
+"""The full screen: themes, global keys, typed text. It routes; others do the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/permissions revoke and /permissions try: rules with their origin, taken back and tried."""
+"""/permissions revoke and /permissions try: rules with their origin, revoked and tried."""
 
 from __future__ import annotations
 

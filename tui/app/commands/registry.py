@@ -1,4 +1,4 @@
-"""The commands: one table from name to handler, and the router from what is typed to what does it.
+"""The commands: one table from name to handler, and the router for typed text.
 
 A later command is one more row.
 """

@@ -1,4 +1,4 @@
-"""F2: what the next request holds, item by item; what is masked or pinned here can be undone."""
+"""F2: the next request, item by item; mask, pin, undo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The left of the chat: the conversation, what is said beside it, and looking for a text in it."""
+"""The left of the chat: the conversation, its notices, and the search in it."""
 
 from __future__ import annotations
 

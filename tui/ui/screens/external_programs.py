@@ -1,4 +1,4 @@
-"""The person's own pager and editor, for a file: the app steps aside, and continues after it."""
+"""The person's own pager and editor for a file: the app steps aside and comes back after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/mcp: the MCP servers, how they stand, and which of their tools the model gets."""
+"""/mcp: the MCP servers, their state, and which of their tools the model gets."""
 
 from __future__ import annotations
 

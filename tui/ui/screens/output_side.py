@@ -1,4 +1,4 @@
-"""The side of the chat: what a tool printed, and what was cut of it."""
+"""The side of the chat: what a tool printed, and what was cut."""
 
 from __future__ import annotations
 

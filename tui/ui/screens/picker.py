@@ -1,4 +1,4 @@
-"""Choose one of some rows, a theme, a task file to run, or the model that answers from now on."""
+"""Pickers: one of some rows, a theme, a task file to run, or the model."""
 
 from __future__ import annotations
 

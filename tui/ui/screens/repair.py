@@ -1,4 +1,4 @@
-"""A damaged session is opened: what was found, what will be done, and what the person may do."""
+"""Opening a damaged session: what was found, what will be done, and the person's options."""
 
 from __future__ import annotations
 

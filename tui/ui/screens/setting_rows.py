@@ -1,4 +1,4 @@
-"""The settings of the screen: read, changed, taken back; their lines in any width; its words."""
+"""The settings screen's data: read, changed, undone; their lines in any width; the words."""
 
 from __future__ import annotations
 

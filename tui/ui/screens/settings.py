@@ -1,4 +1,4 @@
-"""The screen of the settings: a table, a filter, and a field in the row that is changed.
+"""The settings screen: a table, a filter, and a field in the row being changed.
 
 What a setting is says `tui.settings.schema`; what writes the file is `tui.settings.edit`."""
 

@@ -1,4 +1,4 @@
-"""The first frame, before anything heavy is loaded: a prompt that already takes what is typed.
+"""The first frame, before anything heavy is loaded: a prompt that already takes typing.
 
 Imports little of the standard library and nothing that is slow (no dataclasses, no typing). The
 real screen takes over where this one stops: what was typed is handed over as text, and keys that

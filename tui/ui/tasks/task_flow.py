@@ -1,4 +1,4 @@
-"""/tasks in the chat: the run of this folder looked at, continued, or begun."""
+"""/tasks in the chat: look at this folder's run, continue it, or start one."""
 
 from __future__ import annotations
 

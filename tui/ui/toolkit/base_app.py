@@ -1,4 +1,4 @@
-"""What every app of this program does the same way: its colors, its return, its worst end."""
+"""What every app of this program does alike: colors, exit, and the worst case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a frame the terminal does not show yet: over a slow line each byte counts.
+"""Sends only what the terminal doesn't show yet of a frame: on a slow line each byte counts.
 
 Textual sends every row that a widget marks as dirty, whole. Most of what it sends is there
 already: an answer that grows by a word has its widget drawn again from top to bottom.

@@ -1,4 +1,4 @@
-"""The question before a write or a command: what would happen, why it is asked, five answers.
+"""The question before a write or a command: what would happen, why, and the answers.
 
 The title names the call, the answers say what they cover; what is asked about takes the room.
 `Enter` gives the marked answer: yes, once; of a high-risk call it is no.

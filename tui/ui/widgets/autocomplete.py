@@ -1,4 +1,4 @@
-"""What may come next in the prompt, in rows above it; the prompt keeps the focus."""
+"""Suggestions above the prompt, which keeps the focus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys: what is bound, as the help explains them, and as they stand at the foot of a screen."""
+"""The keys: what is bound, what the help says, and what the foot of a screen shows."""
 
 from __future__ import annotations
 

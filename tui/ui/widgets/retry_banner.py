@@ -1,4 +1,4 @@
-"""What is being waited for after a failure: a retry, a server's limit, a recovery step.
+"""The wait after a failure: a retry, a server's limit, a recovery step.
 
 A countdown is brought up to date once a second. The keys of the banner count only while it has the
 focus, which it gets by Tab or a click and never by itself, so that it takes no typed key.

@@ -1,4 +1,4 @@
-"""Rows above the prompt that look for something: a text of the conversation, an earlier prompt."""
+"""Search bars above the prompt: for text in the conversation, or an earlier prompt."""
 
 from __future__ import annotations
 

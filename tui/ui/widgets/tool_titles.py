@@ -1,4 +1,4 @@
-"""What a tool call is called on the screen: a verb and what it is about, such as `Edit calc.py`."""
+"""Titles of tool calls: a verb and its object, such as `Edit calc.py`."""
 
 from __future__ import annotations
 

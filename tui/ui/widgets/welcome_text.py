@@ -1,4 +1,4 @@
-"""The column in which a new session begins: the name, what this folder offers to do, the keys."""
+"""The column of a new session: the name, what this folder offers, the keys."""
 
 from __future__ import annotations
 

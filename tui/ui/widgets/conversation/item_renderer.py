@@ -1,4 +1,4 @@
-"""Items → lines, and what else there is to know of an item, such as the source of a selection."""
+"""Items → lines, and what else is known about an item, such as the source of a selection."""
 
 from __future__ import annotations
 
