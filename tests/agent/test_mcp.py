@@ -189,7 +189,7 @@ async def test_no_request_waits_longer_than_ten_seconds_for_a_silent_server(tmp_
         clock.advance(10)
         told = notices(await running)
         assert told == [
-            "MCP server silent is still starting. Its tools join when it is up.",
+            "MCP server silent is still starting. Its tools join once it is ready.",
         ]
         assert provider.requests[0].messages
         running = asyncio.create_task(turn(agent, "again"))

@@ -214,9 +214,9 @@ def test_a_dirty_tree_is_refused_with_advice(repo: Path):
 def test_30_a_locked_index_is_named_before_any_work(repo: Path):
     git_isolation = isolation(repo)
     (repo / ".git" / "index.lock").touch()
-    with pytest.raises(UsageError, match=r"\.git/index\.lock is there"):
+    with pytest.raises(UsageError, match=r"\.git/index\.lock exists"):
         git_isolation.check()
-    with pytest.raises(IsolationError, match=r"\.git/index\.lock is there"):
+    with pytest.raises(IsolationError, match=r"\.git/index\.lock exists"):
         git_isolation.begin()
     (repo / ".git" / "index.lock").unlink()
     git_isolation.check()

@@ -98,7 +98,7 @@ def test_diff_of_requests_that_extend(run: Run, talked: tuple[Path, list[bytes]]
         "Request 2 extends request 1: it starts with all of it.\n"
         "Added: 3 blocks.\n"
         "  message 2, assistant: thinking, 2 characters\n"
-        "  message 2, assistant: call of read_file, 18 characters\n"
+        "  message 2, assistant: call to read_file, 18 characters\n"
         "  message 3, user: result of read_file, "
     )
     assert "--- request 1\n+++ request 2\n" in out

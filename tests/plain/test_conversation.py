@@ -98,7 +98,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
         face.typed("and this")
         face.typed("/status")
         face.typed("/rewind")
-        await until(lambda: "Doing: a turn or a command runs." in face.said)
+        await until(lambda: "Doing: running a turn or a command." in face.said)
         assert world.agent.queue == ("and this",)
         assert "Queued: sent as soon as the agent can take it." in face.said
         assert "The agent is working. Press Ctrl+C to stop it." in face.said

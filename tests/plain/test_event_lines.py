@@ -67,7 +67,7 @@ SPOKEN: list[tuple[Event, list[str]]] = [
          " restores everything.")],
     ),
     (events.CompactionFinished(1, 1, 0, "", "manual", "stopped"), ["Not compacted: stopped."]),
-    (events.Pruned(1, 900), ["1 old result left out, saving 900 tokens per request."]),
+    (events.Pruned(1, 900), ["1 old result pruned, saving 900 tokens per request."]),
     (events.StorageChanged(False, "the disk is full"), ["Not saved: the disk is full."]),
     (events.StorageChanged(True), ["Everything is saved again."]),
     (

@@ -60,7 +60,7 @@ async def test_a_file_is_shown_from_its_beginning(world: World):
     world.write("README.md", "# Demo\n\nThe demo project.\n\n## Use\n\n```\n# no heading\n```\n")
     said = await world.ask("read README.md")
     assert said.startswith("I read 9 lines of `README.md`:\n\n````markdown\n# Demo\n")
-    assert said.endswith("It holds: Demo, Use.")
+    assert said.endswith("It contains: Demo, Use.")
     world.write("long.txt", "".join(f"line {n}\n" for n in range(1, 4001)))
     said = await world.ask("read long.txt")
     assert "line 12\n… 1,9" in said

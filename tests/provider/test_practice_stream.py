@@ -98,7 +98,7 @@ async def test_it_thinks_at_the_start_of_a_turn_unless_thinking_is_off(world: Wo
     world.write("a.txt", "alpha")
     world.type("read a.txt")
     first = await world.step()
-    assert thought(first) == "One thing is asked for: read `a.txt`."
+    assert thought(first) == "The prompt asks for one thing: read `a.txt`."
     assert first.content[0]["signature"]
     assert thought(await world.step()) == ""
     world.thinking = {"type": "disabled"}

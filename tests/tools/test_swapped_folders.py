@@ -101,5 +101,5 @@ async def test_what_was_allowed_is_what_is_written(tmp_path: Path) -> None:
     await events_of(agent, "go")
     result = provider.requests[1].messages[-1]["content"][0]
     assert approver.asked == ["deep/hook"]
-    assert "leads elsewhere than when it was allowed" in text_of(blocks_of(result["content"]))
+    assert "no longer leads to the path that was allowed" in text_of(blocks_of(result["content"]))
     assert not (tmp_path / ".git/hook").exists()

@@ -203,7 +203,7 @@ class Agent:
         )
 
     async def start(self) -> list[Event]:
-        """The events that stand before the first turn; what the session says is put in force.
+        """The events that come before the first turn; what the session says is put in force.
 
         Does not touch the network; begins to load what the first request will need.
         """
@@ -239,7 +239,7 @@ class Agent:
     def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Event]:
         """Run a turn without a new prompt: after a failure, an interruption, or where it is parked.
 
-        A parked session goes on when its time has come; Parked comes again until then. In all
+        A parked session continues when its time has come; Parked comes again until then. In all
         else as `send`. `again` are ids of calls that an earlier run left without a result: they
         are run first, with the questions that they need.
         """
@@ -256,8 +256,8 @@ class Agent:
         return self._ctx.events.take()
 
     def reload(self, *, wait: bool = False) -> None:
-        """Build the system prompt and the tools anew for the next request: a break. With `wait`
-        the next compaction does it, which begins the cache anew in any case.
+        """Build the system prompt and the tools again for the next request: a break. With `wait`
+        the next compaction does it, which restarts the cache in any case.
 
         What changed since the session began is then said there, and not at the end.
         """
@@ -297,7 +297,7 @@ class Agent:
 
     async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Event]:
         """Think as deep as a level says from the next request on, or with `wait` from the next
-        break on that begins the cache anew; kept with the session."""
+        break on that restarts the cache; kept with the session."""
         self._directives.apply({"effort": level}, wait=wait)
         await self._ctx.recorder.show(events.DirectivesChanged(**self._directives.now.to_json()))
         return self._ctx.events.take()

@@ -1,4 +1,4 @@
-"""What the parts of one agent share: what it was made of, and what may change on the way."""
+"""What the parts of one agent share: what it was built from, and what may change later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer says of its request: how it extends the last, and what became of thinking."""
+"""What an answer reports about its request: how it extends the last, what became of thinking."""
 
 from __future__ import annotations
 

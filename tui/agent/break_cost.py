@@ -1,4 +1,4 @@
-"""What a break costs: the tokens that are written again, the thinking that is lost, in money."""
+"""What a break costs: tokens written again, thinking lost, and the money."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tui.tokens import estimate
 
 
 def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -> ContextBroken:
-    """A break behind which `tokens` are written to the cache again, which else would be read; the
-    next request has so many tokens `less` than the ledger says."""
+    """A break after which `tokens` are written to the cache again, which else would be read; the
+    next request has that many tokens `less` than the ledger says."""
     place = next((n for n, r in enumerate(ctx.records) if r.id == why.start), 0)
     gone = thoughtless(ctx.records)
     answers = (r for r in ctx.records[place:] if r.type == "assistant" and r.id not in gone)
@@ -76,7 +76,7 @@ class ChangePrice:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPrice:
-    """What switching a server's tool comes to: by itself, and where the frame is made anew for it
+    """What switching a server's tool comes to: by itself, and where the frame is made again for it
     at once ("" where there is no need to)."""
 
     text: str
@@ -109,7 +109,7 @@ def price_of_compaction(
     """What a summary comes to: `read` tokens are read for it, `kept` stay in each request, `output`
     is how long it is about.
 
-    With a `new_frame` all of it is written again, else what stands behind the frame. The last
+    With a `new_frame` all of it is written again, else what comes after the frame. The last
     answer is not in the cache yet, and would be written by any request; with `asked_fresh` the one
     for the summary does so, too.
     """
@@ -152,7 +152,7 @@ def cost_of_change(
     ctx: AgentContext, targets: Collection[str], *, less: int = 0
 ) -> ContextBroken | None:
     """What it would cost to send these records in another form from the next request on, which
-    then has so many tokens `less`.
+    then has that many tokens `less`.
 
     None where none of them was sent yet.
     """
@@ -212,6 +212,6 @@ def _thinking_share(content: Sequence[Block]) -> float:
 
 
 def spoken_weight(content: Iterable[Block]) -> float:
-    """What an answer weighs without its thinking, which is left out behind a break."""
+    """What an answer weighs without its thinking, which is left out after a break."""
     said = [block for block in content if str(block.get("type")) not in THINKING]
     return estimate.content_weight(said) + estimate.MESSAGE_TOKENS

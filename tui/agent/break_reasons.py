@@ -1,4 +1,4 @@
-"""Why a request does not extend the last: what was recorded since that changes it. Pure."""
+"""Why a request doesn't extend the last: what was recorded since that changes it. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BreakReason:
 def reason_of(
     records: Sequence[Record], last: Record | None, pruned: Collection[str] = ()
 ) -> BreakReason:
-    """What happened behind the request `last` that changes what it said; without it, behind the
+    """What happened after the request `last` that changes what it said; without it, after the
     first one, which was made to another model.
 
     A break that is recorded covers what came before it. `pruned` are the records that a rule prunes
@@ -87,7 +87,7 @@ class _Fresh:
 
 
 def _fresh(records: Sequence[Record], since: int) -> _Fresh:
-    """What was recorded behind number `since`, and is not covered by a break.
+    """What was recorded after number `since`, and is not covered by a break.
 
     A break from a record on covers the changes of it and of what follows. One without covers
     everything, but not for good where it is void with a compaction that was undone.
@@ -127,7 +127,7 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
 
 
 def _before_undone(records: Sequence[Record], since: int) -> int:
-    """From where on to look for changes behind number `since`.
+    """From where on to look for changes after number `since`.
 
     The break of a compaction covers what changed just before it. Undone, it covers that no more.
     """

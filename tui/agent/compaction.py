@@ -1,4 +1,4 @@
-"""Compaction: a summary in the place of the conversation's beginning, recorded and undoable.
+"""Compaction: a summary replaces the start of the conversation, recorded and undoable.
 
 The summary is asked for outside of any turn, in parts that a request can carry. A failure in here
 never starts another compaction, changes nothing and is shown once. What the view makes of the
@@ -43,7 +43,7 @@ _KEEP_TOKENS: Final = 20_000
 _SUMMARY_TOKENS: Final = 2000
 """How long a summary is expected to be where there was none yet, with the thinking before it."""
 _RUNNING: Final = 0.5
-"""Of the threshold: so large a running turn is kept whole by a summary of what stands before it."""
+"""Of the threshold: so large a running turn is kept whole by a summary of what comes before it."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
@@ -162,7 +162,7 @@ class Compactor:
         """Put a summary in the place of the beginning. Returns whether the view got smaller.
 
         Never raises but for a cancellation, which leaves the session as it was; so does an error,
-        which stands in `CompactionFinished`.
+        which is in `CompactionFinished`.
         """
         view, fill = self.requests.view(), reason == "automatic"
         asked = self._for_server(fill=fill)
@@ -205,7 +205,7 @@ class Compactor:
             await self.memory.flush(upto=planned.covers)
         self.ctx.debug(
             f"[DEBUG] Compaction: {reason}, {planned.messages} messages, {before:,} → {after:,} "
-            "tokens; behind the system prompt the cache is written again"
+            "tokens; everything after the system prompt is cached again"
         )
         return after < before
 

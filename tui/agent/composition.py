@@ -248,7 +248,7 @@ def make_agent(
     provider: Provider | None = None,
     servers: Servers | None = None,
 ) -> Agent:
-    """An agent that goes on with `session`, which it owns from now on.
+    """An agent that continues with `session`, which it owns from now on.
 
     It makes a `provider` of its own where none is given, and closes either. MCP `servers` that
     are given are shared with other agents and left running; else it starts its own.

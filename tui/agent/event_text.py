@@ -1,4 +1,4 @@
-"""Events in words, for whoever reads lines: standard error of `-p`, a log."""
+"""Events in words, for readers of lines: standard error of `-p`, a log."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The contract of a turn: `UserMessage`; then per request one `RequestSent` per at
 and one `AssistantMessage` (deltas since the last `RequestSent` are void when another follows);
 then per call `ToolStarted`, any number of `ToolOutputChunk`, one `ToolFinished` (neither for a
 call that an interrupt kept from beginning); at the end one `TurnFinished`, always, whatever
-happened. A fact that stands in the record is synced before its event is published. `to_json`
+happened. A fact that is in the record is synced before its event is published. `to_json`
 gives the line that `-p --output-format stream-json` prints. What the provider tells of a request
 that is under way (deltas, retries, another model) is published as it is: those types are its own.
 """
@@ -117,7 +117,7 @@ class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
 
 
 class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):
-    """A tool printed something: for the person, with its colours, which JSON has not."""
+    """A tool printed something: for the person, with its colors, which JSON has not."""
 
     id: str
     text: str
@@ -146,7 +146,7 @@ class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
 class Parked(WireEvent, frozen=True, tag="parked"):
     """The server wants to see the request no sooner than `until` (ISO 8601, UTC); it is sent then.
 
-    Told again when a parked session is opened. The turn goes on by itself, or by `Agent.go_on`.
+    Told again when a parked session is opened. The turn continues by itself, or by `Agent.go_on`.
     """
 
     until: str
@@ -169,7 +169,7 @@ class RecoveryStep(WireEvent, frozen=True, tag="recovery"):
 
 
 class OverflowCompactionStarted(WireEvent, frozen=True, tag="compacting"):
-    """What is too large for a request is about to be summarised; `number` of at most `of` times."""
+    """What is too large for a request is about to be summarized; `number` of at most `of` times."""
 
     number: int
     of: int
@@ -215,7 +215,7 @@ class ContextChanged(WireEvent, frozen=True, tag="context_changed"):
     """How records stand in the request was changed, from the next request on.
 
     `changes` are `{"target", "view", "by", "reason"}` for overlays and `{"target", "pinned"}` for
-    pins; a target is the id of a record, and `call_id` stands beside it where it is a result.
+    pins; a target is the id of a record, and `call_id` is beside it where it is a result.
     """
 
     changes: tuple[dict[str, Any], ...]
@@ -253,7 +253,7 @@ class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
     `broken` is why it does not, "" where it does. `tokens` are those of the prompt, `added` how
     many more than in the last (None where that is not known), `cached` those that came from the
     cache. `cache_miss` is the server's reason why the others did not, "" where it names none. Of
-    the `output` so many tokens were `thought`, where the server says so.
+    the `output` that many tokens were `thought`, where the server says so.
     """
 
     n: int
@@ -299,7 +299,10 @@ class ThinkingDropped(WireEvent, frozen=True, tag="thinking_dropped"):
         """A sentence or two for the person."""
         said = [
             f"The server {verb} {plural(count, 'thought')}: {_MISFITS.get(reason, reason)}."
-            for verb, counts in (("dropped", self.dropped), ("took, but noted,", self.allowed))
+            for verb, counts in (
+                ("dropped", self.dropped),
+                ("accepted, with a remark,", self.allowed),
+            )
             for reason, count in counts.items()
         ]
         return " ".join(said)
@@ -334,7 +337,7 @@ class CompactionStarted(WireEvent, frozen=True, tag="compaction_started"):
 
 
 class CompactionDelta(WireEvent, frozen=True, tag="compaction_delta"):
-    """A piece of the summary as it is written; "" where an answer begins anew. Provisional."""
+    """A piece of the summary as it is written; "" where an answer starts over. Provisional."""
 
     text: str
 
@@ -425,7 +428,7 @@ class Debug(WireEvent, frozen=True, tag="debug"):
 
 
 class ErrorRaised(WireEvent, frozen=True, tag="error"):
-    """Something failed. `recoverable`: the session goes on and the prompt may be sent again.
+    """Something failed. `recoverable`: the session continues and the prompt may be sent again.
 
     `offers` are the rungs of `Agent.repair` that are left where the server refused the request.
     `category` and `explanation` say why the model declined, where it did and says so.

@@ -1,4 +1,4 @@
-"""The frame of one agent's session, and what is said at the end because something changed."""
+"""The frame of one agent's session, and the notices about what changed since."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class FrameState:
             self._ctx.publish(Notice(f"{some} {verb} ({names}). /reload takes {them} now."))
 
     async def _compose(self) -> None:
-        """Write the system prompt anew, from the files as they are now."""
+        """Write the system prompt again, from the files as they are now."""
         ctx = self._ctx
         if ctx.find_files is None:
             return
@@ -235,7 +235,7 @@ class FrameState:
         return self._now
 
     def _record_frame(self, before: Frame | None) -> None:
-        """Record a new frame. What was thought behind another one is left out from here on."""
+        """Record a new frame. What was thought after another one is left out from here on."""
         frame, ctx = self._fresh(), self._ctx
         reason, self._outdated = self._outdated or "new", ""
         if before is not None and canonical(before.to_json()) == canonical(frame.to_json()):

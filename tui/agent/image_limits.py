@@ -119,7 +119,7 @@ def _overlays(records: Sequence[Record], gone: Mapping[str, Sequence[_Image]]) -
 
 
 async def fit_images(output: ToolOutput, spill: Path, outputs: OutputStore | None) -> ToolOutput:
-    """A result with its images small enough to be sent; a text behind each says what was done.
+    """A result with its images small enough to be sent; a text after each says what was done.
 
     What was shrunk is kept in a file next to `spill`, unless the tool has read it from one.
     """

@@ -1,4 +1,4 @@
-"""What is found when a session is opened: calls without a result, commands that still run, damage.
+"""What a session holds when it is opened: calls without a result, running commands, damage.
 
 Commands outlive the program only where it was killed. They are known by their process id and the
 time of their birth, so that no other process that has got the number since is taken for one.
@@ -136,7 +136,7 @@ async def publish_opening(
     directives: DirectiveState,
     pruning: PruneSchedule,
 ) -> None:
-    """Publish what stands before the first turn, and put in force what the session says."""
+    """Publish what comes before the first turn, and put in force what the session says."""
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
     ctx.publish(events.SessionStarted(session.id, path, ctx.model.id, root, session.resumed))

@@ -1,4 +1,4 @@
-"""What bounds a turn: the person's limits, what was spent of them, and the loop breaker."""
+"""What bounds a turn: the person's limits, how much is spent, and the loop breaker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import Record
 
 LOOP_REPEATS = 5
-"""So many equal (call, result) pairs in a row end the turn."""
+"""How many equal (call, result) pairs in a row end the turn."""
 
 _COSTLY = frozenset({"assistant", "compaction", "memory", "title"})
 _WAITS = frozenset({"command_status"})
@@ -126,7 +126,7 @@ class SpendingCounter:
     _last: Record | None = None
 
     def count(self, records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
-        """What the records cost; see `session_cost`. Begins anew where they are not those of the
+        """What the records cost; see `session_cost`. Starts over where they are not those of the
         last time and what was appended since."""
         seen = self._seen
         if seen > len(records) or (seen and records[seen - 1] is not self._last):

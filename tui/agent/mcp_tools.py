@@ -1,4 +1,4 @@
-"""The tools of MCP servers as one agent has them: they join and leave, and it is text why.
+"""The tools of MCP servers as one agent has them: they join and leave, with the reasons in words.
 
 A change of the tools is a change of the cached prefix, so it happens between requests only, and
 only where something really changed: a server that died keeps its tools, and is started again by
@@ -93,7 +93,7 @@ class McpTools:
         if server.state == "failed":
             text = f"MCP server {server.name} failed: {server.detail}. Restart it with /mcp."
         elif server.state == "starting" and not server.tools:
-            text = f"MCP server {server.name} is still starting. Its tools join when it is up."
+            text = f"MCP server {server.name} is still starting. Its tools join once it is ready."
         elif server.state == "ready" and server.left_out:
             text = f"MCP server {server.name}: {server.left_out}."
         else:

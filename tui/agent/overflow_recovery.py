@@ -6,7 +6,7 @@
     results     oversized results cut, as overlays; before compaction where bytes count
     digest      the conversation in a few lines, made without a model: small enough by itself
 
-Each step is recorded, shown, and followed by the same request, made anew; one that has nothing to
+Each step is recorded, shown, and followed by the same request, made again; one that has nothing to
 do is no step. With the last one the ladder ends: a request that is still too large fails.
 """
 
@@ -34,7 +34,7 @@ from tui.session.records import Record
 log = logging.getLogger(__name__)
 
 COMPACTIONS: Final = 3
-"""So many in one turn."""
+"""How many in one turn."""
 
 TOO_LARGE: Final = frozenset({"context_overflow", "payload_too_large"})
 
@@ -218,7 +218,7 @@ class OverflowRecovery:
         return f"cut {count} large result{'s' * (count != 1)}" if found else ""
 
     def _digest(self) -> str:
-        text = "replaced the conversation so far by a digest"
+        text = "replaced the conversation so far with a digest"
         if self.compactor.digest():
             return text
         if not self.repair.shrinks("summary_only"):

@@ -1,6 +1,6 @@
-"""A prompt as a person typed it: the directives that it begins with, and the images that it names.
+"""A prompt as typed: the directives that it begins with, and the images that it names.
 
-Directives (/think, /verbose, /elevated) are recognised only at the start; everything else stays as
+Directives (/think, /verbose, /elevated) are recognized only at the start; everything else stays as
 it was, byte for byte. Images that a prompt names with `@` are read when it is sent, where the file
 tools may read.
 """
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 
 MENTIONS = 50
-"""So many are looked at in one prompt."""
+"""How many are looked at in one prompt."""
 
 _MENTION = re.compile(r"(?:(?<=\s)|\A)@(?:\"([^\"\n]+)\"|'([^'\n]+)'|((?:\\.|[^\s\"'\\])+))")
 _AFTER = ".,;:!?)]}>"
@@ -71,11 +71,11 @@ class ParsedPrompt:
 
     typed: str
     text: str
-    """What remains of it behind the directives."""
+    """What remains of it after the directives."""
     changes: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
     """What the directives switch."""
     attached: str = ""
-    """Goes behind what was typed and is never read for directives."""
+    """Goes after what was typed and is never read for directives."""
     images: Mapping[str, Image] = field(default_factory=lambda: NO_IMAGES)
     """Go along, by the words that stand for them in the text."""
     waits: bool = False
@@ -107,7 +107,7 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
 
 
 def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
-    """Whether the `on` behind a directive is the text's own, as in `/think on the design of x`.
+    """Whether the `on` after a directive is the text's own, as in `/think on the design of x`.
 
     `off` always switches off: nobody loses a safeguard to a sentence.
     """
@@ -233,7 +233,7 @@ def _load(
 
 
 def _image(name: str, workspace: Workspace) -> Image | None:
-    """The image of a name, or of the name less what ends a sentence behind it."""
+    """The image of a name, or of the name less what ends a sentence after it."""
     for tried in dict.fromkeys((name, name.rstrip(_AFTER))):
         try:
             path = replace(workspace, temporary=None).resolve(tried)  # the person's own /tmp

@@ -44,7 +44,7 @@ class PruneRules:
         return msgspec.structs.replace(rule, when="turns")
 
     def binds(self, model: ModelInfo) -> bool:
-        """Whether thinking is refused behind something that was changed."""
+        """Whether thinking is refused after something that was changed."""
         if model.binds or (self.ctx.first_party and model.source != "assumed"):
             return model.binds
         self._catch_up()

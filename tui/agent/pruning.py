@@ -1,8 +1,8 @@
-"""How records stand in what the model sees: pruned when it pays, changed by the person at will.
+"""How the model sees records: pruned when it pays, changed by the person at will.
 
 With `prune.when = "auto"` what is due waits. It is pruned together with the next break, which
-writes what stands behind its place anew anyway, or once that pays by itself; where the server
-refuses thinking behind what was changed, never at the price of a thought.
+writes what comes after its place again anyway, or once that pays by itself; where the server
+refuses thinking after what was changed, never at the price of a thought.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class PruneSchedule:
         )
 
     def _figures(self, due: Sequence[Due], place: int | None) -> PruneFigures:
-        """What pruning costs and saves; what stands behind a break at `place` costs nothing."""
+        """What pruning costs and saves; what comes after a break at `place` costs nothing."""
         ledger, window = self.ctx.ledger, self.ctx.model.window
         items = [item for item in ledger.items() if item.kind not in {"system", "tools", "memory"}]
         gone = {one.record for one in due}

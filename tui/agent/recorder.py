@@ -148,7 +148,7 @@ class Recorder:
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`, which goes on to its end even when cancelled; the cancellation comes then."""
+    """Await `work`, which continues to its end even when cancelled; the cancellation comes then."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,8 +1,8 @@
-"""What is done about a request that failed, before the next one: repair it, or wait.
+"""What happens after a request failed and before the next one: repair, or wait.
 
 The repair ladder: a level is put into the record by a `repair` record. `strict` and `drop_thinking`
 hold for everything from then on, as they leave calls and results whole. `text_only` and
-`summary_only` concern what stands before their record: what comes after it is sent as it is.
+`summary_only` concern what comes before their record: what comes after it is sent as it is.
 
 Beside the ladder there is the break: all thinking so far is left out for good, the thinking of
 later answers is sent again.
@@ -128,7 +128,7 @@ class DeferredRetry:
         seconds = (until - self.ctx.clock.now()).total_seconds()
         if self.ctx.max_wait_s is not None and self._waited + seconds > self.ctx.max_wait_s:
             error.hint = (
-                f"The server can be asked again in {wait_time(max(0.0, seconds))}: wait with a "
+                f"The server is available again in {wait_time(max(0.0, seconds))}: wait with a "
                 "larger --max-wait."
             )
             return False

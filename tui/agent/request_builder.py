@@ -1,7 +1,7 @@
-"""What the model will be sent of a session: the view, made a request that extends the last.
+"""Builds the next request: the view of a session, as a request that extends the last.
 
 Before a request is sent it is compared with the one before it to the same model. Where it does not
-extend that, this is a break: recorded with its reason and price, and what was thought behind what
+extend that, this is a break: recorded with its reason and price, and what was thought after what
 changed is left out from there on (see `tui.context.breaks`).
 """
 
@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """A request for a server's own summary of what stands before a cut, and the hashes of what was
+    """A request for a server's own summary of what comes before a cut, and the hashes of what was
     sent there and of the frame."""
 
     request: Request
@@ -204,7 +204,7 @@ class RequestBuilder:
     def _next(self, *, prompt_follows: bool) -> tuple[Request, View]:
         """The request that the record makes, with the break that it needs, and its view.
 
-        No thinking in it stands behind anything but what it was made for.
+        No thinking in it comes after anything but what it was made for.
         """
         view, model = self.view(prompt_follows=prompt_follows), self._ctx.model
         made = self._built(view, model, prompt_follows=prompt_follows)
@@ -300,7 +300,7 @@ class RequestBuilder:
     def ask(self, view: View) -> tuple[Request, View]:
         """The request to send of a view, and the view that it is made of; both are recorded.
 
-        What was recorded since the view was made is in it too: it stands before the request.
+        What was recorded since the view was made is in it too: it comes before the request.
         """
         if self._ctx.records[-1:] != self._seen:
             view = self.view()
@@ -405,7 +405,7 @@ class RequestBuilder:
             self._ctx.ledger.fixed(frame.layers, frame.tools)
 
     def _keys_cost(self, reason: str, by: str) -> ContextBroken:
-        """What it costs that the cache begins anew; thinking stays valid."""
+        """What it costs that the cache restarts; thinking stays valid."""
         whole = broken(self._ctx, BreakReason(reason, by), self._ctx.ledger.tokens)
         return structs.replace(whole, thoughts=0)
 
@@ -465,7 +465,7 @@ class RequestBuilder:
         return why, made, self.sent.compare(made, model, self.forms.checks(model))[0]
 
     def _summarized(self, model: ModelInfo, found: Comparison) -> bool:
-        """Whether the first request to a model is the first to any behind a summary.
+        """Whether the first request to a model is the first to any after a summary.
 
         It breaks with what the others were sent: recorded later, that would take the thinking of
         this one's answer, too.
@@ -477,7 +477,7 @@ class RequestBuilder:
         return why.reason == "compaction" and not why.recorded and not self._stays(why, found)
 
     def _stays(self, why: BreakReason, found: Comparison) -> bool:
-        """Whether all thinking behind a server's own summary stands where it stood before it."""
+        """Whether all thinking after a server's own summary is where it stood before it."""
         if found.misplaced is not None or not why.cause:
             return False
         return any(r.id == why.cause and follows(r) for r in reversed(self._ctx.records))

@@ -1,4 +1,4 @@
-"""In which form a model of this server takes a request: what it knows, how deep it thinks."""
+"""The form in which this server's model takes a request: its features, how hard it thinks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class RequestForms:
         return context_effort.waits(self._choices.of(self.ctx.records))
 
     def checks(self, model: ModelInfo) -> Callable[[str], bool]:
-        """Whether a model's thinking is refused by `model` behind anything that was rendered in
+        """Whether a model's thinking is refused by `model` after anything that was rendered in
         another way.
 
         A server of its own kind may bind every signature. Of the API's models it is known which do,

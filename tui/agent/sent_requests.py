@@ -1,4 +1,4 @@
-"""The requests that were sent, by the record: the last one to each model, and what extends it."""
+"""The requests sent so far, from the record: the last to each model, and what extends it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SentRequests:
     ) -> tuple[Comparison, Callable[[], None]]:
         """A request beside the last to the same model; what is returned takes it as sent.
 
-        `checks` says whose thinking is refused where it does not stand as it did.
+        `checks` says whose thinking is refused where it does not are as it did.
         """
         trail = self._trails.setdefault(model.id, RequestTrail())
         found, candidate = trail.compare(made, self.last(model), self._ctx.records, checks)

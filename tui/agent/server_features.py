@@ -1,4 +1,4 @@
-"""What a server was found not to know: switched off for it and one model, once, by record.
+"""Features that a server turned out to lack: switched off once per server and model, by record.
 
 A `feature` record stands for each. It names what is left out of the requests from then on, by the
 names of `tui.provider.anthropic.convert`.

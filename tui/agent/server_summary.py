@@ -1,7 +1,7 @@
-"""A summary that the server itself makes on demand, as a block that stands for the beginning.
+"""A summary that the server makes on demand, as a block that replaces the beginning.
 
 The block is signed: it is kept and sent as it came. What follows it directly keeps its thinking.
-What the memory is to keep stands in the same text, since a question of its own would read all of
+What the memory is to keep is in the same text, since a question of its own would read all of
 the conversation once more; it is a few lines, which the model then knows, too.
 """
 

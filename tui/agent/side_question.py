@@ -1,4 +1,4 @@
-"""What the model is asked beside the conversation: for a summary, and what is worth remembering."""
+"""Side questions to the model: for a summary, and for what is worth remembering."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAVING: Final = "📝 Saving context..."
 """Shown to the letter."""
 
 _SPLITS = 3
-"""So many times a part that the summarizer finds too long is split."""
+"""How many times a part that the summarizer finds too long is split."""
 _NOTE_TOKENS = 2000
 """Of an answer with notes."""
 _NOTE_PARTS = 4
@@ -64,7 +64,7 @@ async def ask_aside(
 async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False) -> Completed:
     """The answer to a request that is no part of the conversation.
 
-    A summary is `shown` as it comes, "" where it begins anew. What the answer cost is added to
+    A summary is `shown` as it comes, "" where it starts over. What the answer cost is added to
     `ctx.turn_spent`. Raises ProviderError or CredentialsError.
     """
     async with aclosing(ctx.provider.stream(request)) as parts:

@@ -1,4 +1,4 @@
-"""The title of a session: by the small model after the first turn, in the place of a cut prompt.
+"""The title of a session, by the small model after the first turn, instead of a cut prompt.
 
 One small request beside the conversation, in the background. It shares nothing with the requests of
 the conversation, and nothing waits for it; where it fails the session keeps the title it has.
@@ -43,7 +43,7 @@ _QUOTES = re.compile(r'["“”„‟«»‹›`*]')
 _LABEL = re.compile(r"[#\s]*title\s*:\s*(?=\S)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=\w[.!?])\s|\n")
 _ENDS = frozenset({"interrupt", "error", "user", "tool_result"})
-"""What stands behind the last answer where a turn did not finish."""
+"""What comes after the last answer where a turn did not finish."""
 
 
 class TitleWriter:

@@ -1,4 +1,4 @@
-"""The server's own count of the next request, asked for between the turns, in the background.
+"""The server's own count of the next request, asked for between turns, in the background.
 
 The meter goes by the usage of the last answer and an estimate of what changed since. Where that
 estimate is large (another model was chosen, a summary or masks were put in force, a turn stopped
@@ -25,7 +25,7 @@ COUNTS: Final = "count_tokens"
 LEAST_TOKENS: Final = 2000
 """Less than this estimated is not worth a question."""
 DELAY_S: Final = 2.0
-"""So long after a change it is counted: several in a row are one question."""
+"""How long after a change it is counted: several in a row are one question."""
 DISTANCE_S: Final = 15.0
 """Between two questions."""
 FAILED_S: Final = 60.0

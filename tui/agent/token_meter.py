@@ -1,4 +1,4 @@
-"""How full the context of one agent is, for the model that is asked now."""
+"""How full one agent's context is, for the current model."""
 
 from __future__ import annotations
 

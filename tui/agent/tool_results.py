@@ -1,4 +1,4 @@
-"""From what ran to what is recorded of it: cut for the model, its full copy kept, shown.
+"""From a finished tool to its record: cut for the model, kept in full, shown.
 
 What a tool did is recorded as done, even when the interrupt comes between its end and its record.
 What the person's own commands print is cut in the same way.

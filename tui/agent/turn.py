@@ -42,7 +42,7 @@ from tui.provider.base import (
 log = logging.getLogger(__name__)
 
 _NAMED = 8
-"""So many changed files are named."""
+"""How many changed files are named."""
 _THINKING_REFUSED = (
     "The server rejected the reasoning in earlier answers. Holdfast sends the request again "
     "without it "
@@ -153,7 +153,7 @@ class TurnRunner:
     async def run(self, prompt: ParsedPrompt | None, again: Sequence[Block] = ()) -> None:
         """One turn. Nothing is raised: a failure is an event.
 
-        Without a prompt it goes on where the session stands, once its time has come; the calls
+        Without a prompt it continues where the session stands, once its time has come; the calls
         `again`, which have no result yet, are run before.
         """
         self._stream = ModelStream(self.ctx)

@@ -1,4 +1,4 @@
-"""From what is pasted to the images that go along with a prompt.
+"""From pasted text to the images sent along with a prompt.
 
 A word in the text stands for each image; whoever deletes the word sends no image. The bytes are
 kept in a file until they are sent, so that a draft brings them back after a crash.
@@ -60,7 +60,7 @@ class PromptImages:
         return bool(pasted_paths(text))
 
     async def of_paste(self, text: str) -> str | None:
-        """What stands in the place of pasted paths; None where they name no image."""
+        """What is in the place of pasted paths; None where they name no image."""
         try:
             found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
             return await self._attached(found) if found else None

@@ -35,7 +35,7 @@ Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
 of its own, or it was refused, which was said; then it stays with the person."""
 
 SAVE_LIMIT_S = 10.0
-"""After so many seconds nobody waits for the model's notes any longer."""
+"""After this many seconds nobody waits for the model's notes any longer."""
 
 
 class Conversation:
@@ -150,7 +150,7 @@ class Conversation:
         self._queue_changed()
 
     async def close(self, *, typed: bool = True) -> None:
-        """Stop what runs and let the agent go. With `typed`, what stands in the prompt is kept
+        """Stop what runs and let the agent go. With `typed`, what is in the prompt is kept
         for when the session is opened again."""
         self.drafts.leave(typed=typed)
         agent, self.agent = self.agent, None
@@ -201,7 +201,7 @@ class Conversation:
     # What is sent
 
     def submit(self, text: str, attached: str = "", *, waits: bool = False) -> Submitted:
-        """Send a prompt, or queue it. `attached` goes behind it and switches nothing; what its
+        """Send a prompt, or queue it. `attached` goes after it and switches nothing; what its
         directives cost `waits` for the next break.
 
         It joins the turn that runs. While there is none to join it waits for a turn of its own,
@@ -212,7 +212,7 @@ class Conversation:
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent
         if prompt.pasted:
-            say(f"{prompt.pasted} was pasted, so it goes out as text and switches nothing.")
+            say(f"{prompt.pasted} was pasted, so it's sent as text and switches nothing.")
         if agent and agent.session.read_only:
             why = agent.session.lost or "This session is read-only."
             say(why, "warning", hint="Use /fork to continue in a copy.")
@@ -236,7 +236,7 @@ class Conversation:
 
     def run_shell(self, command: str) -> Submitted:
         """Run the person's own command. The model sees its output with the next prompt, unless
-        another ! stands before it.
+        another ! comes before it.
 
         It waits for the session that is about to be opened, and for what runs.
         """

@@ -1,4 +1,4 @@
-"""What is wrong with a session, in words, and any part of it before and after. Blocks; no writes.
+"""What is wrong with a session, in words, with before and after. Blocks; writes nothing.
 
 A finding about the file shows the bytes of its line and what was made of them; one about the
 conversation shows the messages there, as recorded and as they will be sent.
@@ -27,10 +27,10 @@ from tui.session.reader import open_session
 from tui.session.records import Finding, Record
 
 SHOWN_BYTES = 64 * 1024
-"""So much of a line is shown."""
+"""How much of a line is shown."""
 
 KINDS_NAMED = 6
-"""So many kinds of damage a summary names."""
+"""How many kinds of damage a summary names."""
 
 _JOINED_BYTES = 256 * 1024
 _LINE = re.compile(r"line (\d+)(?: \(byte (\d+)\))?")
@@ -42,7 +42,7 @@ _OF_LINES = frozenset(f"B{number}" for number in range(40, 55))
 _WORDS: dict[str, str] = {
     "B01": "call(s) without a result",
     "B02": "result(s) without a call",
-    "B03": "call(s) id used twice",
+    "B03": "call id(s) used twice",
     "B04": "second result(s) of a call",
     "B05": "result(s) out of place",
     "B06": "result(s) out of place",
@@ -130,7 +130,7 @@ class Damage:
     _cache: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
 
     def sides(self, number: int) -> tuple[str, str]:
-        """What stands there before and after, of the finding of that number."""
+        """What is there before and after, of the finding of that number."""
         if number not in self._cache:
             finding = self.findings[number]
             if found := _MESSAGE.match(finding.where):

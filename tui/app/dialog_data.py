@@ -1,4 +1,4 @@
-"""What screens are handed and hand back: plain data, so that nothing heavy is loaded for it."""
+"""What screens take and return: plain data, so that nothing heavy is loaded for it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ProfileSetup:
 class SetupQuestion:
     """How a model is to be reached. `why` that is asked, `problem` what was wrong with the last
     answer; `profile` is the one of this machine that can be used. `session`: one is open, and
-    goes on whatever the answer is."""
+    continues whatever the answer is."""
 
     why: str
     problem: str = ""

@@ -1,4 +1,4 @@
-"""What a person may do about a failed request: send it again, repair it, change key or model.
+"""The person's options after a failed request: retry, repair, change the key or the model.
 
 A wait is shortened by /retry. Where the same request would fail again, a question shows what is
 wrong and the ways on; it comes by itself after the turn, and by /retry.
@@ -146,7 +146,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
 
 
 def _refused(agent: Agent) -> ErrorRaised | None:
-    """The error that the session stands at, where sending the same again is of no use."""
+    """The error that the session is at, where sending the same again is of no use."""
     last = _last_turn(agent.session.records)
     if last is None or last.type != "error" or last.data.get("error_class") != "invalid_request":
         return None

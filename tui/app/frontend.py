@@ -1,4 +1,4 @@
-"""What the conversation asks of whoever shows it: the full screen, plain lines, or a test.
+"""What the conversation needs from its front end: the full screen, plain lines, or a test.
 
 A front end draws events, puts questions to the person and holds what is being typed. It decides
 nothing about the conversation.

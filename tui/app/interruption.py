@@ -52,7 +52,7 @@ async def act_on_interruption(
 
 
 def summary_of(work: InterruptedWork) -> str:
-    """What the model is told of an interruption: for each call what is known, no more."""
+    """What the model is told about an interruption: for each call what is known, no more."""
     lines = ["The last run of this session was interrupted."]
     if work.calls:
         lines.append("What is known about calls without a result:")

@@ -1,4 +1,4 @@
-"""From the command line to what an agent is made of: folder, configuration, key, session."""
+"""From the command line to an agent's ingredients: folder, configuration, key, session."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def workspace_of(options: Options) -> Path:
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
-    """What the person is told of a project's settings that do not count."""
+    """What the person is told about a project's settings that do not count."""
     if not settings:
         return ()
     keys = ", ".join(ignored.key for ignored in settings)
@@ -172,7 +172,7 @@ def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
         return ()
     server = urlsplit(loaded.config.base_url).netloc.rpartition("@")[2]
     why = f"Your environment's {names} won't be sent to {server}"
-    return (f"{why}: this folder's settings name that server. A key you store for it is.",)
+    return (f"{why}: this folder's settings name that server. A key you store for it will be.",)
 
 
 def _home() -> Folders:

@@ -162,7 +162,7 @@ async def set_up(conversation: Conversation, why: str) -> bool:
 
 
 async def login(conversation: Conversation, _: str) -> None:
-    """/login: another key, server or profile from the next request on; the session goes on."""
+    """/login: another key, server or profile from the next request on; the session continues."""
     if not conversation.says_idle() or conversation.opening:
         return
     using = await asyncio.to_thread(conversation.services.connection)

@@ -1,4 +1,4 @@
-"""The full screen, wired: what the app asks of the rest of the program is answered here."""
+"""Wires the full screen: answers what the app asks of the rest of the program."""
 
 from __future__ import annotations
 

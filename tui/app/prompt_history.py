@@ -1,4 +1,4 @@
-"""What was sent before, kept per workspace, bounded in number and size."""
+"""Earlier prompts, kept per workspace, bounded in number and size."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PromptHistory:
             self._append(self._path, text)
 
     def back(self, current: str) -> str | None:
-        """The entry before; None at the oldest. `current` is what stands in the prompt now."""
+        """The entry before; None at the oldest. `current` is what is in the prompt now."""
         if self._at is None or current != self.entries[self._at]:
             self._draft, self._at = current, len(self.entries)
         if self._at == 0:

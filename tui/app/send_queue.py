@@ -1,4 +1,4 @@
-"""The send queue: what the person has sent and nothing has taken over yet."""
+"""The send queue: what the person has sent and no turn has taken yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SendQueue:
     """Prompts and the person's own commands that wait, and what is to go along with a prompt.
 
     A prompt waits in one of two places. What is typed into a running turn is in the queue of the
-    agent and joins that turn. What finds no turn to join (no session stands yet, the person has
+    agent and joins that turn. What finds no turn to join (no session is yet, the person has
     stopped the turn, a command runs) waits here for a turn of its own. `agent` is the one whose
     queue counts, None while there is none.
 
@@ -27,7 +27,7 @@ class SendQueue:
     (`after_turn`). What was sent since then stays and is the next turn; so do commands.
 
     **A crash** loses neither prompts nor commands: the draft holds `prompts` and `commands`. It
-    does lose what goes along: an `attached` text, which is made anew when its prompt is sent
+    does lose what goes along: an `attached` text, which is made again when its prompt is sent
     again, and what commands printed that no prompt took along.
     """
 

@@ -60,7 +60,7 @@ class AppServices:
     of it (it blocks); `trust` says what of them counts. `decide_trust` takes what was asked about
     and the names that are granted. `permissions` are the rules of the configuration.
     `run_options` are those of `holdfast run` with a task file. `read_settings` reads the settings
-    of all layers anew; it blocks and raises ConfigError. After `use_settings` new sessions begin
+    of all layers again; it blocks and raises ConfigError. After `use_settings` new sessions begin
     with what it would read.
     `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
     `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
@@ -110,7 +110,7 @@ class AppServices:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """What the screen opens with: `choice` is the session, None shows the browser first;
-    `prompt` is sent as if it had been typed; with `verbose` the debug view stands on top."""
+    `prompt` is sent as if it had been typed; with `verbose` the debug view is on top."""
 
     services: AppServices
     choice: SessionChoice | None = SessionChoice()

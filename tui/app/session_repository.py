@@ -1,4 +1,4 @@
-"""The sessions there are, for the browser: ours and those of other agents. Everything blocks."""
+"""The sessions for the browser: ours and those of other agents. Everything blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Format: TypeAlias = Literal["md", "html", "jsonl"]
 Progress: TypeAlias = Callable[[int, int], None]
 
 PREVIEW = 60
-"""So many records of a long session are previewed: its last ones."""
+"""How many records of a long session are previewed: its last ones."""
 
 _AROUND = 20
 _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex"}
@@ -32,7 +32,7 @@ _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex"}
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """Where a text was found: the session, the id of the record, and what stands around it."""
+    """Where a text was found: the session, the id of the record, and what is around it."""
 
     row: SessionRow
     message: str
@@ -94,7 +94,7 @@ class SessionRepository:
     def search(
         self, text: str, rows: Sequence[SessionRow], *, progress: Progress | None = None
     ) -> list[SearchHit]:
-        """Where the words of a text stand in these sessions, the newest session first."""
+        """Where the words of a text are in these sessions, the newest session first."""
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         by_path = {str(row.path): row for row in rows}
@@ -103,7 +103,7 @@ class SessionRepository:
         return [SearchHit(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
 
     def preview(self, row: SessionRow, message: str = "") -> SessionPreview:
-        """The end of a session, or what stands around one of its records."""
+        """The end of a session, or what is around one of its records."""
         if row.agent:
             from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 

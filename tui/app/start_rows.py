@@ -35,7 +35,7 @@ ROWS: Final = 3
 _GIT_S: Final = 3.0
 _LIMIT: Final = 500_000
 _SESSIONS: Final = 5
-"""So many sessions are opened to find one in which something was said."""
+"""How many sessions are opened to find one in which something was said."""
 
 _STOPPED: Final = {"error": "stopped at an error", "parked": "waits for the server"}
 _LOCKS: Final = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
@@ -48,7 +48,7 @@ _MAKE_TEST: Final = re.compile(rb"^test\s*:(?!=)", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class StartRow:
     """One thing to begin with. It resumes the session at `path`, else `prompt` is sent; `detail`
-    is said behind the label where there is room."""
+    is said after the label where there is room."""
 
     label: str
     detail: str = ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LIMIT_S: Final = 2.0
 """A command that takes longer is killed."""
 _SETTLE_S: Final = 0.2
-"""What changes within so long is one change."""
+"""What changes within this long is one change."""
 _MOST_BYTES: Final = 64 * 1024
 _MOST_CHARS: Final = 200
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEPT_CHARS = 8000
 """The end of the output that is shown with the result."""
 SLICE = 256 * 1024
-"""So many bytes are read ahead of what is shown: they are shown in some 3 ms."""
+"""How many bytes are read ahead of what is shown: they are shown in some 3 ms."""
 STOPPED = "stopped"
 """The summary of a command that was cancelled: the model is not told of it."""
 PAUSE_S = 0.005
@@ -127,7 +127,7 @@ class _CommandOutput:
 
 
 def attachment(command: str, heard: str) -> str:
-    """What the model is told of a command that the person ran: marked as data."""
+    """What the model is told about a command that the person ran: marked as data."""
     return f"I ran `{command}` myself. Its output:\n{wrap(heard, f'shell: {command}')}"
 
 

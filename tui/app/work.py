@@ -1,4 +1,4 @@
-"""What runs, one thing at a time, and what becomes of it."""
+"""Runs one thing at a time, and says how it ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BURST = 64
-"""So many events are shown before the loop gets a turn."""
+"""How many events are shown before the loop gets a turn."""
 
 
 class Work:

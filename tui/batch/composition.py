@@ -124,9 +124,9 @@ class RunComposition:
 class SharedProvider(ProviderWrapper):
     """A provider that the sessions of a run use one after the other: closing one leaves it open.
 
-    So a practice script goes on where the last session left it. Whoever made the inner one closes
+    So a practice script continues where the last session left it. Whoever made the inner one closes
     it.
     """
 
     async def aclose(self) -> None:
-        """The next session goes on with it."""
+        """The next session continues with it."""

@@ -1,4 +1,4 @@
-"""One git commit a task, and a failed task's files put back as they were. Blocks.
+"""One git commit per task; a failed task's files are restored. Blocks.
 
 In place, on the branch that is checked out. What a failed attempt had done is kept under
 `refs/holdfast/…` before anything is put back, and only paths that the task changed are touched.
@@ -73,7 +73,7 @@ class GitIsolation(Isolation):
                     f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
                 )
         if lock := self._lock():
-            raise UsageError(f"Git's index is locked: {lock} is there.", hint=_UNLOCK)
+            raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
         if changed := self._changed():
             named = ", ".join(sorted(changed)[:_NAMED])
             more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
@@ -86,7 +86,7 @@ class GitIsolation(Isolation):
         """A task begins here. Returns the commit it starts from. Raises IsolationError where the
         index is locked: what the task does could not be committed."""
         if lock := self._lock():
-            raise IsolationError(f"Git's index is locked: {lock} is there.", hint=_UNLOCK)
+            raise IsolationError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
         self._base, self._branch = self._head(), self._current_branch()
         if self._base:
             self._run("update-ref", RUNNING, self._base)

@@ -1,4 +1,4 @@
-"""Isolation of tasks: what is asked of it, and how it is where nothing keeps them apart."""
+"""Isolation of tasks: the interface, and its form where nothing keeps tasks apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One jj change a task, abandoned on failure and interrupt. Blocks.
+"""One jj change per task, abandoned on failure and interrupt. Blocks.
 
 The working copy is always a change in jj, so a person's own work is never in the way: the task
 begins a change on top of it. The task file and `.holdfast/` are never part of a task's change:

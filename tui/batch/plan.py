@@ -1,4 +1,4 @@
-"""A run before it begins: everything that decides how it goes, read and checked.
+"""A run before it begins: everything that shapes it, read and checked.
 
 Also which boot file it has, and how its tasks are isolated.
 """

@@ -16,7 +16,7 @@ from tui.provider.task_error_class import TASK_CLASS, TaskClass, classify_text
 
 Answer: TypeAlias = Literal["give_up", "stop_run", "go_on", "summarise", "analyse"]
 """`go_on` in the same session, with the work done so far; `summarise` it for a fresh session;
-`analyse` asks the small model whether to begin the task anew. `stop_run`: every other task would
+`analyse` asks the small model whether to begin the task again. `stop_run`: every other task would
 fail as well."""
 
 

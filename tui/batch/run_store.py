@@ -283,7 +283,7 @@ class OfflineRun:
             self.state = store.state
 
     async def edit(self, data: bytes) -> None:
-        """Take over an edited task file; the run goes on with it."""
+        """Take over an edited task file; the run continues with it."""
         with self._folder.locked():
             store = await self._book()
             await store.edit(data, running=None)

@@ -163,7 +163,7 @@ class Runner:
         self._again = False
 
     async def run(self) -> RunState:
-        """Work through the file; returns how every task stands. Goes on with an earlier run.
+        """Work through the file; returns how every task stands. Continues with an earlier run.
 
         Raises UsageError where it cannot begin (another runner, a changed file, a dirty tree),
         StorageError where its state cannot be saved.

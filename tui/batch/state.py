@@ -28,7 +28,7 @@ Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interr
 
 RUN_DIR: Final = f"{PRIVATE_DIR}/run"
 PARTIAL_CHARS: Final = 500
-"""So many characters of an interrupted task's output are kept, the last ones."""
+"""How many characters of an interrupted task's output are kept, the last ones."""
 _STATE_MAX: Final = 64_000_000
 
 

@@ -3,7 +3,7 @@
     <!-- boot: docs/start.md -->     before the first `##`: the boot file
     ## group                         the tasks below it belong together
     - task                           a task; `- [ ] task` with a checkbox
-      goes on here                   indented lines continue it, joined by one space; blanks
+      continues here                   indented lines continue it, joined by one space; blanks
                                      within a line stay as they are; in a fenced passage the lines
                                      stay, too
 
@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias
 UNGROUPED: Final = "ungrouped"
 
 Mark: TypeAlias = Literal["", " ", "x", "!", "~"]
-"""What stands in a task's checkbox; "" without one."""
+"""What is in a task's checkbox; "" without one."""
 
 _GROUP = re.compile(r"##[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
 _TASK = re.compile(r"-[ \t]+(?:\[([ xX!~])\](?:[ \t]+|$))?(.*)")
@@ -75,7 +75,7 @@ class _Open:
     mark: Mark
     line: int
     fence: str = ""
-    """What ends the fenced passage that its lines stand in, "" outside of one."""
+    """What ends the fenced passage that its lines are in, "" outside of one."""
     indent: int = 0
     """By how much that passage is indented."""
 
@@ -175,7 +175,7 @@ _MARKS: Mapping[str | None, Mark] = {None: "", "x": "x", "X": "x", "!": "!", "~"
 
 
 def _undented(line: str, by: int) -> str:
-    """A line without at most so many blanks at its start."""
+    """A line without at most this many blanks at its start."""
     return line[min(by, len(line) - len(line.lstrip(_BLANK))) :]
 
 

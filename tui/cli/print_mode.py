@@ -121,7 +121,7 @@ class Outcome:
 async def run(
     agent: Agent, prompt: str, *, attached: str = "", format_: Format, clock: Clock
 ) -> int:
-    """Send one prompt, with `attached` (standard input) behind it, and write what comes of it.
+    """Send one prompt, with `attached` (standard input) after it, and write what comes of it.
 
     Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (where they are not
     ignored, as under nohup) interrupt the turn, which is then recorded as interrupted; before
@@ -170,7 +170,7 @@ async def run(
 
 async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
     """Say what an earlier run of the session left open. Returns what goes along with the prompt:
-    the model is told of commands that still run, since no result of a call says it."""
+    the model is told about commands that still run, since no result of a call says it."""
     session, root = agent.session, agent.folders[0]
     if not session.resumed:
         return attached

@@ -1,4 +1,4 @@
-"""`holdfast sessions view --at`, `view --diff` and `verify`: requests, made again from the file.
+"""`holdfast sessions view --at`, `view --diff` and `verify`: requests rebuilt from the file.
 
 Nothing is sent, written or locked: a session that is open elsewhere, damaged or copied from another
 installation is read as it is.

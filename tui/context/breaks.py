@@ -5,7 +5,7 @@ break are sent without their thinking, for good. Without `from` that is every an
 break with a `cause` (the id of a compaction) is void once that compaction is undone.
 
 Undoing a compaction is no break. What was thought before it comes back with what it was made
-behind; what was thought behind the summary goes, since that is what it was made behind.
+after; what was thought after the summary goes, since that is what it was made after.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def thoughtless(records: Sequence[Record]) -> frozenset[str]:
 
 
 def renews(record: Record) -> bool:
-    """Whether a break begins at the first message, so that the cache begins anew with it."""
+    """Whether a break begins at the first message, so that the cache restarts with it."""
     place = record.data.get("message")
     return record.type == BREAK and (not isinstance(place, int) or place <= 0)
 

@@ -26,7 +26,7 @@ even: see the context benchmark."""
 
 @dataclass(frozen=True, slots=True)
 class PruneFigures:
-    """In tokens: `saved` by each request, `rewritten` once, because it stands behind what goes.
+    """In tokens: `saved` by each request, `rewritten` once, because it comes after what goes.
 
     `requests` is how many are expected; `idle_s` how long ago the last was, None for never;
     `paid` what it has cost so far, at the price of plain input, to read again what is due. `write`
@@ -59,7 +59,7 @@ class PruneFigures:
 
 
 def expected(answers: int, tokens: int, room: float) -> int:
-    """How many requests are to be expected, after so many answers that brought so many tokens.
+    """How many requests are to be expected, after this many answers that brought that many tokens.
 
     As many again, but no more than fill `room`, the tokens up to a compaction.
     """

@@ -1,6 +1,6 @@
 """The block with which a server that compacts on demand stands for the beginning. Pure.
 
-It is kept in the compaction's record as it came, and stands first in every later request to that
+It is kept in the compaction's record as it came, and is first in every later request to that
 server, to the letter. In a view it is a summary like any other; only a request to a model that
 knows such blocks has the block itself. Everyone else is sent its readable text in our own wrap.
 
@@ -36,7 +36,7 @@ def block_in(record: Record) -> Block | None:
 
 
 def follows(record: Record) -> bool:
-    """Whether what is kept follows a compaction's block directly: nothing stands between them."""
+    """Whether what is kept follows a compaction's block directly: nothing is between them."""
     return block_in(record) is not None and record.data.get("follows") is True
 
 

@@ -1,6 +1,6 @@
-"""Where a compaction on demand cuts: behind which message of the next request. Pure.
+"""Where a compaction on demand cuts: after which message of the next request. Pure.
 
-The server summarizes what stands before the cut, and what follows it stays as it was sent. So the
+The server summarizes what comes before the cut, and what follows it stays as it was sent. So the
 cut is the end of a request that was sent: what stays begins with the answer to it. Only where no
 such cut leaves enough out it is the end of a turn, or of everything.
 
@@ -24,7 +24,7 @@ from tui.tokens import estimate
 @dataclass(frozen=True, slots=True)
 class Cut:
     """`covers` is the id of the last record before it, `messages` how many messages of the request
-    stand before it, `weight` what those behind it weigh. `follows`: they follow directly."""
+    stand before it, `weight` what those after it weigh. `follows`: they follow directly."""
 
     covers: str
     messages: int
@@ -62,7 +62,7 @@ def find_cut(
 
 
 def _largest(cuts: Sequence[Cut], count: int, keep: int, room: float, *, fill: bool) -> Cut | None:
-    """The cut behind which most stays. The last one is first."""
+    """The cut after which most stays. The last one is first."""
     best: Cut | None = None
     for cut in cuts:
         many = count - cut.messages > keep
@@ -119,7 +119,7 @@ def _same(content: Sequence[Block], said: Sequence[Block]) -> bool:
 def _end(records: Sequence[Record], messages: Sequence[Message], start: int) -> Cut | None:
     """The end of the last turn: all but a prompt that waits for its answer.
 
-    There is none where the answer ends in calls, whose results stand behind it, or in white space:
+    There is none where the answer ends in calls, whose results come after it, or in white space:
     servers refuse a request that ends so, and what was signed cannot be trimmed.
     """
     places = range(len(records) - 1, start - 1, -1)
@@ -144,7 +144,7 @@ def _last_sent(records: Sequence[Record], start: int, end: int) -> str:
 
 
 def _turn_begins(records: Sequence[Record]) -> int:
-    """The place of the first prompt behind the last turn that is over."""
+    """The place of the first prompt after the last turn that is over."""
     place = len(records)
     for number in range(len(records) - 1, -1, -1):
         record = records[number]

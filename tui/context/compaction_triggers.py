@@ -18,7 +18,7 @@ from tui.core.messages import Block, list_of, object_of, text_of, tool_calls
 from tui.session.records import Record
 
 TRIES: Final = 2
-"""So many compactions in a row without progress stop the work."""
+"""How many compactions in a row without progress stop the work."""
 
 _LISTED: Final = 12
 _LINE: Final = 300
@@ -53,7 +53,7 @@ def progress(records: Iterable[Record]) -> list[bool]:
 
 
 def stuck(records: Sequence[Record]) -> Stuck | None:
-    """The hand-over where the next compaction would be in vain; None while the work goes on."""
+    """The hand-over where the next compaction would be in vain; None while the work continues."""
     if sum(record.type == "compaction" for record in records) < TRIES:
         return None
     if any(progress(records)[-TRIES:]):
@@ -113,7 +113,7 @@ def _line(text: str) -> str:
 
 
 SOON: Final = 3
-"""So many turns before a compaction the person is warned."""
+"""How many turns before a compaction the person is warned."""
 
 
 def over(tokens: int, window: int, threshold: float) -> bool:

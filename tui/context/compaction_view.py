@@ -26,11 +26,11 @@ from tui.session.records import Record, encode
 from tui.tokens import estimate
 
 KEEP_MESSAGES: Final = 6
-"""So many messages at the end stay where they are not too large."""
+"""How many messages at the end stay where they are not too large."""
 PROMPT_CHARS: Final = 8000
 """Characters of a prompt of the running turn that stay verbatim; all of it can be recalled."""
 PROMPTS: Final = 8
-"""Of the running turn, so many prompts stay: the first, and the last."""
+"""Of the running turn, this many prompts stay: the first, and the last."""
 GONE: Final = Stand("summarised", [])
 """The stand-in of a covered record: nothing."""
 
@@ -206,7 +206,7 @@ def plan_until(
     pinned: Collection[str] = (),
     follows: bool = True,
 ) -> CompactionPlan:
-    """A plan that covers everything up to a record, which is so many messages.
+    """A plan that covers everything up to a record, which is that many messages.
 
     Where what is kept `follows` directly, prompts of a turn that is under way there go, too.
     """

@@ -1,7 +1,7 @@
-"""How deep a model thinks: the level that is wanted, and how a request says it. Pure.
+"""How hard a model thinks: the wanted level, and how a request says it. Pure.
 
 A level that changes within a conversation is said at its end where the model has that, and the
-request still only grows. Else it stands in the request itself, and the cache begins anew.
+request still only grows. Else it stands in the request itself, and the cache restarts.
 """
 
 from __future__ import annotations

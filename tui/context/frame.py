@@ -1,4 +1,4 @@
-"""The frame: the part of every request that is built once and then sent to the byte. Pure.
+"""The frame: the part of every request that is built once and then sent unchanged. Pure.
 
 A server keys its cache by the system prompt and the tools, and signs thinking over them. So they
 are recorded with the first request of a session (a `frame` record) and replayed from there; what
@@ -35,7 +35,7 @@ Tools: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What stands before the messages of every request.
+    """What comes before the messages of every request.
 
     `layers` are the names and texts that the system prompt is joined of; `facts` what it says of
     the workspace, by name; `files` the hashes of the files whose text is in it, by name; `room`

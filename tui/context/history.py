@@ -4,7 +4,7 @@
     assistant     an assistant message
     tool_result   at the front of the user message after its call, in the order of the calls
     interrupt     what the model had said by then, as an assistant message; nothing if that is none
-    notice        behind all else in the user message that is not answered yet
+    notice        after all else in the user message that is not answered yet
 
 Records of other types are not sent. Damage stays as it is: that is for the repair. If a record is
 not sent as recorded, its stand-in (`overrides.Stand`) is sent instead.
@@ -60,7 +60,7 @@ class History:
     _front: list[int] = field(default_factory=list[int])
     _prompt: list[Block] | None = None
     _notices: int = 0
-    """So many blocks at the end of the last user message are notices."""
+    """How many blocks at the end of the last user message are notices."""
 
     def open(self, id_: str, block: Block) -> None:
         """Begin with a block of the user's: what stands for all that was before."""

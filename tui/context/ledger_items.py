@@ -1,4 +1,4 @@
-"""What the ledger is made of: the items that are shown, and what is kept of each to reckon with."""
+"""The ledger's parts: the items shown, and what is kept of each for the arithmetic."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def listed(
 
 
 def with_images(items: Iterable[Item], entries: Mapping[str, Entry], ratio: float) -> list[Item]:
-    """The same items with the images of each prompt as items of their own, behind the prompt's."""
+    """The same items with the images of each prompt as items of their own, after the prompt's."""
     found: list[Item] = []
     for item in items:
         entry = entries.get(item.id)

@@ -78,7 +78,7 @@ class LevelViewer:
 
     def _start_anew(self) -> None:
         """`_whole` is the highest level for the whole request, `_front` the number of the last
-        record of another one, or -1, `_summary` the compaction in force that came behind it."""
+        record of another one, or -1, `_summary` the compaction in force that came after it."""
         self._whole: RepairLevel | None = None
         self._front = -1
         self._summary: Summary | None = None

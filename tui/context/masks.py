@@ -77,7 +77,7 @@ class MaskPlan:
 def ages(records: Iterable[Record]) -> dict[str, int]:
     """How many turns ago each record that speaks was made; 0 in the last turn.
 
-    A turn begins with a prompt behind an answer without calls: what was typed while tools were
+    A turn begins with a prompt after an answer without calls: what was typed while tools were
     running begins none.
     """
     turn, free = 0, True

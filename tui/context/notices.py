@@ -1,6 +1,6 @@
-"""What is said at the end of a conversation because it changed after the frame was made. Pure.
+"""Notices at the end of a conversation: what changed after the frame was made. Pure.
 
-A `notice` record is made once, before the request that it goes with, and stands there from then
+A `notice` record is made once, before the request that it goes with, and is there from then
 on. `kind` is
 
     state      facts of the workspace and of the mode; `facts` has what they are now, by name
@@ -9,10 +9,10 @@ on. `kind` is
     tools      tools that joined; `tools` has their schemas
     file       a new version of a file whose text other people can edit; `files` has its hash
     pin        what the person pinned and a server's summary covers; `pins` has the records' ids
-    continue   "(continue)", where the model is asked again behind its own last word
+    continue   "(continue)", where the model is asked again after its own last word
 
 The program's own words are a message of the role "system" where the model has it, else a marked
-text behind all else in the user's message. A file's text and "(continue)" are always the user's.
+text after all else in the user's message. A file's text and "(continue)" are always the user's.
 No notice is sent that this installation did not make: see the seal in `tui.context.frame`.
 """
 
@@ -43,7 +43,7 @@ THINK_ON: Final = (
     "When analyzing code, read related files to understand full context."
 )
 """What /think says to the model, to the letter."""
-_IN_THOUGHT: Final = "These steps belong into your thinking, not into the answer."
+_IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
@@ -110,7 +110,7 @@ def _addition(tool: object) -> Block:
 
 
 class NoticeLifter:
-    """Makes each notice at the end of a message a system message behind it, for growing lists."""
+    """Makes each notice at the end of a message a system message after it, for growing lists."""
 
     def __init__(self) -> None:
         self._given: list[Message] = []
@@ -208,7 +208,7 @@ def effort(level: str) -> dict[str, Any]:
 
 
 def go_on() -> dict[str, Any]:
-    """The fields of a notice that asks the model to go on behind its own last word."""
+    """The fields of a notice that asks the model to go on after its own last word."""
     return {"kind": "continue", "text": CONTINUE}
 
 

@@ -1,4 +1,4 @@
-"""Records that are sent to the model in another form than they were recorded. Pure.
+"""Overrides: records that the model gets in another form than recorded. Pure.
 
 The record never changes; an `overlay` record says how another one is sent. The last one for a
 target wins, so undoing is one more record.

@@ -1,8 +1,8 @@
-"""Pruning: old tool results give way to one line that says what stood there. Pure.
+"""Pruning: one line replaces an old tool result and says what was there. Pure.
 
 A result is as old as the number of turns that began after it; with `unit = "requests"` as the
 number of answers that came after it. All results of a session that are older than the rule
-allows stand before one boundary, so what is done for them once holds for good; only the age that
+allows come before one boundary, so what is done for them once holds for good; only the age that
 the text of an error names grows with every turn.
 
 With `when = "turns"` it is done here. Else what is due is only named, and whoever decides records

@@ -14,7 +14,7 @@ _RECENT: Final = 64
 
 @dataclass(slots=True)
 class RecordIndex:
-    """Finds the records of `types`. A branch that was rewound is read anew."""
+    """Finds the records of `types`. A branch that was rewound is read again."""
 
     types: Collection[str]
     _found: list[Record] = field(default_factory=list[Record])
@@ -39,7 +39,7 @@ def replaced(old: Sequence[Message], new: Sequence[Message]) -> Iterator[int]:
     objects in the new one.
 
     Up to the last few, lists are compared as wholes, which is far faster: a view that was begun
-    anew has another first message, and in one that was not, equal messages have the same blocks.
+    again has another first message, and in one that was not, equal messages have the same blocks.
     """
     limit = min(len(old), len(new))
     start = max(0, limit - _RECENT)

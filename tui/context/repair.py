@@ -121,7 +121,7 @@ _FAR = frozenset({"B02", "B03", "B06", "B08", "B21", "B25", "B26", "B30", "B34"}
 """What may concern messages anywhere: a result's call, an id that is taken, sums over all."""
 
 Piece = tuple[int, int, bool]
-"""The first message, the one behind the last, and whether anything in between is damaged."""
+"""The first message, the one after the last, and whether anything in between is damaged."""
 
 
 def pieces_of(messages: Sequence[object], broken: Iterable[Violation]) -> Iterator[Piece] | None:
@@ -155,7 +155,7 @@ def _pieces(messages: Sequence[object], hit: set[int]) -> Iterator[Piece]:
 
 
 def _parts(messages: Sequence[object], index: int, hit: set[int]) -> bool:
-    """Whether a sound prompt stands here, behind a sound answer without calls."""
+    """Whether a sound prompt is here, after a sound answer without calls."""
     if index in hit or index - 1 in hit:
         return False
     return _holds(messages[index], "user", "tool_result") and _holds(

@@ -74,7 +74,7 @@ def apply_level(messages: Sequence[object], level: RepairLevel, *, tail: Tail = 
 def strict(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
     """Only blocks that need no mending, of the plain types, without what is optional.
 
-    A call without its result directly behind it goes, and so does a result without its call:
+    A call without its result directly after it goes, and so does a result without its call:
     nothing is put in their place.
     """
     findings: list[Finding] = []
@@ -127,7 +127,7 @@ def summary_only(
 ) -> Repaired:
     """One message of the user: a digest, and what was asked last; at most `budget_tokens` of text.
 
-    What was asked last stands verbatim where it takes no more than half of the budget, else its
+    What was asked last is verbatim where it takes no more than half of the budget, else its
     beginning does. The budget is at least twice MIN_TOKENS.
     """
     budget = max(budget_tokens, 2 * MIN_TOKENS)
@@ -139,7 +139,7 @@ def summary_only(
     blocks = [text_block(digest(sound, room))]
     if prompt.strip():
         blocks.append(text_block(prompt))
-    finding = Finding("R13", "messages", f"{len(sound):,} messages replaced by a digest")
+    finding = Finding("R13", "messages", f"{len(sound):,} messages replaced with a digest")
     made: list[Message] = [{"role": "user", "content": blocks}]
     mended, found = repairs.repair(made, tail=tail)
     return mended, (finding, *found)

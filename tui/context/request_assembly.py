@@ -39,9 +39,9 @@ def build(
     marks: Iterable[Mark | None] = (),
     prompt_follows: bool = False,
 ) -> tuple[Request, list[Mark]]:
-    """One request, and where its marks stand in the messages. Nothing that is passed in is changed.
+    """One request, and where its marks are in the messages. Nothing that is passed in is changed.
 
-    It has at most four cache breakpoints: behind the system prompt, on the last block that may
+    It has at most four cache breakpoints: after the system prompt, on the last block that may
     carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
     before a prompt which bears the last of them.
 
@@ -74,7 +74,7 @@ def thinking_of(model: ModelInfo, *, think: bool, display: str) -> dict[str, str
 def with_marks(
     system: list[Block], messages: list[Message], marks: Sequence[Mark], life: CacheLife
 ) -> tuple[list[Block], list[Message]]:
-    """System prompt and messages of a request whose breakpoints stand at exactly these places."""
+    """System prompt and messages of a request whose breakpoints are at exactly these places."""
     cached = _cached(life)
     marked, _ = _marked(messages, marks, len(marks), cached)
     return _mark_last(system, cached), marked
@@ -85,7 +85,7 @@ def _cached(life: CacheLife) -> Block:
 
 
 def output_room(model: ModelInfo, prompt_tokens: int) -> int:
-    """The most output that is asked for behind a prompt of that size."""
+    """The most output that is asked for after a prompt of that size."""
     room = model.window - prompt_tokens - MARGIN_TOKENS
     return max(MARGIN_TOKENS, min(OUTPUT_TOKENS, model.max_output, room))
 

@@ -39,7 +39,7 @@ class RequestBlock:
 class RequestDifference:
     """How `after` differs from `before`.
 
-    `extends`: all that `before` said stands at the beginning of `after`. `same` messages at the
+    `extends`: all that `before` said is at the beginning of `after`. `same` messages at the
     beginning are equal. `front` says in sentences what changed outside of the messages. `added`
     are the blocks that only `after` has, from the first message that differs; `gone` those that
     only `before` has. `thoughts_gone` and `thoughts_back` count thinking blocks that only one has,
@@ -187,7 +187,7 @@ def _in_words(block: Block, names: dict[str, str]) -> str:
         case "thinking":
             return f"thinking, {_size(str(block.get('thinking')))}"
         case "tool_use":
-            return f"call of {block.get('name')}, {_size(_json(block.get('input')))}"
+            return f"call to {block.get('name')}, {_size(_json(block.get('input')))}"
         case "tool_result":
             inside: object = block.get("content")
             text = inside if isinstance(inside, str) else text_of(blocks_of(inside))

@@ -1,7 +1,7 @@
-"""Requests that were sent, made again from the record alone. Pure.
+"""Sent requests, rebuilt from the record alone. Pure.
 
 A request is what its `request` record says (the model, its limits, the places of the cache marks,
-the form of notices) of the records before it on its branch, behind the last frame among them. The
+the form of notices) of the records before it on its branch, after the last frame among them. The
 hash in the record tells whether what is made again is what was sent: it is over the system prompt,
 the tools and all messages. The other fields of a request are in its record as they were sent.
 
@@ -34,11 +34,11 @@ from tui.tools.limits.clamp import Room
 
 _DAMAGED = "its record is damaged"
 _NO_FRAME = "the record of its system prompt and tools (the frame) is missing or damaged"
-_OLD = "an older version of the program did not record all that it was made of"
+_OLD = "an older version of the program did not record everything in it"
 
 
 class SentFields(msgspec.Struct, frozen=True):
-    """What a `request` record says besides where the request stands (`Sent`)."""
+    """What a `request` record says besides where the request is (`Sent`)."""
 
     model: str
     max_tokens: int
@@ -54,7 +54,7 @@ class SentFields(msgspec.Struct, frozen=True):
     cache_life: CacheLife = "5m"
 
     def rendering(self, frame: Record) -> Rendering:
-        """For whom its messages were made, behind a frame."""
+        """For whom its messages were made, after a frame."""
         shared = self.shared_thinking is True
         form, untrusted = Form(*self.form[:4]), frozenset(self.untrusted)
         return Rendering(self.server, form, shared, untrusted, frame.id)

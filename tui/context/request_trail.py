@@ -8,7 +8,7 @@ Behind a server's compaction block there is a second chain: the block stands for
 was sent, so what follows it stands for the server where it stood. An answer is bound to the hash of
 that chain, `bound`; where there is no block both are one.
 
-One invariant: thinking stands in a request if and only if everything before it, and the thinking
+One invariant: thinking is in a request if and only if everything before it, and the thinking
 before it, is what stood there when it was made.
 
 Nothing is hashed twice: a message that is the same object as in the request before keeps its hash.
@@ -40,7 +40,7 @@ _COMMON: Final = frozenset({"role", "content"})
 class Sent:
     """Where a request stands, by hash and number of messages.
 
-    `open_messages` are those before its last user message: until an answer stands behind that
+    `open_messages` are those before its last user message: until an answer comes after that
     one, it may grow and its notices move. `blocks` counts system, tools and messages.
     """
 
@@ -83,7 +83,7 @@ class Comparison:
 
     `extends`: the one before is its beginning. `changed` is the number of the first message that
     is another, -1 where the system prompt or the tools are, None where it extends or that is not
-    known. `misplaced` is the number of the first message whose thinking stands behind something
+    known. `misplaced` is the number of the first message whose thinking comes after something
     that it was not made for, None where all is well.
     """
 
@@ -107,7 +107,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a server's block stands for: the hash of what was sent, behind this frame."""
+    """What a server's block stands for: the hash of what was sent, after this frame."""
 
     bound: bytes
     frame: bytes
@@ -163,7 +163,7 @@ class RequestTrail:
         return self._sent(request, found), found
 
     def digest_after(self, found: Candidate, messages: int) -> str | None:
-        """The hash of a request up to the end of so many messages; None where it has fewer."""
+        """The hash of a request up to the end of that many messages; None where it has fewer."""
         part = self._after(found, messages)
         return part.after.hex() if part else None
 
@@ -196,7 +196,7 @@ class RequestTrail:
         return Candidate(frame, same, tail, seen)
 
     def _next(self, before: Part | None, message: Message, old: Part | None = None) -> Part:
-        """A part behind another one: `old`, where it says the same."""
+        """A part after another one: `old`, where it says the same."""
         if before is None:
             old = self._frame
         digests = _digests(message, old)
@@ -219,7 +219,7 @@ class RequestTrail:
         return place if place and place.frame == before.after else None
 
     def _after(self, found: Candidate, messages: int) -> Part | None:
-        """The part that ends behind so many messages."""
+        """The part that ends after that many messages."""
         if messages == 0:
             return found.frame
         if messages <= found.same:

@@ -68,7 +68,7 @@ def question(part: str, *, focus: str = "", number: int = 1, of: int = 1) -> str
 
 
 def warm_question(*, focus: str = "", notes: bool = False) -> str:
-    """The prompt that asks for a summary of the conversation that it stands behind.
+    """The prompt that asks for a summary of the conversation that it comes after.
 
     With `notes` it also asks for what the memory is to keep (see `split_answer`).
     """
@@ -77,7 +77,7 @@ def warm_question(*, focus: str = "", notes: bool = False) -> str:
 
 
 def split_answer(answer: str) -> tuple[str, str]:
-    """The summary in the answer to a warm question, and what stands below MEMORY."""
+    """The summary in the answer to a warm question, and what is below MEMORY."""
     found = _MEMORY.search(answer)
     if found is None:
         return answer.strip(), ""

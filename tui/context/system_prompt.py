@@ -113,7 +113,7 @@ class SystemPrompt:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A layer while it is composed: `whole` may be cut to so many characters; 0 leaves it out."""
+    """A layer while it is composed: `whole` may be cut to that many characters; 0 leaves it out."""
 
     layer: str
     whole: str

@@ -40,7 +40,7 @@ from tui.tokens import estimate
 __all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
 _TURNS = 6
-"""So many turns make the forecast."""
+"""How many turns make the forecast."""
 _UNLIKE_TEXT = THINKING | {"image"}
 """Blocks that cost what no ratio of text says."""
 
@@ -279,7 +279,7 @@ class Ledger:
         return not measured
 
     def _reckon(self) -> None:
-        """Estimate all of it anew: what was measured holds no more."""
+        """Estimate all of it again: what was measured holds no more."""
         self._measured, self._since = 0, self._weight()
         self._estimated = self._since * self.ratio
         self._comparable, self._stale, self._drift = True, False, None

@@ -4,9 +4,9 @@
     cut ones by their stand-ins → repaired → pruned by age
 
 Overlays and compactions name records, so they are obeyed where records become messages; the
-repair comes behind them and makes whatever they leave valid. Each of them, and a break, makes the
-viewer start anew, since it may concern any turn; other records do not. Pruning by age comes last:
-what it does to a turn follows from the turns behind it (see `tui.context.prune`), and it takes the
+repair comes after them and makes whatever they leave valid. Each of them, and a break, makes the
+viewer start again, since it may concern any turn; other records do not. Pruning by age comes last:
+what it does to a turn follows from the turns after it (see `tui.context.prune`), and it takes the
 text of results alone, so what was valid stays so.
 """
 
@@ -93,7 +93,7 @@ class Viewer:
     """Makes the views of one growing branch, each equal to what `build` would make.
 
     Turns that are over are looked at once: a view costs what came since. Given another branch or
-    another model it starts anew.
+    another model it starts again.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Viewer:
         head: Sequence[Message] = (),
         rendering: Rendering | None = None,
     ) -> None:
-        """`room` and `prune` are as in `build`. Every view goes on from `head`, a valid list; a
+        """`room` and `prune` are as in `build`. Every view continues from `head`, a valid list; a
         compaction does not count then, as it would be one of what the head stands for."""
         self._room = room
         self._rendering = rendering or Rendering()
@@ -254,7 +254,7 @@ class Viewer:
         findings: Iterable[Finding],
         thinking: Mapping[str, Any] | None,
     ) -> bool:
-        """Whether what came since stands on its own: nothing in it concerns what is settled."""
+        """Whether what came since is on its own: nothing in it concerns what is settled."""
         if not self._settled:
             return True
         media, marks = media_and_marks(recent)
@@ -267,7 +267,7 @@ class Viewer:
         )
 
     def _settle(self, recent: Sequence[Message], findings: Sequence[Finding]) -> None:
-        """Put away the turns that are over: up to the last prompt behind a finished answer.
+        """Put away the turns that are over: up to the last prompt after a finished answer.
 
         `recent` is what came since, repaired, and `findings` what was done to it.
         """

@@ -92,7 +92,7 @@ class Bootstrap(_Section, frozen=True, kw_only=True):
 
 
 class Compaction(_Section, frozen=True, kw_only=True):
-    """When the beginning of a conversation is summarised: above `threshold` of the window."""
+    """When the beginning of a conversation is summarized: above `threshold` of the window."""
 
     threshold: Share = 0.8
     memory_flush: bool = True

@@ -21,7 +21,7 @@ from tui.core.image_resize import MAX_SOURCE, fitted
 from tui.core.images import Image, display_name, image_info, media_type, too_large
 
 STORED_DAYS = 30
-"""An image that was attached and never sent is removed after so many days."""
+"""An image that was attached and never sent is removed after this many days."""
 
 _HEAD = 64
 ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}

@@ -23,7 +23,7 @@ _SURROGATES = r"[\ud800-\udfff]"
 _SUSPECT = r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]"
 
 COLOURS = r"\x1b\[[0-9;:]{0,99}m"
-"""What only changes how the text behind it is drawn (SGR)."""
+"""What only changes how the text after it is drawn (SGR)."""
 
 _HIDDEN = (
     "[\0-\x09\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
@@ -70,7 +70,7 @@ def clean(text: str) -> str:
 
 
 def without_colours(text: str) -> str:
-    """`text` without the escape sequences that colour it."""
+    """`text` without the escape sequences that color it."""
     return _compiled(COLOURS).sub("", text) if "\x1b" in text else text
 
 

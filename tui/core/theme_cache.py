@@ -1,4 +1,4 @@
-"""The theme of the last run, its name and its colours, for the first frames of the next one.
+"""The theme of the last run, its name and its colors, for the first frames of the next one.
 
 A small file in the cache folder; nothing depends on it being there or correct. It is read before
 the first frame, so without pathlib, whose import takes 7 ms.
@@ -19,7 +19,7 @@ COLOURS = (
     "background", "surface", "panel", "foreground", "muted", "rule", "primary", "secondary",
     "accent", "success", "warning", "error",
 )  # fmt: skip
-"""The colours of a theme, by role; `tui.ui.toolkit.themes` reads them from its file."""
+"""The colors of a theme, by role; `tui.ui.toolkit.themes` reads them from its file."""
 
 
 _FOLDERS = {

@@ -100,7 +100,7 @@ STEPS: Final[Mapping[str, DrillStep]] = {
     ),
     "stall": DrillStep(
         "The answer starts, then nothing arrives for 8 s.",
-        "The silence is shown from 5 s on; then Holdfast gives up the attempt and retries.",
+        "Holdfast shows the silence after 5 s, then gives up on the attempt and retries.",
         "read notes.md",
         fault=Fault(stall_s=8, after=20),
     ),
@@ -111,13 +111,13 @@ STEPS: Final[Mapping[str, DrillStep]] = {
     ),
     "badjson": DrillStep(
         "The input of a tool call arrives broken.",
-        "The call doesn't run; the model is told, and calls again.",
+        "The call doesn't run; the model is told, and tries again.",
         "read notes.md",
         fault=Fault(bad_json=True),
     ),
     "auth": DrillStep(
         "The server rejects the key.",
-        "Retrying won't help: a card offers another key. Esc, then /retry continues.",
+        "Retrying won't help: a card offers another key. Press Esc, then /retry, to go on.",
         fault=Fault(status=401),
     ),
     "slow": DrillStep(
@@ -160,7 +160,7 @@ class Drill(Guide[DrillStep]):
         for name in faults:
             if name not in STEPS:
                 raise UsageError(
-                    f"There is no fault named {name!r}.",
+                    f"No fault is named {name!r}.",
                     hint=f"The faults are: {', '.join(STEPS)}.",
                 )
         self.names = tuple(faults)

@@ -84,7 +84,7 @@ class DrillProgram(GuidedProgram):
 def _fill(session: Session, model: str) -> None:
     """Records a conversation, so that there is something to shorten."""
     exchanges = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
-    for asked, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill it is.")):
+    for asked, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill, yes.")):
         session.append("user", content=[text_block(asked)], text=asked)
         session.append("assistant", content=[text_block(answer)], model=model, usage={})
     session.append("title", title="drill")

@@ -32,7 +32,7 @@ def need_terminal(what: str, *, hint: str) -> None:
 
 
 def theme_of(options: Options) -> str:
-    """The colours that were asked for, else those of the last run."""
+    """The colors that were asked for, else those of the last run."""
     return options.theme or theme_cache.load().get("theme", DEFAULT_DARK)
 
 
@@ -97,7 +97,7 @@ StepT = TypeVar("StepT", bound=GuideStep)
 
 
 class Guide(Generic[StepT]):
-    """Steps, and at which of them the person is; `end` stands behind the last."""
+    """Steps, and at which of them the person is; `end` comes after the last."""
 
     def __init__(self, steps: Sequence[StepT], end: StepT) -> None:
         self.steps = tuple(steps)

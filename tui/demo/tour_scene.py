@@ -24,7 +24,7 @@ min_chars = 500
 [compaction]
 keep_messages = 2
 """
-"""So that a conversation of a few turns is pruned, and can be summarised."""
+"""So that a conversation of a few turns is pruned, and can be summarized."""
 
 FILES = {
     "README.md": """\

@@ -36,7 +36,7 @@ _POLL_S = 0.2
 """How often it is checked where the person is, besides the events that show it."""
 
 _WIDE, _TALL = 72, 22
-"""Below so many columns fewer words are made; below so many rows only what is next is said."""
+"""Below this many columns fewer words are made; below this many rows only what is next is said."""
 
 _KEYS = (
     ("f8", "back", "app.tour_back"),
@@ -95,7 +95,7 @@ class TourPanel(Vertical):
 
 
 def marked(text: str) -> Content:
-    """A text of the tour; what stands in backticks is a key."""
+    """A text of the tour; what is in backticks is a key."""
     return code_styled(text, "bold $text-accent")
 
 

@@ -94,7 +94,7 @@ Fact: TypeAlias = Callable[[Observations], bool]
 Words: TypeAlias = str | Callable[[Observations], str]
 
 ENOUGH_PROMPTS: Final = 2
-"""So many prompts make a conversation that can be summarised."""
+"""How many prompts make a conversation that can be summarized."""
 
 WAIT_S: Final = 20.0
 """What the server of the rate limit asks for: long enough to read the line that says so."""
@@ -167,7 +167,7 @@ def _cut_sizes(seen: Observations) -> str:
     cut = seen.cut or {}
     total, shown = (cut.get(name) for name in ("bytes_total", "bytes_shown"))
     if not (isinstance(total, int) and isinstance(shown, int)):
-        return "The model got a part, you keep all of it."
+        return "The model got a part; you keep all of it."
     return f"The model got {size(shown)}, you keep all {size(total)}."
 
 
@@ -198,7 +198,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "ask and read",
         (Cue(CHAT, "Press `Enter` to send this prompt, or type your own.",
              "read README.md"),
-         Cue(BUSY, "Wait for the answer; `Esc` would stop it.", "",
+         Cue(BUSY, "Wait for the answer; `Esc` stops it.", "",
              news="The model calls a tool, shown as a card. Its answer streams in.")),
         lambda seen: seen.back and seen.has(events.ToolFinished),
         "It read the file with a tool. Every step is on disk before you see it.",
@@ -254,7 +254,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
              "/compact", lambda seen: not seen.has(events.CompactionFinished)),
          Cue(CHAT, "Press `Enter` to send the full conversation again.", "/uncompact",
              news="The model now sees a summary instead of older messages."),
-         Cue(BUSY, "Wait for the summary; `Esc` would stop it."),
+         Cue(BUSY, "Wait for the summary; `Esc` stops it."),
          Cue(WAYS, "Press `c` to compact, `Esc` to cancel.", "",
              news="The preview: what is summarized, and what is kept verbatim.")),
         lambda seen: seen.back and seen.has(events.CompactionUndone),
@@ -263,14 +263,13 @@ STEPS: Final[tuple[TourStep, ...]] = (
     TourStep(
         "rate limit",
         "a rate limit",
-        (Cue(CHAT, ("Press `Enter` to send a request that the server will put "
-"off."), "read notes.md"),
+        (Cue(CHAT, "Press `Enter` to send a request that hits the limit.", "read notes.md"),
          Cue(BUSY, "Press `Enter` to retry now. Otherwise it retries when the time is up.",
              "/retry", _waits,
              f"The server asks for a wait of {WAIT_S:.0f} s; the line counts down."),
          Cue(BUSY, "Wait for the answer.")),
         lambda seen: seen.back and seen.has(events.TurnFinished, after=events.RetryScheduled),
-        "Holdfast retried and the answer is complete. You typed nothing twice.",
+        "Holdfast retried and the answer is complete. You had nothing to retype.",
         fault=Fault(status=429, retry_after=WAIT_S),
     ),
     TourStep(
@@ -304,7 +303,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "sessions",
         "every session is kept",
         (Cue(CHAT, "Press `F3` to see this folder's sessions."),
-         Cue(SESSIONS, "Press `Ctrl+F`, type keeper, then `Enter`.", "",
+         Cue(SESSIONS, "Press `Ctrl+F`, type “keeper”, then `Enter`.", "",
              news="The search covers every message. `Esc` returns.")),
         lambda seen: SESSIONS in seen.been and seen.at in {CHAT, REPAIR},
         "Sessions are files on this machine: one line of JSON per record.",
@@ -321,7 +320,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
     TourStep(
         "debug view",
         "every decision",
-        (Cue(CHAT, "Press `Enter` to turn on debug lines. `/think` and `/elevated` work alike.",
+        (Cue(CHAT, "Press `Enter` to turn on debug lines. `/think` and `/elevated` work like it.",
              "/verbose on", lambda seen: not seen.has(events.DirectivesChanged)),
          Cue(CHAT, "Press `F12` to see every event with its time and reason."),
          Cue(DEBUG, "`/` filters, `Enter` shows the whole event. `F12` again closes it.")),

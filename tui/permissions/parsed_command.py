@@ -109,7 +109,7 @@ class Invocation:
         return any(word.open for word in self.args)
 
     def has(self, *options: str) -> bool:
-        """Whether one of the options stands there: also abbreviated, `=value`, or in `-abc`.
+        """Whether one of the options is there: also abbreviated, `=value`, or in `-abc`.
 
         Errs on the side of yes: `-n1` is seen as having `-1`.
         """

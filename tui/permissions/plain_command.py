@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _PROGRAM = re.compile(r"[A-Za-z0-9_./:@%+-]+")
-"""What may stand first: no quotes, and no `=` of an assignment."""
+"""What may be first: no quotes, and no `=` of an assignment."""
 
 _RESERVED = frozenset(
     names("if then elif else fi for in do done while until case esac select function time coproc")

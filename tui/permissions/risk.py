@@ -40,7 +40,7 @@ _MOST_WORDS = 1000
 """Words that are judged of one line, in all that it runs; and nodes of its syntax trees."""
 _MOST_ROUGH_WORDS = 500
 _WORDS_A_PART = 10
-"""A command costs as much to judge as about so many words."""
+"""A command costs as much to judge as about this many words."""
 
 _NEUTRAL = frozenset(
     {

@@ -1,7 +1,7 @@
 """Permission rules: `tool` or `tool(glob)`, the glob against the command, path or URL.
 
 In a glob `*` matches everything, `/` too; `?` one character; `[*]` a literal star. A trailing ` *`
-also matches nothing: `git status *` covers `git status`. A word behind it, `network` or `outside`,
+also matches nothing: `git status *` covers `git status`. A word after it, `network` or `outside`,
 lets what is allowed further than the workspace (`tui.permissions.sandbox`). Rules that forbid or
 ask match generously, rules that allow narrowly: see `rule_allowing_command`.
 """
@@ -79,7 +79,7 @@ class Rule:
 
     @property
     def start(self) -> str:
-        """What stands before the first wildcard: what the rule says by name."""
+        """What comes before the first wildcard: what the rule says by name."""
         glob = _ESCAPED.sub(lambda m: f"\0{'*?['.index(m[1])}", self.glob or "")
         head = re.split(r"[*?\[]", glob, maxsplit=1)[0]
         return re.sub(r"\0(\d)", lambda m: "*?["[int(m[1])], head)

@@ -1,7 +1,7 @@
 """A command line as its syntax tree has it (tree-sitter-bash): simple commands and redirections.
 
 Quotes and braces are resolved, `~`, `cd`, and variables that the line itself sets. All else that
-only the shell will know stands in a word as UNKNOWN. Functions, branches and loops count as run.
+only the shell will know is in a word as UNKNOWN. Functions, branches and loops count as run.
 What the grammar does not understand is a problem of the whole line, and what was understood of it
 is still reported.
 """

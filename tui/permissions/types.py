@@ -50,7 +50,7 @@ class Call:
     always: tuple[str, ...] = ()
     """The rules that "always" would write into the person's configuration."""
     background: bool = False
-    """Whether a command is to run on while the conversation goes on."""
+    """Whether a command is to run on while the conversation continues."""
 
 
 @dataclass(frozen=True, slots=True)

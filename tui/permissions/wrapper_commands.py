@@ -20,7 +20,7 @@ class Wrapper:
     operands: int = 0
     """How many operands stand before the command."""
     assignments: bool = False
-    """`NAME=value` words may stand before it, too."""
+    """`NAME=value` words may be before it, too."""
     after: tuple[str, ...] = ()
     """Only where the first operand is one of these words (`uv run`)."""
 

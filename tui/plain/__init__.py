@@ -1,7 +1,7 @@
 """A conversation in plain lines: for screen readers, simple terminals, serial lines, dictation.
 
 A fourth reader of the agent's events, beside the full screen, `-p` and the batch runner. Lines
-only: nothing moves the cursor, nothing is drawn again, nothing is told by colour alone. It never
+only: nothing moves the cursor, nothing is drawn again, nothing is told by color alone. It never
 loads the screen.
 
 The terminal, read in the main thread:

@@ -15,7 +15,7 @@ from tui.plain.thread_bridge import LineRequest, ThreadBridge
 from tui.plain.tty import PASTE_S, Tty, meant
 
 GRACE_S: Final = 0.5
-"""A question takes an answer after so long without a key: what was meant for the prompt must
+"""A question takes an answer after this long without a key: what was meant for the prompt must
 never approve anything."""
 
 

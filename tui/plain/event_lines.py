@@ -29,7 +29,7 @@ _ENDED = {
     "failed": ["The turn failed. Nothing is lost."],
 }
 _ERROR_LINES = 5
-"""So many lines of a failed tool's output are spoken: its last."""
+"""How many lines of a failed tool's output are spoken: its last."""
 
 
 def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - one case per event
@@ -175,9 +175,7 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
         case events.CompactionUndone(size):
             return [f"Sending the full conversation again: {counted(size)}."]
         case events.Pruned(results, saved):
-            return [
-                f"{plural(results, 'old result')} left out, saving {counted(saved)} per request."
-            ]
+            return [f"{plural(results, 'old result')} pruned, saving {counted(saved)} per request."]
         case events.MemorySaved(path, entries):
             if not entries:
                 return []
@@ -267,7 +265,7 @@ def _context_change(change: dict[str, Any]) -> str:
     if "pinned" in change:
         return "Pinned." if change["pinned"] else "Unpinned."
     view = change.get("view")
-    states = {"full": "sent in full again", "masked": "masked", "pruned": "left out as old"}
+    states = {"full": "sent in full again", "masked": "masked", "pruned": "pruned"}
     return f"One item is {states.get(str(view), str(view))}, starting with the next request."
 
 

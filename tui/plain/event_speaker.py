@@ -26,7 +26,7 @@ MARKS: Final = (43_200, 21_600, 7200, 3600, 1800, 600, 300, 60)
 """Seconds left of a wait at which it is spoken of again."""
 
 AT_WORK: Final = (30, 60, 120, 300, 600)
-"""Seconds of silence after which it is said that something still goes on; then every last one."""
+"""Seconds of silence after which it is said that something still continues; then every last one."""
 
 SOON_S: Final = 1.0
 """A tool that is done sooner is only told as it has finished."""
@@ -45,7 +45,7 @@ class Output:
 
 @dataclass(slots=True)
 class EventSpeaker:
-    """Says the events of a session. `say` prints lines. `typed` are texts that stand on the
+    """Says the events of a session. `say` prints lines. `typed` are texts that are on the
     terminal already, since a person has just typed them."""
 
     clock: Clock
@@ -123,7 +123,7 @@ class EventSpeaker:
                     self.say(*told)
 
     def stop(self) -> None:
-        """Nothing goes on any more."""
+        """Nothing is happening any more."""
         self._end_speech()
         self._streamed = False
         if self._wait is not None:
@@ -225,7 +225,7 @@ class EventSpeaker:
                 self.say(f"Still waiting: {duration(left)} left; Ctrl+C stops.")
 
     async def _at_work(self, what: str) -> None:
-        """Say soon what goes on, and now and then that it still does."""
+        """Say soon what is happening, and now and then that it still does."""
         began, told = self.clock.monotonic(), 0
         await self.clock.sleep(SOON_S)
         for event in self._unsaid.values():

@@ -89,7 +89,7 @@ async def _take_typed_ahead(frontend: PlainFrontend) -> None:
 
 
 async def _guarded(frontend: PlainFrontend, work: Awaitable[None]) -> None:
-    """The boundary: whatever fails inside, the conversation goes on and says so."""
+    """The boundary: whatever fails inside, the conversation continues and says so."""
     try:
         await work
     except Exception as error:
@@ -115,7 +115,7 @@ async def _submit(frontend: PlainFrontend, text: str) -> None:
 
 
 def complete(conversation: Conversation, line: str) -> Sequence[str]:
-    """What Tab makes of the last word of a line: a command's name, or a file behind @. Called by
+    """What Tab makes of the last word of a line: a command's name, or a file after @. Called by
     the line editor, in the main thread."""
     words = line.split(" ")
     last = words[-1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tui.core.text_cleaning import clean
 
 LONG = 160
-"""An unfinished line with so many characters is spoken up to its last whole sentence."""
+"""An unfinished line with this many characters is spoken up to its last whole sentence."""
 
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})\s*([^`]*)$")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -47,7 +47,7 @@ class Reader:
         return lines + self._early()
 
     def end(self) -> list[str]:
-        """The answer is over: what is left, and the reader begins anew."""
+        """The answer is over: what is left, and the reader starts over."""
         rest, self._rest = self._rest, ""
         lines = self._line(clean(rest)) if rest.strip() else []
         lines += self._let_go()
@@ -62,7 +62,7 @@ class Reader:
         self._header, self._rows = [], 0
 
     def _early(self) -> list[str]:
-        """Whole sentences of a long line that goes on."""
+        """Whole sentences of a long line that continues."""
         rest = self._rest
         if self._fence or len(rest) < LONG or rest.lstrip()[:1] in {"|", "#", "`"}:
             return []

@@ -58,7 +58,7 @@ class MultilineEntry:
         return self._whole(line, keep=True)
 
     def drop(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self._lines, self._quoted = [], False
 
     def _whole(self, last: str, *, keep: bool) -> str:
@@ -104,7 +104,7 @@ class PromptReader:
 
     @property
     def swallowed(self) -> bool:
-        """Whether the editor goes on although a handler has ended its line."""
+        """Whether the editor continues although a handler has ended its line."""
         return self.editing and self._broken
 
     def begun(self) -> str:
@@ -123,7 +123,7 @@ class PromptReader:
         return f"{MORE if self._entry.begun else PROMPT}{clean(edited)}"
 
     def read(self, text: str) -> str | None:
-        """A whole prompt; None to leave, or where the program ends. `text` stands in it to begin
+        """A whole prompt; None to leave, or where the program ends. `text` is in it to begin
         with."""
         self._prefill, self.kept = "\n".join(filter(None, (text, self.kept))), ""
         self._drop()

@@ -201,7 +201,7 @@ class Asker:
 
 
 def _parsed(typed: str) -> tuple[Literal["once", "session", "always", "no"] | None, str]:
-    """An approval's answer as it was typed, and the reason behind a no."""
+    """An approval's answer as it was typed, and the reason after a no."""
     word = typed.strip().lower()
     if answer := _ANSWERS.get(word):
         return answer, ""

@@ -25,7 +25,7 @@ from tui.plain.thread_bridge import LineRequest, ThreadBridge
 from tui.plain.tty import Tty, answered
 
 _STEPS: Final = 8
-"""So many steps of the loop lie between a line that was typed ahead and the turn it begins."""
+"""How many steps of the loop lie between a line that was typed ahead and the turn it begins."""
 _STEP_S: Final = 0.03
 
 
@@ -235,7 +235,7 @@ class Terminal:
         self._tty.write(f"\n{text}{standing}" if standing else text)
 
     async def prompt(self, text: str = "") -> str | None:
-        """The next prompt that is typed; None where the person leaves. `text` stands in it to
+        """The next prompt that is typed; None where the person leaves. `text` is in it to
         begin with."""
         return await self._bridge.want(text, "prompt")
 
@@ -245,7 +245,7 @@ class Terminal:
         return await self._bridge.want(question, "hidden" if hidden else "answer")
 
     def begun(self) -> str:
-        """What stands in the prompt and was not sent."""
+        """What is in the prompt and was not sent."""
         return self._prompts.begun()
 
     def bell(self) -> None:

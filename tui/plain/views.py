@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tui.plain.frontend import PlainFrontend
 
 SHOWN: Final = 30
-"""So many items are listed: the largest ones. `/context all` lists every one."""
+"""How many items are listed: the largest ones. `/context all` lists every one."""
 _SUMMED: Final[Mapping[str, str]] = {"system": "System prompt", "tools": "Tools"}
 """Kinds of which only the sum is said, and what it is called."""
 _USAGE: Final = "/context, /context all, /context mask N, unmask N, pin N, unpin N, or read N"
@@ -242,7 +242,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
     ]
     measured = frontend.speaker.measured
     busy = frontend.conversation.busy
-    doing = "a turn or a command runs" if busy else "nothing, it is your turn"
+    doing = "running a turn or a command" if busy else "nothing, it's your turn"
     frontend.terminal.say(
         f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
         f"File: {where}.",
@@ -337,7 +337,7 @@ async def config(frontend: PlainFrontend, _: str) -> None:
     there = told if file.is_file() else "The file doesn't exist yet"
     frontend.terminal.say(
         sentence(f"Settings file: {shorten(file)}", there),
-        "Edit it with your editor; !nano and the like need their own terminal.",
+        "Edit it in another terminal: editors such as nano can't run in this one.",
     )
 
 

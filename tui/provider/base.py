@@ -3,10 +3,10 @@
     failover(retry(adapter | practice))        the order in which the decorators stand
 
 A stream yields, per attempt, one `AttemptStarted`, then deltas, and ends with one `Completed`.
-`Alive` may stand anywhere after the `AttemptStarted`. Parts with a `type` are events: an agent
+`Alive` may be anywhere after the `AttemptStarted`. Parts with a `type` are events: an agent
 publishes them as they are (see `tui.agent.events`).
 
-When an attempt fails and another will follow, a `RetryScheduled` stands between them; when
+When an attempt fails and another will follow, a `RetryScheduled` is between them; when
 another model follows, a `ModelSwitched`. Every delta since the last `AttemptStarted` is void
 then, and the part says what became of it (class, request id, characters received), enough for
 one line. When nothing follows, `ProviderError` is raised, which says the same. Closing the
@@ -69,7 +69,7 @@ class ModelInfo:
     holds if none is named. `thinking_types` are the types of thinking that a request may name,
     `thinks`: the model does so without being asked; `display` is how thinking is shown then.
 
-    `system_messages`: messages of the role "system" may stand in the middle of a conversation;
+    `system_messages`: messages of the role "system" may be in the middle of a conversation;
     `tool_additions`: they may bring tools; `turn_effort`: they may set the effort. `binds`: its
     thinking is bound to all that stood before it. `compacts`: the server summarizes on request.
 

@@ -3,7 +3,7 @@
 From the published documentation of the Messages API. It is used until a server has answered and
 with servers that do not say: what a server says of a model goes before it (see
 `tui.provider.anthropic.convert`). What no server says (the default effort, the smallest cached
-prompt, what may stand in a conversation, whether thinking is bound) is only known from here.
+prompt, what may be in a conversation, whether thinking is bound) is only known from here.
 """
 
 from __future__ import annotations

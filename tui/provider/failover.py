@@ -73,7 +73,7 @@ class _Rest:
 
 
 class Failover(ProviderWrapper):
-    """A provider that goes on with another model. Implements `Provider`.
+    """A provider that continues with another model. Implements `Provider`.
 
     `fallbacks` are tried in their order when the model of the request fails; without any,
     nothing changes. When all fail, the error of the model first asked for is raised, its hint
@@ -182,7 +182,7 @@ class Failover(ProviderWrapper):
             return ModelSwitched(old, name, reason)
         failed = self._rests_now(old)
         why = failed.error if failed else last
-        reason = f"{old}: {_reason(why)}" if why else f"{old} was given up"
+        reason = f"{old}: {_reason(why)}" if why else f"gave up on {old}"
         back_at = timestamp(rest.back_at) if rest else None
         if why is None:
             return ModelSwitched(old, name, reason, back_at)

@@ -1,6 +1,6 @@
 """What requests cost: the prices of the first party as of November 2026, in USD.
 
-`[prices]` in the configuration goes before them, by the model's name. A model that stands in
+`[prices]` in the configuration goes before them, by the model's name. A model that is in
 neither has no known price. All prices are for a million tokens.
 
     price_of(model, config.prices)          the price of a model, None where it is not known
@@ -35,7 +35,7 @@ class Rates:
     read: float
 
     def of(self, usage: Usage) -> float:
-        """What so much usage of one request costs."""
+        """What that much usage of one request costs."""
         hour = min(usage.ephemeral_1h_input_tokens, usage.cache_creation_input_tokens)
         return (
             usage.input_tokens * self.input
@@ -72,7 +72,7 @@ class ModelPrice:
         life: CacheLife = "5m",
         prompt: int | None = None,
     ) -> float:
-        """USD of so many tokens of a request that is not sent yet: fresh (neither read nor kept),
+        """USD of that many tokens of a request that is not sent yet: fresh (neither read nor kept),
         written to the cache for a `life`, read from it, and put out.
 
         `prompt` is the size of the whole prompt where the tokens are only a part of it.

@@ -112,7 +112,7 @@ def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[_Part]:
                 yield _Part(f"{who}, thinking", str(block.get("thinking") or ""), folded=True)
             case "tool_use":
                 given = json.dumps(block.get("input"), ensure_ascii=False, indent=2)
-                yield _Part(f"Call of {block.get('name')}", given, folded=True)
+                yield _Part(f"Call to {block.get('name')}", given, folded=True)
             case "image":
                 yield _image(who, block)
             case kind:

@@ -223,8 +223,8 @@ def _holder_in(file: int, *, running: bool) -> LockHolder | None:
 def _in_use(session: Path, lock: Path, left: LockHolder | None) -> SessionInUseError:
     if left is not None and not left.running:
         return SessionInUseError(
-            f"{session} was open in {left}; Holdfast can't tell from here whether that still runs.",
-            hint=f"If it doesn't, delete {lock}; `holdfast sessions fork` makes a copy.",
+            f"{session} was open in {left}, which may still run; Holdfast can't tell from here.",
+            hint=f"If it isn't, delete {lock}; `holdfast sessions fork` makes a copy.",
         )
     return SessionInUseError(
         f"{session} is open in {left or 'another program'}.",

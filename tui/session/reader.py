@@ -23,7 +23,7 @@ from tui.session.jsonl import Findings, JsonLine, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
 END_BYTES = 128 * 1024
-"""So much of either end of a long session is read for a look at it."""
+"""How much of either end of a long session is read for a look at it."""
 
 _HEAD_FIELDS = ("type", "id", "parent", "time")
 

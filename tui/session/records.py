@@ -22,8 +22,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     job          call_id, pid, born, command                 the process group of a command
     tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
     directive    think, verbose, elevated, effort ("" for the configured one), wait (the effort
-                 counts from the next break on that begins the cache anew)
-    reload                                      the frame is made anew with the next compaction
+                 counts from the next break on that restarts the cache)
+    reload                                      the frame is made again with the next compaction
     interrupt    reason, text (what was streamed so far), thinking
     error        error_class, message, hint, status, request_id
     retry        attempt, max_attempts, delay_s, reason, status, error_class, request_id,

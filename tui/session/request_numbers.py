@@ -13,7 +13,7 @@ REQUEST = "request"
 def number_after(last: int, record: Record) -> int:
     """The number of the request that comes after number `last` in the file.
 
-    It is the recorded one where that goes on counting. A record that counted its own branch only,
+    It is the recorded one where that continues counting. A record that counted its own branch only,
     or is damaged, gets the next number.
     """
     recorded = record.data.get("n")

@@ -145,8 +145,8 @@ _HELP: Final[Mapping[str, str]] = {
     "retry.stall_timeout_s": "Seconds of silence that end an attempt; pings count.",
     "thinking.display": "What to show of the model's thinking: a summary, progress notes"
     " only, or nothing.",
-    "cache.ttl": "How long the server keeps it. auto: an hour in conversations, otherwise five"
-    " minutes.",
+    "cache.ttl": "How long the server keeps its cache. auto: an hour in conversations, otherwise"
+    " five minutes.",
     "prune.after_turns": "Turns after which a tool result counts as old.",
     "prune.min_chars": "Shorter results stay, however old they are.",
     "prune.when": "auto: at the next break, or once it pays. turns: when old. pays: even if"
@@ -169,9 +169,9 @@ _HELP: Final[Mapping[str, str]] = {
     "guard.token_share": "Largest share of the window for one result; 0.3 is 30 %.",
     "guard.memory_chars": "Characters of a running command's output kept in memory.",
     "guard.spill_max_bytes": "Largest full copy of a result on disk, in bytes.",
-    "guard.spill_min_free_bytes": "Free bytes on the disk that full copies leave alone.",
+    "guard.spill_min_free_bytes": "Free disk space, in bytes, that full copies never use.",
     "guard.keep_days": "Days to keep a full copy that no session refers to.",
-    "guard.keep_bytes": "Above this many bytes the oldest of such copies go sooner.",
+    "guard.keep_bytes": "Above this many bytes, the oldest unused copies go sooner.",
     "guard.bytes": "Limits for single tools, overriding default_bytes.",
     "permissions.allow": "Rules for what runs without asking.",
     "permissions.ask": "Rules for what always asks; they beat allow.",
@@ -183,7 +183,7 @@ _HELP: Final[Mapping[str, str]] = {
     "sandbox.sockets": "Sockets that commands may use, by path; for example the SSH agent's.",
     "sandbox.share_caches": "Let commands use your own ~/.cache, ~/.npm and ~/.gradle.",
     "status.command": "A shell command that gets the session as JSON and prints one line.",
-    "status.interval_s": "Seconds between two runs at least.",
+    "status.interval_s": "Minimum seconds between two runs.",
     "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",

@@ -34,7 +34,7 @@ CALL_TOKENS: Final = 8
 IMAGE_TOKENS: Final = 1600
 """The most that an image costs: the API scales larger ones down to this. Also for unknown sizes."""
 _PIXELS_PER_TOKEN: Final = 750
-"""So much of an image's base64 holds its size."""
+"""How much of an image's base64 holds its size."""
 
 _KINDS: Final = (
     (0.25, bytes(range(ord("a"), ord("z") + 1))),
@@ -53,7 +53,7 @@ BOUNDS: Final = (1 / 3, 3.0)
 _LEAST: Final = 20
 """Less weight than this says nothing of a ratio."""
 _INERTIA: Final = 5000
-"""A report on so much weight moves the ratio halfway."""
+"""A report on this much weight moves the ratio halfway."""
 
 
 def weight(text: str) -> float:
@@ -113,7 +113,7 @@ def request_weight(
 
 
 def smoothed(ratio: float, weight: float, reported: float) -> float:
-    """The ratio once a model has reported so many tokens for so much weight.
+    """The ratio once a model has reported that many tokens for that much weight.
 
     The more was weighed, the more the report counts. A report beyond the bounds changes nothing.
     """

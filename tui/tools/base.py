@@ -48,7 +48,7 @@ Calls of class none and read may run at the same time; the others run alone and 
 
 
 def about(text: str, **limits: Any) -> msgspec.Meta:
-    """What the model is told of an argument, and the values that it may have."""
+    """What the model is told about an argument, and the values that it may have."""
     return msgspec.Meta(description=text, **limits)
 
 

@@ -106,7 +106,7 @@ def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[_Op]:
 
 
 def _hunks(matcher: _LineMatcher, chars: int) -> Iterator[str]:
-    """The lines of the hunks, each cut to so many characters."""
+    """The lines of the hunks, each cut to that many characters."""
     for hunk in matcher.get_grouped_opcodes(CONTEXT):
         i1, i2, j1, j2 = hunk[0][1], hunk[-1][2], hunk[0][3], hunk[-1][4]
         yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"

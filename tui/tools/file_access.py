@@ -65,7 +65,7 @@ def resolve_now(ctx: ToolContext, path: str) -> Path:
     real = ctx.workspace.resolve(path)
     if ctx.allowed is not None and real not in ctx.allowed:
         raise ToolError(
-            f"{printable(path)} leads elsewhere than when it was allowed; nothing was done.",
+            f"{printable(path)} no longer leads to the path that was allowed; nothing was done.",
             hint="A running command is changing its folders. Stop it, or try again.",
         )
     return real

@@ -1,7 +1,7 @@
 """Collects the output of a command: bounded in memory, complete on disk, and clean for display.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
-with replacement, without escape sequences and control characters; the person's keeps its colours.
+with replacement, without escape sequences and control characters; the person's keeps its colors.
 Of a line that was overwritten with carriage returns (progress bars, spinners, counters) the model
 gets the last state. All of it is fed in a thread.
 """
@@ -24,7 +24,7 @@ from tui.core.text_cleaning import COLOURS, without_colours
 from tui.core.workspace import text_of_path
 
 FEW_CHARS = 1024
-"""Up to so many characters of overwritten states are shown, as lines: a notice that they are left
+"""Up to this many characters of overwritten states are shown, as lines: a notice that they are left
 out would be nearly as long."""
 LONG_CHARS = 4096
 """A longer state is no progress bar: it is shown as it is, and not held back."""
@@ -126,12 +126,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ESCAPE_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_ESCAPE.pattern})")
 _CONTROL_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_CONTROL.pattern})")
 _MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
-"""A carriage return before a newline, with nothing but colours between them."""
+"""A carriage return before a newline, with nothing but colors between them."""
 
 
 class Cleaner:
     """Decodes bytes, in pieces, to text without escape sequences and control characters; with
-    `colours`, those that only colour it stay.
+    `colours`, those that only color it stay.
 
     Newlines, tabs, and carriage returns that are not before a newline stay.
     """
@@ -216,7 +216,7 @@ class Spill:
 class Capture:
     """One output: head and tail in memory, everything in a file if it is larger than SPILL_AFTER.
 
-    `feed` returns the text of the new bytes for the person, in its colours, each state of an
+    `feed` returns the text of the new bytes for the person, in its colors, each state of an
     overwritten line as a line of its own. After `close`, `text` is what is in memory, `raw`
     describes the whole output, and `full` is the file, if there is one.
     """

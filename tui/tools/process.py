@@ -30,7 +30,7 @@ GRACE_S = 2.0
 _POLL_S = 0.05
 _DRAIN_S = 0.25
 _LEFT_IN_PIPE = 1 << 20
-"""No pipe holds more. After so many bytes, another process must still be printing."""
+"""No pipe holds more. After this many bytes, another process must still be printing."""
 _CHUNK = 65_536
 _QUIET = {
     "PAGER": "cat",

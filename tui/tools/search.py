@@ -122,7 +122,7 @@ def exclusions() -> list[str]:
 
 
 def check_argument(name: str, value: str) -> None:
-    """Raises ToolError for what cannot stand on a command line."""
+    """Raises ToolError for what cannot be on a command line."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

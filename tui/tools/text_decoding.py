@@ -53,7 +53,7 @@ _KINDS = (
 class DecodedText:
     """A decoded file. `encode` gives back the bytes it came from, unless `text` was changed.
 
-    Bytes that are no UTF-8 stand in `text` as lone surrogates; `valid` is False then.
+    Bytes that are no UTF-8 are in `text` as lone surrogates; `valid` is False then.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""The full screen: themes, global keys, what is typed. It routes; others do the work."""
+"""The full screen: themes, global keys, typed text. It routes; others do the work."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ class HoldfastApp(ThemedApp):
             self._say_for(REWIND_WITHIN_S, "Press Esc again to rewind.")
 
     def _say_for(self, seconds: float, text: str) -> None:
-        """Say what holds for so long only."""
+        """Say what holds for that long only."""
         notice = self.chat.notice
         notice.say(text)
         said = notice.content

@@ -60,7 +60,7 @@ class EventRenderer:
 
     @property
     def shown(self) -> ToolItem | None:
-        """The call whose output stands in the pane."""
+        """The call whose output is in the pane."""
         return self._calls.shown
 
     def open_output(self, item: Item) -> None:
@@ -209,7 +209,7 @@ class EventRenderer:
                 pass
 
     def _park(self, event: events.Parked) -> None:
-        """Every model is limited: the turn goes on by itself."""
+        """Every model is limited: the turn continues by itself."""
         chat, voided = self._chat, self._take_back()
         until, kind = datetime.fromisoformat(event.until), event.error_class
         chat.work("parked", counts=False)
@@ -291,7 +291,7 @@ class StreamingAnswer:
         self._chat.conversation.stream(self._streaming, text)
 
     def add(self, item: Item) -> None:
-        """Another part of it, behind what was streamed."""
+        """Another part of it, after what was streamed."""
         self._items.append(item)
         self._chat.add(item)
 

@@ -189,7 +189,7 @@ class ScreenFrontend:
         self.terminal.show()
 
     def _tell_terminal(self, state: State | None = None) -> None:
-        """Say in its title and its tab what goes on."""
+        """Say in its title and its tab what is happening."""
         agent = self.conversation.agent
         title = agent.session.title if agent else ""
         self.terminal.show(name=title or self.services.workspace.name, state=state)
@@ -248,7 +248,7 @@ class ScreenFrontend:
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
         """Returns once the command is done or has opened a screen, and not much later than keys
-        can wait: what is typed behind it is for what it opened."""
+        can wait: what is typed after it is for what it opened."""
         settled = asyncio.Event()
         screens = cast("Signal[Screen[Any]]", self.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
 

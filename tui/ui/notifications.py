@@ -1,4 +1,4 @@
-"""A call for the person who looks elsewhere: a long turn is over, or an answer is needed.
+"""Calls the person who is elsewhere: a long turn is over, or an answer is needed.
 
 The bell always; a notification too where the terminal is known to show one. Nothing while the
 terminal has the focus: a terminal that does not tell of its focus counts as having it.

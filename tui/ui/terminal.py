@@ -90,7 +90,7 @@ class TerminalCodes:
         return f"\x1b]0;{text}\x07" if wanted else ""
 
     def progress(self, state: State, how: str) -> str:
-        """What shows in its tab or task bar that something goes on."""
+        """What shows in its tab or task bar that something is happening."""
         since = _KNOWN.get(self.program, (None, ""))[0]
         known = since is not None and (not since or self.version >= since)
         wanted = how == "on" or (how == "auto" and known)

@@ -26,15 +26,15 @@ KEPT_CHARS = 1_000_000
 """Of what running tools print, the last characters that are kept to be shown again."""
 
 _TAIL_CHARS = 2_000
-"""Of what a running tool prints, so much is kept on its card."""
+"""Of what a running tool prints, this much is kept on its card."""
 _PHASE = 40
-"""Cells of a call's title where it is said what goes on."""
+"""Cells of a call's title where it is said what is happening."""
 _RUNNING = frozenset({"running", "waiting"})
 _BEFORE = frozenset({"writing", "written"})
 
 
 class ToolCalls:
-    """Keeps one session's calls by their id. `shown` is the one whose output stands in the pane.
+    """Keeps one session's calls by their id. `shown` is the one whose output is in the pane.
 
     The pane follows the first call that runs until that has finished, or another is opened there.
     What failed stays in it until the turn is over.
@@ -53,7 +53,7 @@ class ToolCalls:
 
     @property
     def phase(self) -> str:
-        """What goes on: a question before all else, then the call that has run longest."""
+        """What is happening: a question before all else, then the call that has run longest."""
         if self._asks:
             return "waiting for your answer"
         running = self._running
@@ -163,7 +163,7 @@ class ToolCalls:
                 self._show(item, whole)
 
     def end(self) -> None:
-        """The turn is over: a call that no end was told of was interrupted."""
+        """The turn is over: a call that no end was told about was interrupted."""
         for item in self._open.values():
             if item.state in _BEFORE | _RUNNING:
                 close(item, "".join(self._outputs.get(item.id, ())))

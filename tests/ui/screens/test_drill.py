@@ -53,7 +53,7 @@ async def play(app: DrillApp, pilot: Pilot[None]) -> None:
 
 def test_there_is_a_step_for_every_fault_of_the_command_line() -> None:
     assert tuple(STEPS) == FAULTS
-    with pytest.raises(UsageError, match="no fault named"):
+    with pytest.raises(UsageError, match="No fault is named"):
         Drill(["429", "boom"])
 
 

@@ -65,12 +65,10 @@ async def test_neither_pane_is_pushed_out() -> None:
         await say(pilot, "/output 50")
         assert not app.chat.notice.text
         await say(pilot, "/output 99")
-        assert "59 % is as far as the width goes here" in app.chat.notice.text
+        assert "59 % is the most that fits here" in app.chat.notice.text
         assert app.chat.query_one("#left").size.width >= LEFT_MIN
         await say(pilot, "/output 1")
-        assert (
-            "30 % is as far as the width goes here: the output needs least" in app.chat.notice.text
-        )
+        assert "30 % is the least that fits here" in app.chat.notice.text
         assert side(app.chat) >= SIDE_MIN
         await pilot.resize_terminal(*NARROW)
         assert side(app.chat) == 0

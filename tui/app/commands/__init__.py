@@ -1,1 +1,1 @@
-"""What is typed with a slash: the table of commands, and what they do that no screen needs."""
+"""Slash commands: the table, and the handlers that need no screen."""

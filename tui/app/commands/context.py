@@ -162,7 +162,7 @@ async def memory(conversation: Conversation, argument: str) -> None:
         if agent.memory_pending:
             conversation.start_side_work("saving to memory", agent.flush_memory())
         else:
-            say("Nothing new to save.")
+            say("Nothing new to remember.")
         return
     if argument:
         await _keep_note(conversation, path, argument)
@@ -198,7 +198,7 @@ async def plan(conversation: Conversation, wanted: str) -> None:
     other: Mode = "ask" if agent.mode == "plan" else "plan"
     mode = _MODES.get(wanted.strip().lower()) if wanted.strip() else other
     if mode is None:
-        say(f"Unknown /plan {wanted}.", "warning", hint="Use /plan, /plan edits or /plan ask")
+        say(f"Unknown /plan {wanted}.", "warning", hint="Use /plan, /plan edits or /plan ask.")
         return
     agent.mode = mode
     conversation.frontend.refresh()

@@ -44,7 +44,7 @@ async def effort(conversation: Conversation, wanted: str) -> None:
 
 
 async def next_effort(conversation: Conversation) -> None:
-    """The level above the one that holds, behind the highest the lowest."""
+    """The level above the one that holds, after the highest the lowest."""
     agent = conversation.open_agent()
     if agent is None:
         return
@@ -81,8 +81,8 @@ async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
 async def _asked(conversation: Conversation, agent: Agent, title: str, price: str) -> str:
     question = ChoiceQuestion(
         title,
-        f"This model's cache restarts: {price}. At the next break that restarts it anyway, such"
-        " as a compaction, it costs nothing extra.",
+        f"This restarts the model's cache: {price}. The next break that restarts it anyway,"
+        " such as a compaction, makes the change at no extra cost.",
         (
             AnswerOption("n", "Now", "now"),
             AnswerOption("w", "At the next break", "wait"),

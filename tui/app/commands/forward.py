@@ -1,4 +1,4 @@
-"""/forward: a port that a command listens on inside the sandbox, opened to the person."""
+"""/forward: opens a port that a command listens on inside the sandbox."""
 
 from __future__ import annotations
 

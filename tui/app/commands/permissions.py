@@ -1,4 +1,4 @@
-"""/permissions revoke and /permissions try: rules with their origin, taken back and tried."""
+"""/permissions revoke and /permissions try: rules with their origin, revoked and tried."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     found = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
     rows = [row for row in found if row.kind in {"allow", "session"}][: len(_KEYS)]
     if not rows:
-        conversation.frontend.say("No allow rules and no grants yet.")
+        conversation.frontend.say("Nothing to revoke: no allow rules or grants yet.")
         return
     options = [
         AnswerOption(key, row.text, f"rule{number}")

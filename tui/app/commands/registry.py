@@ -1,4 +1,4 @@
-"""The commands: one table from name to handler, and the router from what is typed to what does it.
+"""The commands: one table from name to handler, and the router for typed text.
 
 A later command is one more row.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
     """`module`, in `tui.app`, has its handler, a function of its name; without it each front end
-    has a view of its own. A `directive` goes to the agent whole, as typed. `argument` stands in
+    has a view of its own. A `directive` goes to the agent whole, as typed. `argument` is in
     brackets where it may be left out."""
 
     name: str
@@ -42,7 +42,7 @@ class SlashCommand:
 
     @property
     def offers(self) -> tuple[str, ...]:
-        """The words that may stand as the argument."""
+        """The words that may serve as the argument."""
         return tuple(word for word in self.argument.strip("[]").split("|") if word.islower())
 
 
@@ -75,7 +75,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
     _command("plan", "plan mode: read-only (toggle)", "commands.context"),
-    _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke or try a rule"),
+    _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke one, try a command"),
     _command("trust", "choose what this folder's settings may do", "commands.trust"),
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
@@ -188,7 +188,7 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
 
 
 def _note(text: str) -> str:
-    """What stands behind `# ` in a line that was typed: a note to keep. A paste is none."""
+    """What comes after `# ` in a line that was typed: a note to keep. A paste is none."""
     if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
         return ""
     return text[2:].strip()

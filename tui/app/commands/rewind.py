@@ -1,4 +1,4 @@
-"""/rewind: back to an earlier prompt, in the conversation and, if wanted, in the files.
+"""/rewind: back to an earlier prompt, with the files if wanted.
 
 The session branches inside its file: what came since stays there, on a branch of its own.
 """

@@ -72,7 +72,7 @@ async def export(conversation: Conversation, format_: str) -> None:
     say = conversation.frontend.say
     wanted = _FORMATS.get(format_.lower() or "md")
     if wanted is None:
-        say(f"Unknown format {format_}.", "warning", hint="Use /export md, html or jsonl")
+        say(f"Unknown format {format_}.", "warning", hint="Use /export md, html or jsonl.")
         return
     agent = _begun(conversation, "export")
     if agent is None:

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: is everything there that a session needs? Looks only; changes nothing.
+"""`holdfast doctor`: is everything there that a session needs? Read-only.
 
 `machine` looks at what is installed, at the terminal, and at the folders and what lies in them,
 `sandbox` tries the walls that commands run behind, `setup` at configuration, key and servers.

@@ -35,7 +35,7 @@ def program(_: Subject) -> Iterator[Check]:
     what = f"holdfast {tui.__version__}, Python {version} on {platform.system()}"
     if sys.version_info < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        yield Check("program", "fail", what, f"Python {oldest} is the oldest that works.")
+        yield Check("program", "fail", what, f"Holdfast needs Python {oldest} or newer.")
     else:
         yield Check("program", "ok", what)
 
@@ -68,7 +68,7 @@ def packages(_: Subject) -> Iterator[Check]:
     if other:
         yield Check("packages", "warn", f"other versions: {', '.join(other)}", _REINSTALL)
     if not missing and not other:
-        yield Check("packages", "ok", f"all {count} installed, in versions that fit")
+        yield Check("packages", "ok", f"all {count} installed, in supported versions")
 
 
 def satisfies(version: str, wanted: str) -> bool:
@@ -93,11 +93,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def terminal(what: Subject) -> Iterator[Check]:
-    """Its size, its colours, its characters, and what stands in between."""
+    """Its size, its colors, its characters, and what is in between."""
     env = what.env
     size = _size()
     if size is None:
-        yield Check("terminal", "ok", "not a terminal: only -p, sessions and the like work")
+        yield Check("terminal", "ok", "not a terminal: -p, sessions and the like still work")
     else:
         columns, rows = size
         said = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"

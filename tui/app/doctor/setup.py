@@ -1,4 +1,4 @@
-"""Configuration, key and servers. The key is never shown, and sent to its own server only."""
+"""Configuration, key and servers. The key is never shown, and goes only to its own server."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _command(*words: str) -> Command:
 
 
 def _first_word(argv: list[str], start: int) -> int | None:
-    """Where the first word stands that is no flag and no flag's value; None after `--`."""
+    """Where the first word is that is no flag and no flag's value; None after `--`."""
     flags = {name: flag for c in (MAIN, *COMMANDS) for flag in c.flags for name in flag.names}
     at = start
     while at < len(argv):
@@ -261,6 +261,8 @@ def build(command: Command, name: str) -> argparse.ArgumentParser:
     usage = [name]
     if command.flags:
         usage.append("[options]")
+    if _actions(command):
+        usage.append("ACTION")
     usage += (word.name if word.required else f"[{word.name}]" for word in command.arguments)
     parser = _Parser(
         prog=name,
@@ -314,8 +316,13 @@ def _epilog(command: Command) -> str:
         helps = GROUPS | {" ".join(command.words): command.help for command in COMMANDS}
         rows = [(name, helps[name]) for name in first_words()]
         return _rows("Commands", rows) + _EXAMPLES
-    rows = [(c.words[1], c.help) for c in COMMANDS if c.words[:1] == command.words and c.words[1:]]
+    rows = _actions(command)
     return _rows("Actions", rows) if rows else ""
+
+
+def _actions(command: Command) -> list[tuple[str, str]]:
+    """The second words that a command takes, each with its help."""
+    return [(c.words[1], c.help) for c in COMMANDS if c.words[:1] == command.words and c.words[1:]]
 
 
 def _rows(title: str, rows: list[tuple[str, str]]) -> str:

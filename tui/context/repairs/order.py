@@ -1,4 +1,4 @@
-"""Repairs of the order of messages: roles, neighbours, thinking, the end."""
+"""Repairs of the order of messages: roles, neighbors, thinking, the end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _role_of(item: DraftBlock, role: Literal["user", "assistant"]) -> Literal["u
 
 
 def join(drafts: Iterable[MessageDraft], report: Report) -> list[MessageDraft]:
-    """Neighbours of one role become one message. An emptied user message stays as a gap."""
+    """Neighbors of one role become one message. An emptied user message stays as a gap."""
     joined: list[MessageDraft] = []
     for draft in drafts:
         last = joined[-1] if joined else None

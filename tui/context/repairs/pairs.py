@@ -50,7 +50,7 @@ class _Result:
 
 
 def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
-    """The drafts with every call answered. Roles must be right and neighbours merged."""
+    """The drafts with every call answered. Roles must be right and neighbors merged."""
     calls, results = _assign(drafts)
     for group in calls.values():
         if len(group) > 1:

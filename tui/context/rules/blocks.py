@@ -1,4 +1,4 @@
-"""Rules about one content block, whatever stands around it."""
+"""Rules about one content block, whatever is around it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ THINKING = frozenset({"thinking", "redacted_thinking"})
 ASSISTANT_ONLY = THINKING | {"tool_use", "server_tool_use"} | SERVER_RESULTS
 USER_ONLY = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
 IN_RESULTS = frozenset({"text", "image", "document", "search_result"})
-"""What may stand in a tool result. The API knows more, but only with tools that are not ours."""
+"""What may be in a tool result. The API knows more, but only with tools that are not ours."""
 
 MESSAGE_FIELDS = frozenset({"role", "content"})
 _CACHED = {"type", "cache_control"}
@@ -99,7 +99,7 @@ def is_blank(text: object) -> bool:
 
 
 def is_mark(value: object) -> bool:
-    """Whether this may stand as `cache_control`; null is none."""
+    """Whether this may serve as `cache_control`; null is none."""
     if value is None:
         return True
     if not is_object(value) or value.get("type") != "ephemeral":
@@ -155,7 +155,7 @@ def is_filled(value: object) -> bool:
 
 
 def is_id(value: object) -> bool:
-    """Whether this may stand as the id of a call."""
+    """Whether this may serve as the id of a call."""
     return isinstance(value, str) and ID.fullmatch(value) is not None
 
 
@@ -165,7 +165,7 @@ def has_thoughts(block: Block) -> bool:
 
 
 def is_server_id(value: object) -> bool:
-    """Whether this may stand as the id of a server tool's call."""
+    """Whether this may serve as the id of a server tool's call."""
     return isinstance(value, str) and SERVER_ID.fullmatch(value) is not None
 
 

@@ -97,7 +97,7 @@ def _results(message: CheckedMessage, calls: list[str]) -> Iterator[Violation]:
 
 
 def _server_pairs(message: CheckedMessage) -> Iterator[Violation]:
-    """A server tool's call and result stand in one message, in this order."""
+    """A server tool's call and result are in one message, in this order."""
     open_calls: dict[str, tuple[str, object]] = {}
     for index, block in enumerate(message.blocks):
         where, kind = f"{message.where}.content.{index}", block.get("type")

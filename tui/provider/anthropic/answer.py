@@ -84,7 +84,7 @@ class AnswerBuilder:
         return None
 
     def completed(self, request_id: str | None) -> Completed:
-        """The whole answer. Blocks stand in the order in which they began."""
+        """The whole answer. Blocks are in the order in which they began."""
         content = [_closed(opened) for opened in self._blocks.values()]
         called = any(block.get("type") == "tool_use" for block in content)
         return Completed(
@@ -148,7 +148,7 @@ class AnswerBuilder:
 
 
 def _compacted(usage: Mapping[str, object]) -> dict[str, int]:
-    """What a compaction on demand used, which stands in its iterations alone."""
+    """What a compaction on demand used, which is in its iterations alone."""
     rounds = [object_of(one) for one in list_of(usage.get("iterations"))]
     total: dict[str, int] = {}
     for one in rounds:

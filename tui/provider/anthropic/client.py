@@ -56,7 +56,7 @@ ASK_AGAIN_S: Final = 300.0
 GATHER_S: Final = 0.03
 """A slow stream is read so often; what comes meanwhile is taken in at once."""
 GATHER_BYTES: Final = 16_384
-"""A stream that brings so much between two waits is fast, and is read without a pause."""
+"""A stream that brings this much between two waits is fast, and is read without a pause."""
 
 _PAGE_BYTES: Final = 65_536
 _NOT_VALID: Final = {400, 422}

@@ -186,7 +186,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="not_found",
         headline="There is no model {model} at {url}",
-        hint="Choose one the server offers with /model or --model.",
+        hint="Choose one that the server offers: /model or --model.",
         statuses=frozenset({404}),
         types=frozenset({"not_found_error"}),
         text=_words(r"\bmodels?\b"),
@@ -195,7 +195,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule(
         error_class="not_found",
         headline="There is no model {model} at {url}",
-        hint="Choose one the server offers with /model or --model.",
+        hint="Choose one that the server offers: /model or --model.",
         statuses=frozenset({400}),
         codes=_words(r"^model_not_found$"),
         text=_words(r"\binvalid model\b", r"model .{1,80} (not found|does not exist)"),

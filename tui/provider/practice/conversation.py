@@ -18,7 +18,7 @@ _ATTACHED = re.compile(
     r"I (?:ran|interrupted) `[^\n]*:\n<untrusted_content\b[^>]*>.*?</untrusted_content>",
     re.DOTALL,
 )
-"""What a command printed, which goes along behind what was typed."""
+"""What a command printed, which goes along after what was typed."""
 _CONTINUE = re.compile(
     r"(?:please )?(?:continue|go on|proceed|try again|retry)[.! ]*", re.IGNORECASE
 )

@@ -16,7 +16,7 @@ _FOOTER = re.compile(
     r"\[(?:lines? \d|the file is empty|nothing but blanks|bytes that are not UTF-8).*\]"
 )
 _END = re.compile(r"^Exit code: -?\d+\. Last \d+ bytes:\n((?: .*\n?)*)", re.MULTILINE)
-"""Where the end of a long output stands that the model gets only parts of."""
+"""Where the end of a long output is that the model gets only parts of."""
 _LANGUAGES = {"md": "markdown", "py": "python", "sh": "bash", "toml": "toml", "diff": "diff"}
 
 

@@ -132,7 +132,7 @@ async def inject(
 
 
 async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerator[StreamPart]:
-    """The parts up to so many characters; never the Completed."""
+    """The parts up to this many characters; never the Completed."""
     async for part in parts:
         match part:
             case Completed():

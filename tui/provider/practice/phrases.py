@@ -1,7 +1,7 @@
 """The handful of phrases that the practice model understands, and what it does for each.
 
 What is done for a phrase is a generator: it yields calls, is sent their results, and returns what
-there is to say. It begins anew at every request and is sent the results that are there already.
+there is to say. It starts over at every request and is sent the results that are there already.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _read(path: str) -> Work:
     count = len(text.splitlines())
     said = f"I read {count:,} line{'s' * (count != 1)} of {code(path)}:\n\n{fence(text, path)}"
     if len(found := headings(path, text)) > 1:
-        said += f"\n\nIt holds: {', '.join(found[:8])}{' …' if len(found) > 8 else '.'}"
+        said += f"\n\nIt contains: {', '.join(found[:8])}{' …' if len(found) > 8 else '.'}"
     return _failure(result) or (f"{said}\n\n{note}" if note else said)
 
 
@@ -198,7 +198,7 @@ def _lines(text: str) -> str:
 
 
 def _unique_end(text: str) -> str:
-    """The shortest run of last lines that stands in the text only once."""
+    """The shortest run of last lines that is in the text only once."""
     lines = text.splitlines(keepends=True)
     for count in range(1, len(lines)):
         end = "".join(lines[-count:])

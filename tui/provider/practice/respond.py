@@ -16,7 +16,7 @@ from tui.provider.practice.phrases import PHRASES, Phrase, match_phrase
 from tui.provider.practice.script import ScriptedTurn
 
 _ATTEMPTS = 2
-"""After so many calls whose arguments arrived broken, one is not asked for again."""
+"""After this many calls whose arguments arrived broken, one is not asked for again."""
 
 _FIRST_PART = (
     "\n\nThat was the first part. I'm the **practice model** and do one plain thing at a time."
@@ -33,8 +33,8 @@ def respond(request: Request) -> ScriptedTurn:
     prompt = last_prompt(request.messages)
     if prompt is None:
         return ScriptedTurn(
-            text="I no longer see the start of this conversation, and with it"
-            " what I was to do. Tell me the next step, and I'll continue from here."
+            text="I no longer see the start of this conversation, so I don't"
+            " know what to do. Tell me the next step, and I'll continue from here."
         )
     tools = {str(tool.get("name")) for tool in request.tools}
     for phrase in PHRASES:
@@ -56,7 +56,7 @@ def _play(
     more = groups.pop("more", "")
     aim = phrase.aim.format(**{name: code(part) for name, part in groups.items()})
     quiet = (request.thinking or {}).get("type") == "disabled" or bool(prompt.results)
-    thinking = "" if quiet else f"One thing is asked for: {aim}."
+    thinking = "" if quiet else f"The prompt asks for one thing: {aim}."
     results = list(prompt.results)
     work = phrase.work(**groups)
     try:

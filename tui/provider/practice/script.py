@@ -57,7 +57,7 @@ class Fault(_Part, frozen=True, kw_only=True):
 
     `status` is an HTTP answer, with `retry_after` seconds, the server's `message` and error
     `type`, or the title of an `html` page in their place. `cut_after` and `eof_after` end the
-    stream after so many characters, by a lost connection and without the closing event;
+    stream after this many characters, by a lost connection and without the closing event;
     `stall_s` is a silence that ends in a timeout, `slow_s` one that ends well; `bad_json` breaks
     the input of the last tool call. `after` lets a status, a stall or an overflow come after so
     many characters, in mid-stream.

@@ -8,7 +8,7 @@
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
 line and becomes a finding, as in our own files. The records are those of the active branch; their
 ids are the same on every reading, and the header's `origin` names the agent and its session as
-`claude_code:ID`. Each format has a module: `matches` recognises its records, `convert` adds
+`claude_code:ID`. Each format has a module: `matches` recognizes its records, `convert` adds
 them to a conversion.
 """
 
@@ -46,18 +46,18 @@ _FORMATS: Mapping[
     "claude_code": (claude_code.matches, claude_code.convert),
     "pi": (pi.matches, pi.convert),
 }
-"""How records of a format are recognised, and how they become records of ours."""
+"""How records of a format are recognized, and how they become records of ours."""
 
 _ANY = RecordShape(_START, lambda value: _format_of(value) is not None)
 _LINE = re.compile(r"line (\d+)")
 _WITNESSES = 5
-"""After so many records of one format, the file is taken to be of that format."""
+"""After this many records of one format, the file is taken to be of that format."""
 
 _HEAD = 256 * 1024
 """Bytes read from a file for its line in a list."""
 
 _MOST_READ = 4 * 1024 * 1024
-"""Bytes read from a file to recognise it."""
+"""Bytes read from a file to recognize it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class _Result:
         return raw is None or not (raw.partial or raw.overwritten or raw.bytes > most)
 
     def cut(self, spill_over: int) -> GuardedOutput:
-        """Apply each stage that is needed; the first where there are more than so many bytes."""
+        """Apply each stage that is needed; the first where there are more than this many bytes."""
         output, texts, limits = self.output, self.texts, self.limits
         stages: list[Stage] = []
         copy = self._copy()
@@ -160,7 +160,7 @@ class _Result:
     def _within(
         self, texts: Sequence[str], keep: Keep, *, reserved: int = 0
     ) -> tuple[Sequence[str], list[Stage]]:
-        """The texts within the clamp, less so many bytes and a line, and the token share; and
+        """The texts within the clamp, less that many bytes and a line, and the token share; and
         which of them cut. Of what was spilled, what matters comes first."""
         config = self.limits.config
         room = Room(config.clamp_bytes - reserved, config.clamp_lines - bool(reserved))

@@ -1,1 +1,1 @@
-"""What only the full screen has of the slash commands, and what its prompt may suggest."""
+"""The slash commands that only the full screen has, and its prompt's suggestions."""

@@ -97,7 +97,7 @@ _CHUNK: Final = 1 << 18
 
 
 class WorkspaceFiles:
-    """Paths relative to `root`, folders with a final slash, made anew when they are old."""
+    """Paths relative to `root`, folders with a final slash, made again when they are old."""
 
     def __init__(self, root: Path, clock: Clock) -> None:
         self._root, self._clock = root, clock

@@ -74,12 +74,8 @@ async def output(frontend: ScreenFrontend, width: str) -> None:
         wanted = int(share[:4]) / 100
         given = panes.resize(wanted)
         if abs(given - wanted) > 0.015:  # else it is rounded to cells
-            least = "most" if given < wanted else "least"
-            text = (
-                f"{round(100 * given)} % is as far as the width goes here: the output needs "
-                f"{least}."
-            )
-            frontend.say(f"Output pane: {text}")
+            limit = "most" if given < wanted else "least"
+            frontend.say(f"Output pane: {round(100 * given)} % is the {limit} that fits here.")
     else:
         frontend.say("Give the width as a percentage.", "warning", hint="/output 40")
 

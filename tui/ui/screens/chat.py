@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 
 _AROUND_PROMPT = 5
-"""The cells beside what is typed: the caret, the padding, the cursor behind it."""
+"""The cells beside what is typed: the caret, the padding, the cursor after it."""
 
 
 class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
 
-    `intro`, of the id "intro", stands where nothing has been said yet, else the program's own with
+    `intro`, of the id "intro", is where nothing has been said yet, else the program's own with
     its `version`; then the prompt is right below it, until the first message. `fresh`: a session
     in which nothing was said is expected. What the first frame does without exists after
     `furnish`. `covered`: the head of the welcome screen hides all until `uncover`.
@@ -229,7 +229,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self._tick()
 
     def settle(self, count: int = 0) -> None:
-        """The answer that came is complete, with so many tokens, or void."""
+        """The answer that came is complete, with that many tokens, or void."""
         self._phase.settle(count)
 
     def hear(self) -> None:
@@ -274,7 +274,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self.notice.say("Everything is saved again.", "success")
 
     def show_read_only(self, read_only: bool) -> None:
-        """Say where one writes whether the session can be gone on with."""
+        """Say where one writes whether the session can be continued."""
         self._read_only = read_only
         if read_only and self.notice.text.startswith(footer.NOT_SAVED):
             self.notice.clear()  # it will not be, and that is said in other words

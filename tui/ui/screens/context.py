@@ -1,4 +1,4 @@
-"""F2: what the next request holds, item by item; what is masked or pinned here can be undone."""
+"""F2: the next request, item by item; mask, pin, undo."""
 
 from __future__ import annotations
 
@@ -357,6 +357,6 @@ class ContextScreen(TableScreen[None]):
 
 
 def _printed(sent: Request, records: Sequence[Record]) -> str:
-    """A request to be read, behind what became of those before it."""
+    """A request to be read, after what became of those before it."""
     said = "".join(f"// {line}\n" for line in answer_reports.past(records))
     return said + request_assembly.printed(sent)

@@ -93,7 +93,7 @@ def _block(block: Block) -> str:
             return f"── thinking ──\n{text}"
         case {"type": "tool_use"}:
             given = json.dumps(block.get("input"), ensure_ascii=False, indent=2, default=str)
-            return f"── call of {block.get('name')} ──\n{given}"
+            return f"── call to {block.get('name')} ──\n{given}"
         case {"type": "tool_result"}:
             return f"── result ──\n{shown(blocks_of(block.get('content')))}"
         case {"type": "image", "source": {"data": str(data), "media_type": str(kind)}}:

@@ -169,7 +169,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
 
 
 def _line(texts: Mapping[str, str], width: int) -> list[tuple[str, str]]:
-    """The cells of a line behind its pin, with the names of their columns."""
+    """The cells of a line after its pin, with the names of their columns."""
     shown = [(name, cells) for name, cells, least in _COLUMNS if width >= least]
     room = max(4, width - 2 - sum(cells for _, cells in shown))
     line: list[tuple[str, str]] = []
@@ -245,8 +245,7 @@ def _waiting_facts(waiting: Waiting | None) -> list[str]:
     """What waits to be pruned, and what that would save."""
     if waiting is None or not waiting.records:
         return []
-    some = f"{len(waiting.records):,} wait" if len(waiting.records) > 1 else "1 waits"
-    return [f"{some} to prune, −{tokens(waiting.tokens)}"]
+    return [f"{len(waiting.records):,} to prune, −{tokens(waiting.tokens)}"]
 
 
 def _facts(items: Sequence[Item]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The left of the chat: the conversation, what is said beside it, and looking for a text in it."""
+"""The left of the chat: the conversation, its notices, and the search in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ConversationSide(CachedVertical):
-    """`intro` stands where nothing has been said yet. `conversation`, `todos` and `retry` exist
+    """`intro` is where nothing has been said yet. `conversation`, `todos` and `retry` exist
     after `furnish`; the find bar once it is asked for."""
 
     conversation: ConversationView

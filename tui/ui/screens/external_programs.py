@@ -1,4 +1,4 @@
-"""The person's own pager and editor, for a file: the app steps aside, and goes on behind it."""
+"""The person's own pager and editor for a file: the app steps aside and comes back after."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command_of(program: Program) -> list[str]:
 async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool = True) -> str:
     """Open a file; "" or what went wrong, in a sentence for the person. Returns when they are done.
 
-    What runs goes on meanwhile; nothing is drawn. `exact`: an editor can only read the file.
+    What runs continues meanwhile; nothing is drawn. `exact`: an editor can only read the file.
     """
     command = command_of(program)
     if not command:

@@ -138,7 +138,7 @@ SILENCE_S = 5
 
 
 class ActivityIndicator:
-    """Draws itself on a rule. `what` is the phase, "" while nothing goes on; `calm`: it counts,
+    """Draws itself on a rule. `what` is the phase, "" when idle; `calm`: it counts,
     and nothing turns.
 
     The seconds and the tokens that the model put out count from the first phase on, not from each;
@@ -182,7 +182,7 @@ class ActivityIndicator:
         self._streamed += len(text.encode(errors="replace"))
 
     def settle(self, count: int = 0) -> None:
-        """The answer is complete and has so many tokens, or what came of it is void."""
+        """The answer is complete and has that many tokens, or what came of it is void."""
         self._tokens += count
         self._streamed = 0
 
@@ -191,7 +191,7 @@ class ActivityIndicator:
         self._heard = self._clock.monotonic()
 
     def leave(self) -> None:
-        """Nothing goes on any more."""
+        """Nothing is happening any more."""
         self.what = ""
         self._rule.title = Content("")
 

@@ -83,7 +83,7 @@ class HelpHit:
     match: Match | None = None
 
     def parts(self, column: int, width: int) -> Sequence[Part]:
-        """The row, with so many cells for its first column."""
+        """The row, with that many cells for its first column."""
         if self.match is None:
             return [(self.left, "primary"), (f"  {self.right}", "success")]
         return [(cell(self.left, column) + "  ", "accent"), (self.right[:width], "text")]
@@ -177,7 +177,7 @@ class ManualPage(LineView):
 
 
 class HelpScreen(Dialog[None]):
-    """The keys and commands, behind Tab the manual; typing filters them all.
+    """The keys and commands, after Tab the manual; typing filters them all.
 
     Closed by F1, ? or Esc, which first leaves a page and clears the search. `words` is what
     /help was asked for: a topic, or something to search for.

@@ -1,4 +1,4 @@
-"""/mcp: the MCP servers, how they stand, and which of their tools the model gets."""
+"""/mcp: the MCP servers, their state, and which of their tools the model gets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.5
 """How often the servers are looked at."""
 LOG_BYTES: Final = 65_536
-"""Of a log, so much of its end is shown."""
+"""Of a log, this much of its end is shown."""
 
 _MARKS: Final = {
     "ready": ("●", "success"),

@@ -1,4 +1,4 @@
-"""Questions of the agent, put to the person by a modal."""
+"""The agent's questions, as modal dialogs."""
 
 from __future__ import annotations
 

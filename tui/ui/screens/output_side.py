@@ -1,4 +1,4 @@
-"""The side of the chat: what a tool printed, and what was cut of it."""
+"""The side of the chat: what a tool printed, and what was cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_OUTPUT = """\
 Tool output appears here.
 Select a tool call and press Enter to see it again."""
 SAID_S = 4.0
-"""So long something is said where the keys stand."""
+"""How long something is said where the keys stand."""
 
 
 class OutputSide(CachedVertical):

@@ -40,7 +40,7 @@ _HELP_FROM: Final = 3
 class PaletteEntry:
     """`action` runs it, as bindings name one: on the app, or in the `namespace` "chat" or "prompt".
 
-    `command` is what is put into the prompt for it, where that is a command with words behind it;
+    `command` is what is put into the prompt for it, where that is a command with words after it;
     `needs_words`: it does nothing without them. `others` are more names that find it.
     """
 
@@ -162,7 +162,7 @@ class PaletteScreen(FilterDialog[tuple[PaletteEntry, bool]]):
         return "" if listed else f"No command matches “{one_line(words)}”."
 
     def action_edit(self) -> None:
-        """Put the command under the cursor into the prompt, to write more behind it."""
+        """Put the command under the cursor into the prompt, to write more after it."""
         if self.chosen and self.chosen[0].command:
             self.dismiss((self.chosen[0], True))
 

@@ -29,7 +29,7 @@ class PaneLayout:
     open: bool | None = None
 
     def is_open(self, width: int) -> bool:
-        """Whether the output stands beside the conversation in a screen of so many columns."""
+        """Whether the output is beside the conversation in a screen of that many columns."""
         return width >= ROOMY if self.open is None else self.open
 
     def resized(self, side: float) -> PaneLayout:
@@ -65,7 +65,7 @@ def save_layout(path: Path, layout: PaneLayout) -> None:
 
 
 WIDE, ROOMY = 100, 160
-"""Columns from which on the output can stand beside the conversation, and does so by itself."""
+"""Columns from which on the output can be beside the conversation, and does so by itself."""
 TALL = 22
 LEFT_MIN, SIDE_MIN = 40, 30
 """Cells that neither pane goes below."""
@@ -79,7 +79,7 @@ class Panes:
         self._layout = load_layout(file) if file else PaneLayout()
 
     def begin(self, width: int) -> None:
-        """Before the first frame, in a screen of so many columns."""
+        """Before the first frame, in a screen of that many columns."""
         self._screen.set_class(not self._is_open(width), "-side-closed")
 
     def _is_open(self, width: int) -> bool:
@@ -89,7 +89,7 @@ class Panes:
 
     @property
     def opened(self) -> bool:
-        """Whether the side stands open where it would not by itself."""
+        """Whether the side is open where it would not be by itself."""
         return bool(self._layout.open) and WIDE <= self._screen.size.width < ROOMY
 
     def toggle(self) -> None:
@@ -109,7 +109,7 @@ class Panes:
         return self._cells(width) / width if width >= WIDE else self._layout.side
 
     def widen(self, cells: int) -> None:
-        """Make the conversation wider, by so many cells."""
+        """Make the conversation wider, by that many cells."""
         side = self._screen.side
         if side.display and not self._screen.has_class("-narrow"):
             self.resize((side.size.width - cells) / self._screen.size.width)

@@ -1,4 +1,4 @@
-"""Choose one of some rows, a theme, a task file to run, or the model that answers from now on."""
+"""Pickers: one of some rows, a theme, a task file to run, or the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tui.ui.toolkit.base_app import ThemedApp
 
 RowParts: TypeAlias = Callable[[int], Sequence[Part]]
-"""Draws a row in so many cells."""
+"""Draws a row in this many cells."""
 
 
 PickRow: TypeAlias = Sequence[Part] | Callable[[int], Sequence[Part]]
@@ -205,7 +205,7 @@ class FilterDialog(TableDialog[ResultT | None]):
         raise NotImplementedError
 
     def explain(self, words: str, *, listed: bool) -> str:
-        """What stands under the list; "" for nothing."""
+        """What is under the list; "" for nothing."""
         raise NotImplementedError
 
     # Keys

@@ -24,12 +24,12 @@ from tui.core.text_cleaning import one_line, visible
 from tui.ui.widgets.dialog import PAGES, Dialog, Grace
 
 TYPING_S: Final = 2.0
-"""So long after a letter somebody is taken to be typing."""
+"""How long after a letter somebody is taken to be typing."""
 
 _SHOWN_CHARS = 2000
 _FINDINGS = 50
 _WIDE = 80
-"""From so many columns on every way has room to say what it does."""
+"""From this many columns on every way has room to say what it does."""
 
 
 class RecoveryScreen(Dialog[str | None]):

@@ -1,4 +1,4 @@
-"""A damaged session is opened: what was found, what will be done, and what the person may do."""
+"""Opening a damaged session: what was found, what will be done, and the person's options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 
 SIDES_AFTER_S = 0.06
 SMALL = 60
-"""Cells: below, the answers stand one under the other."""
+"""Cells: below, the answers are one under the other."""
 
 
 class RepairScreen(TableScreen[Answer]):
@@ -61,7 +61,7 @@ class RepairScreen(TableScreen[Answer]):
     def compose(self) -> ComposeResult:
         yield Static(self._heading(), id="title", markup=False)
         yield Static(self._summary(), id="summary", markup=False)
-        yield PaneRule("problems and their repair", id="found-rule")
+        yield PaneRule("problems and repairs", id="found-rule")
         rows = RowList(id="rows")
         rows.can_focus = False
         yield rows
@@ -133,7 +133,7 @@ class RepairScreen(TableScreen[Answer]):
 
     @work(exclusive=True, group="sides")
     async def show_sides(self) -> None:
-        """Show the part under the cursor, before and after, once the cursor stands still."""
+        """Show the part under the cursor, before and after, once the cursor rests."""
         await asyncio.sleep(SIDES_AFTER_S)
         if not self._damage.findings:
             return

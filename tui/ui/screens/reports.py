@@ -55,7 +55,7 @@ def _wrapped(text: str, style: str, width: int) -> list[Content]:
 
 
 class DoctorScreen(Dialog[None]):
-    """Closed by Esc, q or Enter. The checks are awaited once the screen stands."""
+    """Closed by Esc, q or Enter. The checks are awaited once the screen is up."""
 
     DEFAULT_CSS = "DoctorScreen #box { scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -121,7 +121,7 @@ class DiffScreen(Dialog[None]):
 
 
 _WIDE: Final = 80
-"""From so many columns on it is shown who decided."""
+"""From this many columns on it is shown who decided."""
 _RULE_NAME: Final = 12
 
 
@@ -196,7 +196,7 @@ class PermissionsScreen(TableDialog[str]):
             one = self._found[index]
             whole = Content.assemble(
                 (f"{one.answer}", f"$text-{one.level}"),
-                (f" by {one.by}. {one.reason}\n", "$text-muted"),
+                (f" · {one.by} · {one.reason}\n", "$text-muted"),
                 (f"{one.tool} ", "$text-accent"), (one.subject, "$foreground"),
             )  # fmt: skip
             self.put("whole", whole)

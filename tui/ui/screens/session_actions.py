@@ -72,7 +72,7 @@ class SessionActions:
         if picked.row.agent:
             return _foreign(picked.row.agent, "forked")
         await asyncio.to_thread(self.repository.fork, picked.row, picked.message)
-        what = "Forked up to that place." if picked.message else "Forked."
+        what = "Forked up to that message." if picked.message else "Forked."
         return ActionOutcome(what, changed=True)
 
     async def export(self, picked: PickedSession) -> ActionOutcome | None:
@@ -80,7 +80,7 @@ class SessionActions:
         where = shorten(self.repository.workspace)
         question = ChoiceQuestion(
             "Export session",
-            f"Saves the session in {where}. Known kinds of keys are masked.",
+            f"Saves the session in {where}. Known kinds of keys are removed.",
             (
                 AnswerOption("m", "Markdown", "md"),
                 AnswerOption("h", "HTML (one file)", "html"),
@@ -92,8 +92,8 @@ class SessionActions:
             return None
         format_ = cast("Format", chosen)
         path, secrets = await asyncio.to_thread(self.repository.export, picked.row, format_)
-        masked = f"Masked {plural(secrets, 'secret')}." if secrets else ""
-        return ActionOutcome(f"Exported to {shorten(path)}.", hint=masked)
+        removed = f"Removed {plural(secrets, 'secret')}." if secrets else ""
+        return ActionOutcome(f"Exported to {shorten(path)}.", hint=removed)
 
     async def delete(self, picked: PickedSession) -> ActionOutcome | None:
         """Move it to the trash, if the person confirms that."""
@@ -129,7 +129,7 @@ def _foreign(agent: str, what: str) -> ActionOutcome:
 
 
 REST_S = 0.06
-"""So long the cursor stands still before a session is read."""
+"""How long the cursor stands still before a session is read."""
 
 
 class PreviewSide(Vertical):

@@ -109,7 +109,7 @@ def _folder(path: str, width: int) -> str:
 
 
 def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
-    """One place of a search: the session's title, then what stands there, the words marked."""
+    """One place of a search: the session's title, then what is there, the words marked."""
     title = min(28, width // 3)
     name = whole_words(one_line(place.row.title) or "(no prompts)", title)
     parts: list[Part] = [(cell(name, title), "text"), ("  ", "muted")]
@@ -220,7 +220,7 @@ _PROGRESS = 24
 """Cells of the bar that shows how much has been read."""
 _NOTHING: dict[Tab, str] = {
     "here": "No sessions in this folder yet.\n"
-    "Every conversation you start here is saved and listed here.\n"
+    "Every conversation you start here is saved and listed.\n"
     "Press Tab for all folders and other agents.",
     "everywhere": "No sessions yet.\nEvery conversation is saved and listed here.\n"
     "Press Tab for other agents' sessions.",

@@ -1,4 +1,4 @@
-"""F3: the sessions. Typing filters, Tab shows other folders and other agents, Enter goes on."""
+"""F3: the sessions. Typing filters, Tab shows other folders and other agents, Enter continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the screen: read, changed, taken back; their lines in any width; its words."""
+"""The settings screen's data: read, changed, undone; their lines in any width; the words."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def settings_title(file: str, settings: Sequence[Setting], width: int) -> Conten
 
 
 def setting_details(setting: Setting) -> Content:
-    """What a setting does, what is allowed, from when a change counts, what stands in its way."""
+    """What a setting does, what is allowed, from when a change counts, what is in its way."""
     lines = [
         Content.assemble(
             (visible(setting.label), "bold $text-accent"),
@@ -212,7 +212,7 @@ def saved_notice(setting: Setting) -> NoticeText:
 
 
 def empty_text(words: str, problem: ConfigError | None) -> str:
-    """What stands in the place of the rows."""
+    """What is in the place of the rows."""
     if problem is not None:
         hint = f"{problem.hint}\n" if problem.hint else ""
         return (
@@ -252,7 +252,7 @@ class SettingsState:
         self.rows = table(self._loaded, models=(model,), themes=known)
 
     async def take_up(self) -> None:
-        """Read what stands in the files now, and make it count: at once where that can be, else
+        """Read what is in the files now, and make it count: at once where that can be, else
         for the next session. Raises HoldfastError where that fails."""
         frontend, before = self._frontend, self._loaded
         await self.read()

@@ -1,4 +1,4 @@
-"""The screen of the settings: a table, a filter, and a field in the row that is changed.
+"""The settings screen: a table, a filter, and a field in the row being changed.
 
 What a setting is says `tui.settings.schema`; what writes the file is `tui.settings.edit`."""
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
 
 FEW: Final = 3
-"""So many words are gone through one by one; of more one is chosen from a list."""
+"""How many words are gone through one by one; of more one is chosen from a list."""
 
 _BOUND: Final = frozenset(key for row in SETTINGS_KEYS for key in row.keys.split(","))
 

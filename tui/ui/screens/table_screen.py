@@ -43,7 +43,7 @@ def cell(text: str, width: int, *, keep_end: bool = False) -> str:
 
 
 def whole_words(text: str, width: int) -> str:
-    """`text` in at most `width` cells: what is too long ends behind a word, unless that would take
+    """`text` in at most `width` cells: what is too long ends after a word, unless that would take
     more than half of it."""
     if cell_len(text) <= width:
         return text
@@ -53,7 +53,7 @@ def whole_words(text: str, width: int) -> str:
 
 
 def tab_names(names: Iterable[str], chosen: str) -> Content:
-    """The names of the tabs, the open one in colour."""
+    """The names of the tabs, the open one in color."""
     styled = ((name, "bold $text-primary" if name == chosen else "$text-muted") for name in names)
     return Content("   ").join([Content.styled(*name) for name in styled])
 
@@ -66,7 +66,7 @@ class RowsOwner(Widget):
         return self.query_one(RowList)
 
     def row_moved(self, index: int) -> None:
-        """The cursor stands on another row."""
+        """The cursor is on another row."""
 
     def row_chosen(self, index: int) -> None:
         """Enter, or a click on the row under the cursor."""

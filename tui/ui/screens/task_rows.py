@@ -33,7 +33,7 @@ NARROW: Final = 100
 class RunStatus:
     """How a run is going. `seconds` is since its start; `task_s` since that of the running task;
     `wait_s` what is left of a wait before attempt `attempt`; `ended` says why it is over, None
-    while it goes on; `skipped` are the tasks that will not be run."""
+    while it continues; `skipped` are the tasks that will not be run."""
 
     live: bool = False
     seconds: float = 0.0
@@ -119,7 +119,7 @@ def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:
 
 
 def title_line(state: RunState | None) -> str:
-    """What stands over the queue."""
+    """What is over the queue."""
     if state is None:
         return "tasks"
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"

@@ -61,7 +61,7 @@ _EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have
 
 
 class TasksScreen(ChatScreen):
-    """Shows a run: one that is worked on here, or the one that stands in the folder."""
+    """Shows a run: one that is worked on here, or the one that is in the folder."""
 
     CSS_PATH = "tasks.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
@@ -200,7 +200,7 @@ class TasksScreen(ChatScreen):
         if task is None:
             return
         if task.status != "pending" or not self.run.live:
-            self.notice.say("You can only skip a task that hasn't started, while a run is active.")
+            self.notice.say("Only tasks that haven't started can be skipped, during a run.")
             return
         self.run.skip(task.index)
         self.redraw()

@@ -47,8 +47,8 @@ _PRACTICE_HELP = (
 )
 _PROFILE = "signed in with ant auth login"
 _PROFILE_HELP = (
-    "Anthropic's own library signs in and renews the token. It takes the place of a key that you"
-    " stored here."
+    "Anthropic's own library signs in and renews the token. Choosing this removes a key that"
+    " you stored here."
 )
 _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 

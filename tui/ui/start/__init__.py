@@ -1,1 +1,1 @@
-"""What start-up speed costs: the first frame, taking over the terminal, what is mounted later."""
+"""A fast start: the first frame, taking over the terminal, what is mounted later."""

@@ -1,6 +1,6 @@
-"""What comes behind the first frame: the rest of the program, loaded and put together.
+"""What comes after the first frame: the rest of the program, loaded and put together.
 
-Imported in a thread while the first frame stands; that is why this module may import what it
+Imported in a thread while the first frame is shown; that is why this module may import what it
 wants, and the app must not import it.
 """
 

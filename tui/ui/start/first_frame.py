@@ -1,4 +1,4 @@
-"""The first frame, before anything heavy is loaded: a prompt that already takes what is typed.
+"""The first frame, before anything heavy is loaded: a prompt that already takes typing.
 
 Imports little of the standard library and nothing that is slow (no dataclasses, no typing). The
 real screen takes over where this one stops: what was typed is handed over as text, and keys that
@@ -49,7 +49,7 @@ SUBCOMMANDS = ("run", "sessions", "doctor", "tour", "drill", "help", "completion
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
 SMALL_ROWS = 22
-"""Below so many rows the real screen has no line under the prompt."""
+"""Below this many rows the real screen has no line under the prompt."""
 
 COLUMN = 72
 """Cells of the column in which a new session begins, its prompt among them."""

@@ -22,7 +22,7 @@ from tui.ui.toolkit.key_parser import KeyParser
 _POLL_S = 0.01
 _READ = 65_536
 _TICK_S = 0.1
-"""After so long an Esc is a key of its own, not the beginning of another."""
+"""After this long an Esc is a key of its own, not the beginning of another."""
 
 
 class TerminalTakeover:

@@ -113,7 +113,7 @@ class RunOnScreen:
         """It has begun."""
 
     async def open_task(self, task: TaskState) -> None:
-        """Show the session of a task; that of the running one goes on live."""
+        """Show the session of a task; that of the running one continues live."""
         past = await asyncio.to_thread(self._past, task)
         live = task.index == self.running
         self._shown_task = None if live else task.index
@@ -148,7 +148,7 @@ class RunOnScreen:
     # Working
 
     async def work_through(self) -> None:
-        """Run the file, and again as often as the person goes on after an end; until it is left.
+        """Run the file, and again as often as the person continues after an end; until it is left.
 
         The screen must be on show. Cancelled, it stops the running task and saves first.
         """

@@ -1,4 +1,4 @@
-"""/tasks in the chat: the run of this folder looked at, gone on with, or begun."""
+"""/tasks in the chat: look at this folder's run, continue it, or start one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KEPT_APART: Final = {
 
 
 async def show(frontend: ScreenFrontend) -> None:
-    """Show the run that stands in the folder. Raises UsageError for a damaged one."""
+    """Show the run that is in the folder. Raises UsageError for a damaged one."""
     run = FolderRun(frontend)
     await run.refresh()
     screen = TasksScreen(run, frontend.services.clock)
@@ -105,9 +105,9 @@ def _question(planned: RunPlan) -> YesNoQuestion:
     file = planned.file
     done = sum(task.mark == "x" for task in file.tasks)
     asks = (
-        "Nothing asks for permission."
+        "Holdfast won't ask for permission."
         if planned.launch.elevated
-        else "What no rule allows asks for permission here."
+        else "Holdfast asks about calls that no rule allows."
     )
     return YesNoQuestion(
         f"Run {planned.task_file.name}?",

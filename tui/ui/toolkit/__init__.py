@@ -1,1 +1,1 @@
-"""What every screen of ours adds to Textual: themes, the base of an app, keys kept in order."""
+"""What all screens add to Textual: themes, the base of an app, keys kept in order."""

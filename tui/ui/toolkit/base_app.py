@@ -1,4 +1,4 @@
-"""What every app of this program does the same way: its colours, its return, its worst end."""
+"""What every app of this program does alike: colors, exit, and the worst case."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NO_KEY = "none"
 
 
 class Colourless(LineFilter):
-    """Takes every colour out (NO_COLOR); a background that marked something becomes reverse."""
+    """Takes every color out (NO_COLOR); a background that marked something becomes reverse."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [
@@ -65,7 +65,7 @@ _COLOURLESS = (Colourless(),)
 
 @lru_cache(2048)
 def colourless(style: Style, background: Color) -> Style:
-    """A style without its colours, on a widget with this background."""
+    """A style without its colors, on a widget with this background."""
     marks = style.bgcolor is not None and not style.bgcolor.is_default
     marks = (
         marks and themes.contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
@@ -157,7 +157,7 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ThemedApp(KeySequencer):
-    """An app in the colours of a theme's file, on a terminal that has room for it."""
+    """An app in the colors of a theme's file, on a terminal that has room for it."""
 
     ENABLE_COMMAND_PALETTE = False  # there is one of our own
 
@@ -266,13 +266,13 @@ class ThemedApp(KeySequencer):
         return {"rule": "#808080"}
 
     def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
-        """Change the colours; says what was wrong with the theme's file. Raises ConfigError."""
+        """Change the colors; says what was wrong with the theme's file. Raises ConfigError."""
         loaded = themes.load(name, folders().config / "themes")
         self.put_on(loaded.theme, now=now)
         return loaded.problems
 
     def put_on(self, theme: Theme, *, now: bool = True) -> None:
-        """Change to the colours of a theme; not `now`, before the first frame."""
+        """Change to the colors of a theme; not `now`, before the first frame."""
         before = self.available_themes.get(theme.name)
         self.set_class(self.few_colours, "-few-colours")
         self.register_theme(theme)

@@ -1,8 +1,8 @@
 """What a terminal sends, as events: Textual's parser, where it takes one thing for another put
 right.
 
-- A pasted text is one `Paste`, whatever it holds. Textual's parser goes on looking for keys in
-  it: behind an escape sequence that it does not know, as in a coloured log, the text would be
+- A pasted text is one `Paste`, whatever it holds. Textual's parser continues looking for keys in
+  it: after an escape sequence that it does not know, as in a colored log, the text would be
   typed, Enter and all.
 - Alt+Enter is a key of its own where the terminal sends it as Esc and Enter in one, as almost
   all do.
@@ -25,7 +25,7 @@ from tui.ui.toolkit.frame_pacing import ANSWER
 
 _ALT_ENTER: Final = "\x1b\r"
 _NOT_YET: Final = "[OPX]^_fb"
-"""Behind Esc: what begins a longer sequence, and Alt+F and Alt+B, which Textual knows."""
+"""After Esc: what begins a longer sequence, and Alt+F and Alt+B, which Textual knows."""
 
 
 class KeyParser:

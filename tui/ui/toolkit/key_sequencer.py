@@ -20,7 +20,7 @@ from tui.core.clock import Clock
 CHECK_S = 0.05
 """How often it is looked whether a key can still arrive, while others wait for it."""
 LONGEST_S = 5.0
-"""No key is waited for longer: what it does goes on behind the next one."""
+"""No key is waited for longer: what it does continues after the next one."""
 
 
 class KeySequencer(App[None]):
@@ -28,7 +28,7 @@ class KeySequencer(App[None]):
 
     Textual gives a key to the widget that has the focus; where that has no use for it, the key
     climbs from queue to queue up to the app, and only there is it looked for in the bindings. A
-    letter behind it in the same burst needs no binding: it would be in the text before the
+    letter after it in the same burst needs no binding: it would be in the text before the
     Backspace that came first was even found, and it would go to the field that a key before it
     leaves. So a key that may climb is followed by a message on the same way, and what is typed
     meanwhile waits until that has arrived: then the key has done what it does.

@@ -1,8 +1,8 @@
-"""What of a frame the terminal does not show yet: over a slow line each byte counts.
+"""Sends only what the terminal doesn't show yet of a frame: on a slow line each byte counts.
 
-Textual sends every row that a widget marks as dirty, whole. Most of what it sends stands there
+Textual sends every row that a widget marks as dirty, whole. Most of what it sends is there
 already: an answer that grows by a word has its widget drawn again from top to bottom, and one that
-grows by a line has each of its rows drawn again a row higher. There the terminal moves them.
+grows by a line has each of its rows drawn again a row higher. Those the terminal moves itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SYSTEMS: Mapping[str | None, ColorSystem] = {
     "truecolor": ColorSystem.TRUECOLOR,
     "windows": ColorSystem.WINDOWS,
 }
-"""By what a console calls them; without colours the styles have none."""
+"""By what a console calls them; without colors the styles have none."""
 
 
 _WORTH_MOVING: Final = 6
@@ -175,7 +175,7 @@ def _single(text: str) -> bool:
 
 
 def _pieces(strip: Strip, system: ColorSystem) -> list[_Piece]:
-    """The texts of a strip with their styles; neighbours of one style are one piece."""
+    """The texts of a strip with their styles; neighbors of one style are one piece."""
     pieces: list[_Piece] = []
     for text, style, _ in strip:
         begin, end = _codes(style, system) if style else ("", "")

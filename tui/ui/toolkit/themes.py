@@ -1,7 +1,7 @@
-"""Themes: small TOML files of colours, the program's own and the person's.
+"""Themes: small TOML files of colors, the program's own and the person's.
 
 A file has `dark` (true or false) and a table `[colors]` with the names of ROLES. A person's file
-may leave colours out or get one wrong: the built-in theme of the same kind fills in, and the
+may leave colors out or get one wrong: the built-in theme of the same kind fills in, and the
 problem is reported, never fatal. The program's own files live in `themes/` of a checkout and in
 `tui/themes` of a wheel; a file of the same name in the config folder's `themes/` goes first.
 """
@@ -26,7 +26,7 @@ DEFAULT_DARK = "midnight"
 DEFAULT_LIGHT = "daylight"
 
 ROLES = COLOURS
-"""What a theme colours. `muted` is secondary text, `rule` the lines between panes."""
+"""What a theme colors. `muted` is secondary text, `rule` the lines between panes."""
 
 HIGH_CONTRAST = 10.0
 """The contrast of secondary text from which on a theme is one of high contrast."""
@@ -43,7 +43,7 @@ _HEX = re.compile("#[0-9a-fA-F]{6}")
 
 @dataclass(frozen=True, slots=True)
 class LoadedTheme:
-    """A theme that can be shown, its colours by role, and what was wrong with its file."""
+    """A theme that can be shown, its colors by role, and what was wrong with its file."""
 
     theme: Theme
     colours: Mapping[str, str]
@@ -66,7 +66,7 @@ class ListedTheme:
 
 
 def contrast(one: Color, other: Color) -> float:
-    """The contrast of two colours, from 1 to 21 (WCAG's)."""
+    """The contrast of two colors, from 1 to 21 (WCAG's)."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -168,7 +168,7 @@ def _problem(role: str, value: object) -> str:
 
 
 def grey_tints(theme: Theme) -> dict[str, str]:
-    """The variables of a theme that are tints of its ground, grey: a terminal of sixteen colours
+    """The variables of a theme that are tints of its ground, grey: a terminal of sixteen colors
     draws most of them as the ground itself."""
     grey = "#555555" if theme.dark else "#aaaaaa"
     return dict.fromkeys(_TINTS, grey)
@@ -183,7 +183,7 @@ def cached_colours(loaded: LoadedTheme) -> dict[str, str]:
 
 
 def remember(name: str, user: Path) -> None:
-    """Keep the colours of a theme for the first frame of the next run. One that cannot be read
+    """Keep the colors of a theme for the first frame of the next run. One that cannot be read
     is left to the app, which says so."""
     with suppress(ConfigError):
         theme_cache.save(cached_colours(load(name, user)))
@@ -196,7 +196,7 @@ def remembered(look: Mapping[str, str]) -> Theme:
 
 
 def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:
-    """A Textual theme in which every text role is exactly a colour of the file."""
+    """A Textual theme in which every text role is exactly a color of the file."""
     background, foreground = Color.parse(colors["background"]), Color.parse(colors["foreground"])
     primary = Color.parse(colors["primary"])
     muted, rule = colors["muted"], colors["rule"]

@@ -1,4 +1,4 @@
-"""The question before a write or a command: what would happen, why it is asked, five answers.
+"""The question before a write or a command: what would happen, why, and the answers.
 
 The title names the call, the answers say what they cover; what is asked about takes the room.
 `Enter` gives the marked answer: yes, once; of a high-risk call it is no.
@@ -255,7 +255,7 @@ class ApprovalModal(Dialog[Answer]):
 
 
 def _marked(command: str, marks: Sequence[str]) -> Content:
-    """A command, with the parts of it that are risky in the colour of danger."""
+    """A command, with the parts of it that are risky in the color of danger."""
     pieces: list[tuple[str, str]] = [("$ ", "$text-primary")]
     at = 0
     for start, end in _spans(command, marks):

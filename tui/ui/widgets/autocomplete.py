@@ -1,4 +1,4 @@
-"""What may come next in the prompt, in rows above it; the prompt keeps the focus."""
+"""Suggestions above the prompt, which keeps the focus."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _FILE_QUERY = re.compile(r"(?:\A|\s)@(\"[^\"\n]*|[^\s\"]*)\Z")
 
 @dataclass(frozen=True, slots=True)
 class CompletionQuery:
-    """`query` stands in the text from `start` up to the cursor; `command` is whose argument it
+    """`query` is in the text from `start` up to the cursor; `command` is whose argument it
     is, "" otherwise."""
 
     kind: QueryKind
@@ -85,7 +85,7 @@ class CompletionQuery:
 def asked(text: str, cursor: int) -> CompletionQuery | None:
     """What may be completed at the cursor, None where nothing may.
 
-    A command and its argument stand at the very beginning; a file is a word that begins with @,
+    A command and its argument are at the very beginning; a file is a word that begins with @,
     in double quotes where it holds blanks.
     """
     before = text[:cursor]
@@ -100,9 +100,9 @@ def asked(text: str, cursor: int) -> CompletionQuery | None:
 
 
 def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> tuple[str, int]:
-    """The text with a choice in the place of the query, and where the cursor stands then.
+    """The text with a choice in the place of the query, and where the cursor is then.
 
-    A blank follows, so that typing goes on; none behind a folder, which is narrowed further.
+    A blank follows, so that typing continues; none after a folder, which is narrowed further.
     """
     word, after = choice, text[cursor:]
     if wanted.kind == "file" and re.search(r"\s", choice):
@@ -233,7 +233,7 @@ class Suggestions(Widget):
             self.cursor = (self.cursor + step) % len(self.choices)
 
     def apply(self, text: str, cursor: int) -> tuple[str, int]:
-        """The text with the chosen row in it, and where the cursor stands then."""
+        """The text with the chosen row in it, and where the cursor is then."""
         if not self.choices or self._asked is None:
             return text, cursor
         return completed(text, cursor, self._asked, self.choices[self.cursor].value)
@@ -288,7 +288,7 @@ class Suggestions(Widget):
 
     @property
     def _rows(self) -> int:
-        """So many are in sight; the lowest terminals keep their other lines."""
+        """How many are in sight; the lowest terminals keep their other lines."""
         return max(1, min(ROWS, self.screen.size.height - _OTHER_ROWS))
 
     async def _search(self, wanted: CompletionQuery, stop: threading.Event) -> None:

@@ -86,7 +86,7 @@ def header_line(state: HeaderState, width: int) -> Content:
 
 
 def _tail(path: str, keep: int) -> str:
-    """The end of a path in so many cells, "" where that would say nothing."""
+    """The end of a path in that many cells, "" where that would say nothing."""
     if cell_len(path) <= keep:
         return path
     while path and cell_len(path) >= keep:

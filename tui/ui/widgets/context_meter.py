@@ -22,7 +22,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "messages": ("█", "$text-primary"),
     "results": ("▒", "$text-success"),
 }
-"""How each part of the context is drawn: told apart by shape as well as by colour."""
+"""How each part of the context is drawn: told apart by shape as well as by color."""
 
 MARK = 0.8
 """The share of the window where the bar bears a mark, unless the configuration says otherwise."""
@@ -146,7 +146,7 @@ def _joined(pieces: Iterable[str], width: int) -> Content:
 
 
 def meter_line(state: ContextMeasured | None, width: int) -> Content:
-    """A thin bar behind the figures. Its weight says how full it is, not its colour alone."""
+    """A thin bar after the figures. Its weight says how full it is, not its color alone."""
     if state is None or not state.window:
         return Content("")
     figure = _figure(state, width)

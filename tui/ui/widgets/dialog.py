@@ -1,18 +1,18 @@
 """What all dialogs share, so that whoever knows one knows them all.
 
 - A dialog is a box (`#box`) with a round border in the middle of the dimmed screen. Only what
-  needs the conversation in sight stands at the bottom: a question of the agent, the debug view, and
+  needs the conversation in sight is at the bottom: a question of the agent, the debug view, and
   the theme picker, which dims nothing.
-- The title stands in the border above. A thing is named in lower case ("model", "edit TASKS.md");
+- The title is in the border above. A thing is named in lower case ("model", "edit TASKS.md");
   a question or a statement is a sentence ("Trust this folder?").
-- The keys stand in the border below, as at the foot of every screen: the key, then what it does
+- The keys are in the border below, as at the foot of every screen: the key, then what it does
   in a word or two, Esc last. Esc says "close" where there was only something to look at, "back"
   where something would have been done. Where there is too little room, Esc is the last to go.
-- The colour of the border says what is at stake: primary to look or to choose, `-warning` for a
+- The color of the border says what is at stake: primary to look or to choose, `-warning` for a
   question of consequence, `-danger` for what failed or cannot be undone.
 - Answers are `Choice`s that bear their keys, one under the other in `#answers`. At first the focus
   is on what the person asked for, which comes first; where a wrong answer costs, on the cautious
-  one, the last. Esc answers nothing. Those of the agent's question stand in two rows.
+  one, the last. Esc answers nothing. Those of the agent's question are in two rows.
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
   high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
 - Below 24 rows the empty rows at the edges are given up.

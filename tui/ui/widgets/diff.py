@@ -33,9 +33,9 @@ ROWS_MAX = 1_000
 WHOLE_ROWS_MAX = 20_000
 """Rows that are drawn of a diff that a person decides about, from both of its ends."""
 TWO_COLUMNS = 72
-"""Cells from which on the old line numbers stand beside the new ones."""
+"""Cells from which on the old line numbers are beside the new ones."""
 _COMPARED = 100
-"""Pairs of lines of which the words are compared, and at most so many words of each."""
+"""Pairs of lines of which the words are compared, and at most this many words of each."""
 _ALIKE = 0.5
 """Lines less alike than this are other lines: no word of them is marked."""
 
@@ -53,7 +53,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Mark:
-    """A line that stands around hunks; `source` is what it is in the diff."""
+    """A line that is around hunks; `source` is what it is in the diff."""
 
     kind: str
     text: str

@@ -1,4 +1,4 @@
-"""The keys: what is bound, as the help explains them, and as they stand at the foot of a screen."""
+"""The keys: what is bound, what the help says, and what the foot of a screen shows."""
 
 from __future__ import annotations
 
@@ -78,24 +78,24 @@ PROMPT_KEYS = (
     _own("yank", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
     _own("page_up", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
     _own("page_down", "screen.page(1)", "", ""),
-    _own("first", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "start and end of the conversation"),
+    _own("first", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "start or end of the conversation"),
     _own("last", "screen.edge(1)", "", ""),
     _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
 )
 
 PANE_KEYS = (
-    Key("up,down", "", "Up, Down", "previous/next item, or row of the output (k, j)"),
+    Key("up,down", "", "Up, Down", "previous/next item or output row (k, j)"),
     Key("enter", "", "Enter", "fold or unfold; show a tool's output"),
     Key("shift+up", "select(-1, 0)", "Shift+arrows", "select text; Esc clears"),
     Key("shift+down", "select(1, 0)", "", ""),
     Key("shift+left", "select(0, -1)", "", ""),
     Key("shift+right", "select(0, 1)", "", ""),
     Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
-    Key("y", "", "y", "copy the output, or what is selected in it"),
+    Key("y", "", "y", "copy the output, or the selection in it"),
     Key("m", "", "m, p", "mask/pin the output's result (F2)"),
-    Key("home,end", "", "Home, End", "first and last; in the output also g, G"),
+    Key("home,end", "", "Home, End", "first and last (in the output also g, G)"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
-    Key("w", "", "w", "wrap long lines of the output, or not"),
+    Key("w", "", "w", "wrap long output lines (toggle)"),
     Key("o", "", "o", "full-screen output (toggle)"),
     Key("slash", "", "/, then n, N", "search the whole output; next/previous match"),
     Key("v", "", "v, e", "open the output in your pager or editor"),
@@ -113,7 +113,7 @@ CHAT_KEYS = (
         "switch mode: ask / accept edits / plan",
         "mode",
     ),
-    Key("", "", "1, 2, 3", "in a new session: do what the row says"),
+    Key("", "", "1, 2, 3", "in a new session: take that row"),
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
@@ -152,10 +152,10 @@ APPROVAL_KEYS = (
     Key("3", "answer('always')", "3", "yes, always"),
     Key("4", "explain", "4", "no, and say why"),
     Key("escape,n", "refuse", "Esc, n", "no"),
-    Key("v", "whole", "v", "show all of it, full height (toggle)"),
-    Key("enter", "", "Enter", "the marked answer: yes, once; of a high-risk call, no"),
-    Key("right", "app.focus_next", "Tab, Left, Right", "mark another answer"),
-    Key("up", "scroll_preview(-1)", "Up, Down", "scroll what you're asked about"),
+    Key("v", "whole", "v", "show everything, full height (toggle)"),
+    Key("enter", "", "Enter", "the selected answer: yes once (no if high-risk)"),
+    Key("right", "app.focus_next", "Tab, Left, Right", "select another answer"),
+    Key("up", "scroll_preview(-1)", "Up, Down", "scroll the diff or command"),
     Key("down", "scroll_preview(1)", "", ""),
     Key("home", "scroll_edge(-1)", "", ""),
     Key("end", "scroll_edge(1)", "", ""),
@@ -201,20 +201,20 @@ VERBOSE_KEYS = (
     Key("slash", "filter", "/", "filter the events"),
     Key("space", "pause", "Space", "pause or follow"),
     Key("enter", "", "Enter", "show the whole event"),
-    Key("y", "copy", "y", "copy the event (all shown, with a filter)"),
+    Key("y", "copy", "y", "copy the event, or all that match"),
 )
 
 MCP_KEYS = (
     Key("enter", "", "Enter", "show a server's tools"),
     Key("space", "switch", "Space", "hide a tool from the model, or offer it"),
-    Key("n", "anew('now')", "n, w", "the same, also in the cached part"),
+    Key("n", "anew('now')", "n, w", "the same in the cached part: now, later"),
     Key("w", "anew('wait')", "", ""),
     Key("r", "restart", "r", "restart a server"),
     Key("o", "log", "o", "show a server's log"),
 )
 
 SETTINGS_KEYS = (
-    Key("enter,space", "change", "Enter, Space", "change: next value, a field, or lines"),
+    Key("enter,space", "change", "Enter, Space", "change: next value, or edit it"),
     Key("d,delete", "reset", "d, Delete", "back to the default"),
     Key("u", "undo", "u", "undo the last change"),
     Key("slash", "filter", "/", "filter (or start typing)"),
@@ -230,7 +230,7 @@ TASK_KEYS = (
     Key("f4", "output", "F4", "show or hide the output"),
     Key("n", "choose", "n", "choose a task file and run it (from the chat)"),
     Key("ctrl+c", "interrupt", "Ctrl+C", "stop the running task and save"),
-    Key("q", "leave", "q, Esc", "leave; asks a run to pause first"),
+    Key("q", "leave", "q, Esc", "leave, unless a task is running"),
     Key("escape", "leave", "", ""),
     Key("ctrl+t", "close", "", ""),
     Key("tab", "app.focus_next", "", ""),
@@ -302,7 +302,7 @@ Keys: TypeAlias = Iterable[tuple[str, str]]
 
 
 def code_styled(text: str, style: str) -> Content:
-    """A text with what stands between backticks in a style; as it is where one is left over."""
+    """A text with what is between backticks in a style; as it is where one is left over."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return Content(text)
@@ -330,7 +330,7 @@ def fitting(keys: Keys, room: int) -> Content:
 
 
 def in_rows(keys: Keys, width: int, *, rows: int = 2) -> Content:
-    """As many as there is room for in so many rows of `width` cells, about as long as each other.
+    """As many as there is room for in that many rows of `width` cells, about as long as each other.
 
     The last is the way out and stays; those before it give way.
     """

@@ -1,4 +1,4 @@
-"""What stands above the prompt: a notice for the person, what waits to be sent, the to-do list."""
+"""Above the prompt: a notice, queued messages, the to-do list."""
 
 from __future__ import annotations
 

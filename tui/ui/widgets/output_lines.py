@@ -11,7 +11,7 @@ from typing import NamedTuple
 LINE_MAX = 16_384
 """Characters that are kept of one line."""
 BYTES_MAX = 48_000_000
-"""Bytes that are kept of all (packed, an eighth of it); over it, the oldest quarter behind the
+"""Bytes that are kept of all (packed, an eighth of it); over it, the oldest quarter after the
 head goes."""
 HEAD_LINES = 2_000
 
@@ -152,7 +152,7 @@ class OutputLines:
             self._seal(self._fresh.find(b"\n", _BLOCK - 1) + 1)
 
     def _seal(self, size: int) -> None:
-        """Make so much of what is fresh a block."""
+        """Make that much of what is fresh a block."""
         block = _block(bytes(self._fresh[:size]))
         del self._fresh[:size]
         self._blocks.append(block)
@@ -160,7 +160,7 @@ class OutputLines:
         self._split.pop(len(self._blocks), None)
 
     def _drop(self) -> None:
-        """Take the oldest blocks behind the head out, a quarter of all at a time."""
+        """Take the oldest blocks after the head out, a quarter of all at a time."""
         blocks, was = self._blocks, self._whole
         if self._fresh:
             self._seal(len(self._fresh))

@@ -26,7 +26,7 @@ _NOTHING = "No output yet"
 
 
 class OutputView(TextView):
-    """Text with the colours of its escape sequences; follows the end while it is at the end.
+    """Text with the colors of its escape sequences; follows the end while it is at the end.
 
     Long lines go on out of sight, or `wrap`; those of a diff and of prose are always broken to fit.
     """

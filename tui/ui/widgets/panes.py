@@ -1,6 +1,6 @@
-"""What frames the panes: widgets that keep their rows while others change, titles, a splitter.
+"""The panes' frame: widgets that keep their rows while others change, titles, a splitter.
 
-Textual asks every widget whose part of the screen overlaps what is drawn anew for all its rows,
+Textual asks every widget whose part of the screen overlaps what is redrawn for all its rows,
 and goes through them one by one. Under a conversation that streams, that is most of a frame."""
 
 from __future__ import annotations

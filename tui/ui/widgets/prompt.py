@@ -29,7 +29,7 @@ class Prompt(VimArea):
 
     `value` is what would be sent. `suggestions` follow what is typed, once there are any; only
     while they are open do they get keys. `take_back` takes what waits to be sent out of the queue,
-    and is the text of it. `stashed` was set aside and comes back behind the next prompt.
+    and is the text of it. `stashed` was set aside and comes back after the next prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -90,7 +90,7 @@ class Prompt(VimArea):
             self.images.recall(text)
 
     def put_typed(self, text: str, typed: int) -> None:
-        """As `put`, where so many of the first characters were typed."""
+        """As `put`, where that many of the first characters were typed."""
         self.put(text)
         self._typed = min(typed, len(text))
 
@@ -120,9 +120,9 @@ class Prompt(VimArea):
         return PartlyTyped(value, 0 if folded else self._typed, folded=folded)
 
     def accept(self, text: str | None = None) -> None:
-        """`text` (else all there is) has been taken: remember it and begin anew.
+        """`text` (else all there is) has been taken: remember it and start over.
 
-        What was typed behind it since it was submitted stays.
+        What was typed after it since it was submitted stays.
         """
         value = self.value
         taken = value if text is None else text
@@ -158,7 +158,7 @@ class Prompt(VimArea):
 
     def _broken_line(self) -> bool:
         """Whether a backslash stood before the cursor: there is a new line in its place then.
-        A shell command keeps it, since to a shell it says that the command goes on."""
+        A shell command keeps it, since to a shell it says that the command continues."""
         row, column = self.cursor_location
         if not self.selection.is_empty or self.document.get_line(row)[:column][-1:] != "\\":
             return False
@@ -167,7 +167,7 @@ class Prompt(VimArea):
         return True
 
     def _send(self) -> None:
-        """Send what stands here; while a paste may yet become an image, once that is known."""
+        """Send what is here; while a paste may yet become an image, once that is known."""
         self._send_then = bool(self.unread_pastes)
         if not self.unread_pastes and self.text.strip():
             self.post_message(self.Submitted(self, self.submission))

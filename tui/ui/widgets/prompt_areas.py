@@ -87,7 +87,7 @@ class PlaceholderArea(TextArea):
         self.insert_at_cursor(shown)
 
     def insert_at_cursor(self, text: str) -> None:
-        """Put a text that nobody typed in the place of what is selected; the cursor goes behind."""
+        """Put a text that nobody typed in the place of what is selected; the cursor goes after."""
         with self._not_typed():
             result = self._replace_via_keyboard(text, *self.selection)
         if result:
@@ -189,7 +189,7 @@ class PlaceholderArea(TextArea):
             super().action_delete_left()
 
     def action_delete_right(self) -> None:
-        """As `action_delete_left`, of what stands behind the cursor."""
+        """As `action_delete_left`, of what comes after the cursor."""
         if not self._delete_placeholder(before=False):
             super().action_delete_right()
 

@@ -169,7 +169,7 @@ _EDIT_KEYS = (("ctrl+s", "save"), ("enter", "new line"), ("esc", "back"))
 class EditText(Dialog[bool]):
     """Dismissed with True once `save` has taken the text over; what it raises is shown.
 
-    `what` says what may stand there. What was changed is given up only by a second Esc.
+    `what` says what may be there. What was changed is given up only by a second Esc.
     """
 
     awaited = True

@@ -1,5 +1,5 @@
 """The items of a conversation, made from its records and from facts that both ways share; and what
-the screen shows of a session that is gone on with."""
+the screen shows of a session that is continued."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OUTCOMES = {
     "unknown": "end unknown",
 }
 SHORT_DIFF = 16
-"""Lines of a diff that stands open in the conversation once the change is made."""
+"""Lines of a diff that is open in the conversation once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
 
@@ -108,7 +108,7 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
 
 
 def _sent_along(prompt: str, text: str) -> list[Item]:
-    """What the model was sent behind a prompt: piped in, or what the person's commands printed."""
+    """What the model was sent after a prompt: piped in, or what the person's commands printed."""
     rest = text.removeprefix(prompt).lstrip("\n") if text.startswith(prompt) else ""
     return [sent_along_item(rest)] if rest.strip() else []
 

@@ -1,4 +1,4 @@
-"""What is being waited for after a failure: a retry, a server's limit, a recovery step.
+"""The wait after a failure: a retry, a server's limit, a recovery step.
 
 A countdown is brought up to date once a second. The keys of the banner count only while it has the
 focus, which it gets by Tab or a click and never by itself, so that it takes no typed key.
@@ -58,7 +58,7 @@ class _Wait:
 
 
 class RetryBanner(TextLines, can_focus=True):
-    """Hidden unless something is waited for. `other` is the model that f goes on with, "" for
+    """Hidden unless something is waited for. `other` is the model that f continues with, "" for
     none."""
 
     DEFAULT_CSS = """
@@ -96,7 +96,7 @@ class RetryBanner(TextLines, can_focus=True):
         self._show(_Wait("↻", head, which, reason, due=due))
 
     def park(self, until: datetime, error_class: str = "rate_limit") -> None:
-        """Show that the turn goes on by itself at a moment of the wall clock."""
+        """Show that the turn continues by itself at a moment of the wall clock."""
         tail = "you can close the program"
         self._show(
             _Wait("‖", words(error_class), reason="continues by itself", tail=tail, until=until)
@@ -107,7 +107,7 @@ class RetryBanner(TextLines, can_focus=True):
         self._show(_Wait("⟳", one_line(what), reason=one_line(step)))
 
     def done(self) -> None:
-        """It goes on, or nobody waits any more. The focus goes back to the prompt."""
+        """It continues, or nobody waits any more. The focus goes back to the prompt."""
         self._wait = None
         self.remove_class("-waiting", "-counts")
         if self._timer:

@@ -69,7 +69,7 @@ class RowList(ScrollView, can_focus=True):
 
     @dataclass
     class Moved(Message):
-        """The cursor stands on another row."""
+        """The cursor is on another row."""
 
         index: int
 

@@ -1,4 +1,4 @@
-"""Rows above the prompt that look for something: a text of the conversation, an earlier prompt."""
+"""Search bars above the prompt: for text in the conversation, or an earlier prompt."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _matches_label(at: int, total: int, *, more: bool, last: bool) -> Content:
 ROWS: Final = 5
 _SEARCH_KEYS = (("enter", "take"), ("ctrl+r", "older"), ("esc", "close"))
 _WORDS = 40
-"""So many cells are for what is looked for, its name and the edges; the keys give way to them."""
+"""How many cells are for what is looked for, its name and the edges; the keys give way to them."""
 
 
 def matching(entries: Sequence[str], query: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A line view of plain text, long lines wrapped or out of sight; the colours of its output."""
+"""A line view of plain text, long lines wrapped or out of sight; the colors of its output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SET: dict[int, Style] = {
 
 
 def _colour(codes: list[int]) -> Color | None:
-    """The colour behind a 38 or 48; takes what it needs off the front of `codes`."""
+    """The color after a 38 or 48; takes what it needs off the front of `codes`."""
     mode = codes.pop(0) if codes else 0
     if mode == 5 and codes:
         return Color.from_ansi(min(255, codes.pop(0)))

@@ -1,4 +1,4 @@
-"""What a tool call is called on the screen: a verb and what it is about, such as `Edit calc.py`."""
+"""Titles of tool calls: a verb and its object, such as `Edit calc.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERBS: Final = {
 
 
 def verb(tool: str) -> str:
-    """What a tool does, in a word; the name of one that is not the program's own, behind that of
+    """What a tool does, in a word; the name of one that is not the program's own, after that of
     its MCP server."""
     if tool.startswith("mcp__"):
         return tool.removeprefix("mcp__").replace("__", ": ", 1)

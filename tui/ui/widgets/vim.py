@@ -282,7 +282,7 @@ def _along(state: Vim, motion: str, times: int) -> int | None:
 
 
 def _vertical(state: Vim, lines: int) -> int | None:
-    """So many lines down, or up, as far as there are; None where there is none."""
+    """How many lines down, or up, as far as there are; None where there is none."""
     text, at = state.text, state.cursor
     column = at - _line_start(text, at) if state.column is None else state.column
     number = text.count("\n", 0, at) + 1
@@ -460,7 +460,7 @@ def _commanded(state: Vim, command: str, count: int) -> Vim:
 
 
 def _put(state: Vim, *, before: bool, times: int) -> Vim:
-    """p and P: what was cut, behind the cursor or before it; lines as lines."""
+    """p and P: what was cut, after the cursor or before it; lines as lines."""
     text, at, register = state.text, state.cursor, state.register
     start, end = _line(text, at)
     if not register or len(text) + len(register) * times > _LONGEST:
@@ -478,7 +478,7 @@ def _put(state: Vim, *, before: bool, times: int) -> Vim:
 
 
 def _joined(state: Vim, times: int) -> Vim:
-    """J: the next line behind this one, with one space between them."""
+    """J: the next line after this one, with one space between them."""
     text, at = state.text, state.cursor
     for _ in range(max(1, times - 1)):
         _, end = _line(text, at)

@@ -1,4 +1,4 @@
-"""The column in which a new session begins: the name, what this folder offers to do, the keys."""
+"""The column of a new session: the name, what this folder offers, the keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS: Final = 3
 _INDENT: Final = 3
 """Cells before the text of the prompt, under which the column stands."""
 _LABEL: Final = 20
-"""Cells that a label keeps beside what is said behind it."""
+"""Cells that a label keeps beside what is said after it."""
 _TALL: Final = 11
 """Rows from which on there is room for the large name and for blank rows."""
 

@@ -1,4 +1,4 @@
-"""Items → lines, and what else there is to know of an item, such as the source of a selection."""
+"""Items → lines, and what else is known about an item, such as the source of a selection."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tui.ui.widgets.text_view import plain
 from tui.ui.widgets.tool_titles import title
 
 LONG = 20
-"""Lines of a person's text from which it is folded, and of which so many stay in sight: """
+"""Lines of a person's text from which it is folded, and of which this many stay in sight: """
 LONG_SHOWN = 8
 _BEGINNING = 400
 """Characters of the first line of reasoning, which is seen while it is folded."""
@@ -96,7 +96,7 @@ def estimate(item: Item, width: int) -> int:
 
 
 def gap(before: Item | None, item: Item) -> bool:
-    """Whether a blank row stands between two items: cards in a row stand together, and notes."""
+    """Whether a blank row is between two items: cards in a row are together, and notes."""
     if before is None:
         return False
     together = ((ToolItem, ThinkingItem), (NoticeItem, AttemptItem))
@@ -104,7 +104,7 @@ def gap(before: Item | None, item: Item) -> bool:
 
 
 def joins(before: Item, item: Item) -> bool:
-    """Whether two neighbours share one row: files that are read, and attempts that failed."""
+    """Whether two neighbors share one row: files that are read, and attempts that failed."""
     match before, item:
         case ToolItem(), ToolItem():
             return all(
@@ -122,7 +122,7 @@ def draw(
     item: Item, width: int, styles: Styles, frame: int = -1, along: Sequence[Item] = ()
 ) -> list[Line]:
     """The lines of an item in `width` cells, mark and margin included, and of those `along` with
-    it, behind it, that share its row."""
+    it, after it, that share its row."""
     if along:
         group = [item, *along]
         if isinstance(item, ToolItem):
@@ -143,7 +143,7 @@ def draw(
 
 
 def reply(rows: list[Line], styles: Styles, start: int = 0) -> list[Line]:
-    """The model's text behind its mark; `start` is the index of the first row."""
+    """The model's text after its mark; `start` is the index of the first row."""
     text = styles["text"]
     return [
         prefixed(row, [(" ● ", styles["c-reply"])] if not start + index else [("   ", text)])

@@ -39,7 +39,7 @@ class ThinkingItem:
 
 
 SHOWS_ALL = "F4 shows all"
-"""Behind what a card leaves out: opening a card puts its whole output into the pane."""
+"""After what a card leaves out: opening a card puts its whole output into the pane."""
 STOPPED = "stopped"
 """The summary of a command of the person's own that they stopped."""
 
@@ -82,7 +82,7 @@ class ToolItem:
 @dataclass(slots=True, eq=False)
 class NoticeItem:
     """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away,
-    `hint` stands behind the text and says what to do."""
+    `hint` comes after the text and says what to do."""
 
     text: str
     kind: Literal["info", "warning", "error", "success"] = "info"

@@ -93,7 +93,7 @@ class ItemsView(LineView):
         return [usual] * before + [item_renderer.estimate(item, width) for item in known]
 
     def changed(self, item: Item) -> None:
-        """Draw an item anew: something about it is different."""
+        """Redraw an item: something about it is different."""
         index = self._index.get(item)
         if index is not None:
             self._forget(index)
@@ -121,7 +121,7 @@ class ItemsView(LineView):
         return index
 
     def _along(self, index: int) -> list[Item]:
-        """The items behind this one that share its row."""
+        """The items after this one that share its row."""
         items, stop = self._items, index + 1
         while stop < len(items) and item_renderer.joins(items[stop - 1], items[stop]):
             stop += 1

@@ -74,7 +74,7 @@ class RenderCache:
 
     def get(self, item: Item, *, gap: bool, along: Sequence[Item] = ()) -> RenderedItem:
         """An item's picture; `gap` says whether a blank row comes first, `along` which items
-        behind it share its row."""
+        after it share its row."""
         picture = self._kept.get(item)
         if picture is not None:
             return picture

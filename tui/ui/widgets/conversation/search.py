@@ -36,7 +36,7 @@ class ItemSearch:
         self.done = False
 
     def advance(self, items: Sequence[Item]) -> None:
-        """Go on for about so long, those that came since first; `done` when all were seen."""
+        """Go on for about that long, those that came since first; `done` when all were seen."""
         for index in range(self.seen_to, len(items)):
             self.recount(index, items[index])
         self.seen_to = len(items)
@@ -59,12 +59,12 @@ class ItemSearch:
             self.counts.pop(index, None)
 
     def nearest(self, index: int, step: int) -> int | None:
-        """The nearest item with the text before (step -1) or behind `index`, of those seen."""
+        """The nearest item with the text before (step -1) or after `index`, of those seen."""
         near = (other for other in self.counts if (other - index) * step > 0)
         return max(near, default=None) if step < 0 else min(near, default=None)
 
     def behind(self, index: int) -> int:
-        """How often the text stands in the items behind `index`."""
+        """How often the text stands in the items after `index`."""
         return sum(count for other, count in self.counts.items() if other > index)
 
     @property

@@ -58,12 +58,12 @@ def css(selector: str, rules: Mapping[str, str]) -> str:
 
 
 def styles(widget: Widget, rules: Iterable[str]) -> dict[str, Style]:
-    """The style of every name, behind `c-`; markdown's have none."""
+    """The style of every name, after `c-`; markdown's have none."""
     return {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in rules}
 
 
 def railed(rows: list[Line], styles: Styles, look: Style) -> list[Line]:
-    """What is inside an item, behind a rail; what is too much of it is counted."""
+    """What is inside an item, after a rail; what is too much of it is counted."""
     if len(rows) > BODY_MAX:
         more = f"… +{len(rows) - BODY_MAX:,} lines"
         rows = [*rows[:BODY_MAX], decoration([(more, styles["c-fold"])])]

@@ -46,7 +46,7 @@ _FINE = "exit 0"
 
 
 _LABEL = 24
-"""Cells of a label before which what is said behind it gives way."""
+"""Cells of a label before which what is said after it gives way."""
 _WIDEST = 120
 """Cells of the row at most: what it says at the right is still seen to belong to the left."""
 _BRIEF = 3
@@ -104,7 +104,7 @@ def _time(seconds: float) -> str:
 
 
 def _outcome(item: ToolItem) -> str:
-    """What is said behind the label: the state, where its mark says too little, and the summary."""
+    """What is said after the label: the state, where its mark says too little, and the summary."""
     word, outcome = _MARKS[item.state][2], item.summary
     if item.state == "running" or (item.state == "ok" and outcome == _FINE):
         return ""
@@ -131,7 +131,7 @@ def _right(item: ToolItem, styles: Styles) -> list[Span]:
 
 
 def _short(label: str, room: int) -> str:
-    """A label in so many cells. A path keeps its end, cut at a slash where that leaves enough."""
+    """A label in that many cells. A path keeps its end, cut at a slash where that leaves enough."""
     if cell_len(label) <= room or " " in label or "/" not in label:
         return clip(label, room)
     end = _tail(label, room)

@@ -14,7 +14,7 @@ class FileViewport(Viewport):
     """As `Viewport`, for lines of which nobody knows how many there are.
 
     `y` and `total` are counts of lines, for the scroll bar: estimates until all are counted. What
-    is in sight is found from its first line on, whatever stands before it.
+    is in sight is found from its first line on, whatever comes before it.
     """
 
     def __init__(self, measure: Callable[[int], int]) -> None:
@@ -38,7 +38,7 @@ class FileViewport(Viewport):
         return self._top
 
     def forget(self, index: int | None = None) -> None:
-        """Heights are asked for anew each time."""
+        """Heights are asked for again each time."""
 
     def use(self, file: LineFile) -> None:
         """Show another file, from its beginning."""
@@ -60,7 +60,7 @@ class FileViewport(Viewport):
         return any(start == index for start, _ in self.rows)
 
     def scroll(self, y: int) -> None:
-        """To a line: by so many rows where it is near, else to about there."""
+        """To a line: by that many rows where it is near, else to about there."""
         step = y - self.y
         if y <= 0:
             self.go(0)

@@ -165,7 +165,7 @@ class MatchCounts:
         return self._sums[-1]
 
     def go_on(self, seconds: float) -> bool:
-        """Count on for about so long; whether there is anything left. Belongs into a thread."""
+        """Count on for about that long; whether there is anything left. Belongs into a thread."""
         until = monotonic() + seconds
         while self.unfinished:
             data = self._read(len(self._sums) - 1)
@@ -209,7 +209,7 @@ class MatchCounts:
         return block * BLOCK + at
 
     def after(self, at: int, most: int | None = None) -> int | None:
-        """The first at or behind a byte. `most` blocks that are not counted are looked through."""
+        """The first at or after a byte. `most` blocks that are not counted are looked through."""
         return self._nearest(at, at // BLOCK, 1, most)
 
     def before(self, at: int, most: int | None = None) -> int | None:
@@ -249,9 +249,9 @@ class LinePart(NamedTuple):
 
     data: bytes
     before: int
-    """Bytes of the line that stand before it."""
+    """Bytes of the line that come before it."""
     behind: int | None
-    """Bytes of the line that stand behind it."""
+    """Bytes of the line that come after it."""
     first: int
     """The byte of the file that it begins with."""
 
@@ -259,7 +259,7 @@ class LinePart(NamedTuple):
 def part_of(file: LineFile, start: int, shift: int) -> LinePart:
     """The part of the line that begins at byte `start`; of a long one that from `shift` bytes on.
 
-    A carriage return starts its line again: what stands before the last one was overwritten.
+    A carriage return starts its line again: what comes before the last one was overwritten.
     """
     end = file.end(start)
     stop = file.size if end is None else end

@@ -19,7 +19,7 @@ from tui.ui.widgets.file_viewer.line_file import BLOCK, LineFile, MatchCounts
 from tui.ui.widgets.file_viewer.view import FileView
 
 _BLOCKS = 256
-"""So many are looked through in a thread before it is asked whether to go on: 16 MB."""
+"""How many are looked through in a thread before it is asked whether to go on: 16 MB."""
 _SLICE_S = 0.03
 
 
@@ -56,7 +56,7 @@ class FilePane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self.view = FileView()
-        self._words = TextField(placeholder="all of the output")
+        self._words = TextField(placeholder="in this output")
         self._said = Static(markup=False)
         self._hits: MatchCounts | None = None
         self._here = -1

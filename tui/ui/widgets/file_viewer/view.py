@@ -17,7 +17,7 @@ from tui.ui.widgets.markdown.text import Line, Span, line
 from tui.ui.widgets.text_view import TextView, coloured, plain
 
 STEP = WINDOW - 512
-"""By so many bytes a long line is paged to the side."""
+"""By this many bytes a long line is paged to the side."""
 COPY_MAX = 1 << 20
 """Bytes that are put on the clipboard at most."""
 _SLICE_S = 0.1
@@ -27,7 +27,7 @@ _LOOKS = ("text", "note", "found", "here")
 class FileView(TextView):
     """Shows a `LineFile`, which it closes. A carriage return starts its line again.
 
-    Of a line longer than WINDOW a part is in sight, and how much stands before and behind it;
+    Of a line longer than WINDOW a part is in sight, and how much stands before and after it;
     further to the side than there are columns comes the next part.
     """
 
@@ -97,7 +97,7 @@ class FileView(TextView):
             self._counted()
 
     def _counted(self) -> None:
-        """More is known: draw anew what was drawn without knowing where it ends."""
+        """More is known: redraw what was drawn without knowing where it ends."""
         for start in self._endless:
             self._pictures.pop(start, None)
         self._endless.clear()
@@ -106,7 +106,7 @@ class FileView(TextView):
     # Searching
 
     def mark(self, needle: bytes, *, fold: bool = False, at: int = -1) -> None:
-        """Mark what is found in sight; what stands at byte `at` is brought into sight."""
+        """Mark what is found in sight; what is at byte `at` is brought into sight."""
         self._needle, self._here = Needle(needle, fold), at
         if at >= 0:
             self._reveal(at)

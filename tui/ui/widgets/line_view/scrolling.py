@@ -41,7 +41,7 @@ def reset_x(view: ScrollView) -> None:
 
 
 def resize(view: ScrollView, virtual: Size) -> None:
-    """Set the virtual size; the screen is laid out anew only where a scroll bar comes or goes."""
+    """Set the virtual size; the screen is laid out again only where a scroll bar comes or goes."""
     if virtual == view.virtual_size:
         return
     room = view.container_size

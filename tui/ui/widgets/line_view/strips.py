@@ -34,7 +34,7 @@ LAST_ROW = (1 << _SHIFT) - 1
 
 @dataclass(frozen=True, slots=True)
 class StripFrame:
-    """What stands around a line on the screen, and the filters over it."""
+    """What is around a line on the screen, and the filters over it."""
 
     left: int
     right: int
@@ -166,7 +166,7 @@ class Caret:
         self.at, self.goal = Offset(x, rows[at][0].y), x
 
     def along(self, rows: Sequence[tuple[Offset, Line]], at: int) -> None:
-        """To a row; before the first and behind the last lie their beginning and end."""
+        """To a row; before the first and after the last lie their beginning and end."""
         origin, line = rows[max(0, min(at, len(rows) - 1))]
         start, end = extent(line)
         x = max(start, min(self.goal, end))
@@ -176,5 +176,5 @@ class Caret:
 
 
 def nearest_row(seen: Sequence[tuple[Offset, Line]], at: Offset) -> int:
-    """Where a position stands in what is in sight, or the end of it that is nearer."""
+    """Where a position is in what is in sight, or the end of it that is nearer."""
     return next((n for n, (origin, _) in enumerate(seen) if origin.y >= at.y), len(seen) - 1)

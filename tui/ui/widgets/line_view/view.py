@@ -57,7 +57,7 @@ class LineView(ScrollView, can_focus=True):
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home", "edge(-1)", "First", show=False),
         Binding("end", "edge(1)", "Last", show=False),
-        Binding("escape", "unselect", "Select nothing", show=False),
+        Binding("escape", "unselect", "Clear the selection", show=False),
         *bindings(PANE_KEYS),
     ]
 

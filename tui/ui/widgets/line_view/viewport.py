@@ -165,7 +165,7 @@ class Viewport:
         self._exact.extend(bytes(len(self._heights) - len(self._exact)))
 
     def replace(self, heights: Sequence[int], moved: int = 0) -> None:
-        """Other items stand here now; the one in sight has moved by so many, if it is there."""
+        """Other items stand here now; the one in sight has moved by that many, if it is there."""
         self._heights.clear()
         self._exact.clear()
         self.extend(heights)

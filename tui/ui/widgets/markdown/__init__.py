@@ -1,4 +1,4 @@
-"""Markdown as lines of cells: streamed, or at once; the two come to the same."""
+"""Markdown as lines of cells, streamed or at once, with the same result."""
 
 from tui.ui.widgets.markdown.document import Document, render
 from tui.ui.widgets.markdown.parse import warm

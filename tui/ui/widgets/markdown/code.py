@@ -1,4 +1,4 @@
-"""Code coloured by pygments, in pieces small enough to be coloured again at once."""
+"""Code colored by pygments, in pieces small enough to be colored again at once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from tui.ui.widgets.markdown.text import Styles
 
 PIECE_LINES = 60
-"""A piece ends at the first line after so many that looks like a fresh start …"""
+"""A piece ends at the first line after this many that looks like a fresh start …"""
 PIECE_LINES_MAX = 160
 PIECE_CHARS_MAX = 8_000
 _PLAIN_FROM = 1_000
-"""A line longer than this is data: it is not coloured."""
+"""A line longer than this is data: it is not colored."""
 
 _FRESH = re.compile(r"[A-Za-z_@#/<$]")
 
@@ -93,7 +93,7 @@ def ends(size: int, chars: int, before: str, row: str) -> bool:
 
 
 def pieces(rows: list[str]) -> Iterator[list[str]]:
-    """`rows` in the pieces in which they are coloured."""
+    """`rows` in the pieces in which they are colored."""
     piece: list[str] = []
     chars = 0
     for row in rows:

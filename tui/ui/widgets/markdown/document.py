@@ -143,7 +143,7 @@ class Document:
         return False
 
     def _numbers(self, units: list[Unit]) -> list[int | None]:
-        """The number of every item; those of a list that goes on continue it."""
+        """The number of every item; those of a list that continues continue it."""
         numbers = [unit.number for unit in units]
         opening = units[0]
         if self._list is None or opening.number is None or self._list[1] is None:
@@ -165,7 +165,7 @@ class Document:
             parse(rows[:count], self._references)
 
     def _gap(self, unit: Unit, rows: list[str]) -> bool:
-        """Whether a blank line stands before `unit`."""
+        """Whether a blank line comes before `unit`."""
         if not self._before:
             return False
         start = unit.start

@@ -1,4 +1,4 @@
-"""Parsed blocks, and what stands inside a paragraph → lines. Nothing is parsed as markup again.
+"""Parsed blocks and inline text → lines. Nothing is parsed as markup again.
 
 Spacing inside lists and quotes follows the source, line by line, so that an item looks the same
 whatever comes after it."""

@@ -174,7 +174,7 @@ def inline(token: Token, references: References) -> list[Token]:
 
 
 def warm() -> None:
-    """Import what parsing and colouring need: for a thread, before the first answer comes."""
+    """Import what parsing and coloring need: for a thread, before the first answer comes."""
     _parser().parse("*x*")
     for name in ("pygments.lexers.python", "pygments.lexers.shell"):
         import_module(name)

@@ -1,4 +1,4 @@
-"""Markdown as text for a pager or a pipe: without colours; headings and code are bold at most."""
+"""Markdown as text for a pager or a pipe: without colors; headings and code are bold at most."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def decoration(spans: Iterable[Span], *, source: str = "", fill: Style | None = 
 
 
 def prefixed(row: Line, prefix: Sequence[Span], lead: str = "") -> Line:
-    """`row` behind a decoration whose source is `lead`."""
+    """`row` after a decoration whose source is `lead`."""
     size = sum(len(text) for text, _ in prefix)
     return row._replace(
         segments=[*(Segment(text, style) for text, style in prefix if text), *row.segments],
@@ -129,7 +129,7 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
 
 def _parts(word: str, width: int) -> list[str]:
     """A word that is too long in parts of at most `width` cells. A path or an address is broken
-    behind a slash, where there is one in the second half of a part."""
+    after a slash, where there is one in the second half of a part."""
     parts: list[str] = []
     at = 0
     while at < len(word):
@@ -202,7 +202,7 @@ def chop(spans: Sequence[Span], width: int) -> list[Line]:
 
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])https?://[^\s<>\"`\\|，。、；：！？）」』】》]+")
 _AROUND_URL = ".,;:!?'*_~…"
-"""What ends a sentence or marks a word, and not a URL that it stands behind."""
+"""What ends a sentence or marks a word, and not a URL that it comes after."""
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _URL_MAX = 2_000
 
@@ -227,16 +227,16 @@ def linked(text: str, style: Style, link: Style) -> list[Span]:
 
 
 _HANG_ROOM = 24
-"""Cells from which on a broken line of code is marked, and goes on under its own indent."""
+"""Cells from which on a broken line of code is marked, and continues under its own indent."""
 CONTINUES = "↪ "
 _AFTER = frozenset(" ,;")
-"""Code is best broken behind one of these, else behind other punctuation."""
+"""Code is best broken after one of these, else after other punctuation."""
 
 
 def fold(spans: Sequence[Span], width: int, mark: Style) -> list[Line]:
-    """`spans` (one line of code) broken behind a space or punctuation where there is one.
+    """`spans` (one line of code) broken after a space or punctuation where there is one.
 
-    What goes on is marked in the style `mark` and stands as deep as the line does. Copied, the
+    The rest is marked in the style `mark` and indented like the line. Copied, the
     rows are the line as it was.
     """
     text = "".join(part for part, _ in spans)
