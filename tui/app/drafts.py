@@ -62,7 +62,7 @@ class DraftSaver:
     async def restore(self, session: Session) -> None:
         """Show what an earlier run left behind, then follow the session.
 
-        What was typed and queued is in the prompt, to be sent again. A command is there
+        What was typed and queued goes back into the prompt, to be sent again. A command goes there
         alone or is only told of, as another line would be run with it; none is run by itself.
         """
         before, frontend = session.unsent, self._frontend

@@ -15,7 +15,7 @@ class SendQueue:
     """Prompts and the person's own commands that wait, and what is to go along with a prompt.
 
     A prompt waits in one of two places. What is typed into a running turn is in the queue of the
-    agent and joins that turn. What finds no turn to join (no session is yet, the person has
+    agent and joins that turn. What finds no turn to join (there is no session yet, the person has
     stopped the turn, a command runs) waits here for a turn of its own. `agent` is the one whose
     queue counts, None while there is none.
 

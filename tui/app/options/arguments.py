@@ -216,7 +216,7 @@ def _command(*words: str) -> Command:
 
 
 def _first_word(argv: list[str], start: int) -> int | None:
-    """Where the first word is that is no flag and no flag's value; None after `--`."""
+    """The index of the first word that is neither a flag nor a flag's value; None after `--`."""
     flags = {name: flag for c in (MAIN, *COMMANDS) for flag in c.flags for name in flag.names}
     at = start
     while at < len(argv):

@@ -28,7 +28,7 @@ class Flag:
     """An option. `value` is how help names its value, "" for a switch.
 
     `dest` is the attribute of `Options`, where the long name does not say it. `optional`: the value
-    may be left out; `repeat`: the flag may be more than once and its values add up.
+    may be left out; `repeat`: the flag may be given more than once and its values add up.
     """
 
     names: tuple[str, ...]

@@ -58,7 +58,7 @@ class PaintedScreen:
         that would not pay. What must not move with them is painted again."""
         if len(placed) < _WORTH_MOVING:
             return ""
-        changed = [one for one in placed if one[2].text and not self._shows(*one, console)]
+        changed = [one for one in placed if not self._shows(*one, console)]
         if len(changed) < _WORTH_MOVING:
             return ""
         by, rows = self._offset(changed, console)
@@ -71,15 +71,12 @@ class PaintedScreen:
             return ""
         for y in before:
             self._rows[y] = dict(before.get(y + by, {}))
+        replaced = {(x, y, strip.cell_length) for x, y, strip in placed}
         stay = "".join(
             self.paint(x, y, strip, console)
             for y, row in before.items()
             for x, strip in row.items()
-            if not any(
-                at <= x and x + strip.cell_length <= at + new.cell_length
-                for at, its_row, new in placed
-                if its_row == y
-            )
+            if (x, y, strip.cell_length) not in replaced
         )
         return f"\x1b[{top + 1};{bottom + 1}r\x1b[{abs(by)}{'S' if by > 0 else 'T'}\x1b[r{stay}"
 
@@ -160,8 +157,8 @@ def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
         return
     for y, first, last in update.spans:
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-            if strip is not None and x <= last and end > first:
-                yield x, y, strip.crop(0, min(end, last) - x)
+            if strip is not None and x < last and end > first:
+                yield x, y, strip if end <= last else strip.crop(0, last - x)
 
 
 def _move(x: int, y: int) -> str:
