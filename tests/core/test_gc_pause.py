@@ -57,3 +57,11 @@ def test_garbage_of_a_later_pause_is_collected() -> None:
         pass
     gc.collect()
     assert gone() is None
+
+
+def test_what_is_loaded_for_good_is_not_looked_at_again() -> None:
+    before = gc.get_freeze_count()
+    with gc_pause.gc_pause(loading=True), gc_pause.gc_pause():
+        loaded = [[str(n)] for n in range(1_000)]
+    assert gc.get_freeze_count() >= before + len(loaded)
+    gc.unfreeze()

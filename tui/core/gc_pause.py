@@ -2,8 +2,8 @@
 
 A collection among a million new objects stops every thread for 50 ms and more, and a thread that
 imports or parses keeps the interpreter from the one that answers keys. Pauses are counted: the
-first changes the settings, the last puts back what the first found. What exists when the first
-pause of all is over, start-up, is not looked at by collections any more.
+first changes the settings, the last puts back what the first found. What exists when start-up is
+over, or another pause that loads code for good, is not looked at by collections any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SWITCH_INTERVAL_S = 0.0005
 _lock = Lock()
 _pauses = 0
 _settings_before: tuple[bool, float] = (True, 0.005)
-_started = False
+_loading = True
 
 
 def begin() -> None:
@@ -35,26 +35,28 @@ def begin() -> None:
 
 
 def end() -> None:
-    """End a pause. After the first, what exists is taken for permanent: later that would keep what
-    a session leaves behind for ever."""
-    global _pauses, _started  # noqa: PLW0603 - as above
+    """End a pause. After one that loads code, what exists is taken for permanent; after others
+    that would keep for ever what a session leaves behind."""
+    global _pauses, _loading  # noqa: PLW0603 - as above
     with _lock:
         _pauses -= 1
         if _pauses:
             return
         collecting, interval = _settings_before
         sys.setswitchinterval(interval)
-        if not _started:
-            _started = True
+        if _loading:
+            _loading = False
             gc.freeze()
         if collecting:
             gc.enable()
 
 
 @contextmanager
-def gc_pause() -> Generator[None]:
-    """Pause for the block: heavy work in a thread. Pauses may overlap."""
+def gc_pause(*, loading: bool = False) -> Generator[None]:
+    """Pause for the block: heavy work in a thread, or `loading` code for good."""
+    global _loading  # noqa: PLW0603 - as above
     begin()
+    _loading = _loading or loading
     try:
         yield
     finally:

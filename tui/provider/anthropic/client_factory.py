@@ -124,7 +124,7 @@ async def load_client(
 
 
 def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -> AsyncAnthropic:
-    with gc_pause():
+    with gc_pause(loading=True):
         import_sdk()
         import anthropic  # noqa: PLC0415
 
