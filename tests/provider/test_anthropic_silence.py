@@ -174,8 +174,7 @@ async def _silent_for(clock: ManualClock, silence: Silence, seconds: float) -> b
 
     async def wait() -> bool:
         try:
-            async with silence.waiting():
-                await released.wait()
+            await silence.wait(released.wait())
         except TimeoutError:
             return True
         return False

@@ -155,8 +155,7 @@ class AnthropicProvider:
         given.pop("diagnostics", None)
         async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
             with self._typed(silence, at, given):
-                async with silence.waiting():
-                    counted: object = await client.messages.count_tokens(**given)
+                counted: object = await silence.wait(client.messages.count_tokens(**given))
         found = getattr(counted, "input_tokens", None)
         if not isinstance(found, int):
             raise not_the_api({}, b"", at)
@@ -219,8 +218,7 @@ class AnthropicProvider:
         given = convert.arguments(request)
         try:
             with self._typed(silence, self._attempt(request.model), given):
-                async with silence.waiting():
-                    stream = await client.messages.create(**given, stream=True)
+                stream = await silence.wait(client.messages.create(**given, stream=True))
         except ProviderError as error:
             if error.status in _NOT_VALID and not error.thinking_refused:
                 error.feature = convert.refused_feature(error.message, request)
@@ -241,18 +239,20 @@ class AnthropicProvider:
     async def _beginning_of(self, response: httpx2.Response, silence: Silence, most: int) -> bytes:
         found = b""
         with suppress(*_failures()):
-            async with silence.waiting():
-                async for chunk in response.aiter_bytes():
-                    found += chunk
-                    if len(found) >= most:
-                        break
+            chunks = response.aiter_bytes()
+            while len(found) < most:
+                chunk = await silence.wait(anext(chunks, None))
+                if chunk is None:
+                    break
+                found += chunk
         return found
 
     async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
         """The next bytes of an answer; their end and silence that lasts too long are errors."""
-        with self._typed(silence, self._attempt(model, began=True)):
-            async with silence.waiting():
-                chunk = await anext(chunks, None)
+        try:
+            chunk = await silence.wait(anext(chunks, None))
+        except _failures() as error:
+            raise self._error(error, silence, self._attempt(model, began=True)) from error
         if chunk is None:
             raise stream_error("the connection closed before the answer was complete")
         return chunk
@@ -269,11 +269,14 @@ class AnthropicProvider:
         try:
             yield
         except _failures() as error:
-            raise (self._silent(silence) if silence.expired else classify(error, at)) from error
+            raise self._error(error, silence, at) from error
         except (TypeError, ValueError) as error:
             if sent is None or (unwritable := not_json(sent)) is None:
                 raise
             raise unwritable from error
+
+    def _error(self, error: Exception, silence: Silence, at: RequestAttempt) -> ProviderError:
+        return self._silent(silence) if silence.expired else classify(error, at)
 
     def _decoded(self, decoder: EventDecoder, chunk: bytes) -> list[dict[str, Any]]:
         try:

@@ -9,11 +9,13 @@ the server silent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
-from typing import Final
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Final, TypeVar
 
 from tui.core.clock import Clock
+
+T = TypeVar("T")
 
 LONGEST_PINGING_S: Final = 3600.0
 """Pings are life, but nothing except pings for an hour is no answer."""
@@ -61,9 +63,8 @@ class Silence:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    @asynccontextmanager
-    async def waiting(self) -> AsyncGenerator[None]:
-        """Raises TimeoutError out of the block when it has been silent for too long."""
+    async def wait(self, coming: Awaitable[T]) -> T:
+        """What `coming` gives. Raises TimeoutError when it has been silent for too long."""
         began, left = self._clock.monotonic(), self._remaining_s()
         self._deadline = began + left
         self.expired = left <= 0
@@ -72,7 +73,7 @@ class Silence:
         scope = self._scope = asyncio.timeout(None)
         try:
             async with scope:
-                yield
+                return await coming
         finally:
             self.expired = scope.expired()
             self._scope = None
