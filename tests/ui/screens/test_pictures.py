@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.color import Color
 from textual.screen import Screen
 from textual.widget import Widget
 
 import tui.ui.screens
 import tui.ui.widgets
+from tests.ui.screens.driving import NARROW
 from tests.ui.screens.pictures import Picture, Stage, at_home
 from tests.ui.screens.test_context_snapshots import PICTURES as CONTEXT
 from tests.ui.screens.test_panels_snapshots import PICTURES as PANELS
@@ -22,12 +24,15 @@ from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
 from tests.ui.screens.test_sessions_snapshots import PICTURES as SESSIONS
 from tests.ui.screens.test_tasks_snapshots import PICTURES as TASKS
 from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
+from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
 ELSEWHERE = {"SettingsScreen"}
 """It has its pictures in a file of its own."""
 SMALL = (60, 20)
+READABLE = 4.5
+"""The contrast that WCAG asks of text."""
 
 
 def screens() -> Iterator[type[Screen[Any]]]:
@@ -61,6 +66,26 @@ async def test_every_answer_is_in_sight_on_a_small_terminal(
         for choice in [*shown, *([app.focused] if app.focused else [])]:
             place = app.screen.find_widget(choice)
             assert place.visible_region == place.region
+
+
+@pytest.mark.parametrize("theme", ["midnight", "daylight", "linen"])
+@pytest.mark.parametrize(
+    "picture",
+    [QUESTIONS["change"], PANELS["models"], SESSIONS["browser"]],
+    ids=["change", "models", "browser"],
+)
+async def test_placeholders_and_line_numbers_can_be_read(
+    picture: Picture, theme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(monkeypatch)
+    app, drive = picture.make(Stage(tmp_path, monkeypatch, theme))
+    async with app.run_test(size=NARROW) as pilot:
+        await drive(pilot)
+        for strip in app.screen._compositor.render_strips():
+            for text, style, _ in strip:
+                if style and style.color and style.bgcolor and any(map(str.isalnum, text)):
+                    ink, ground = map(Color.from_rich_color, (style.color, style.bgcolor))
+                    assert contrast(ink, ground) >= READABLE, text
 
 
 def displayed(widget: Widget) -> bool:
