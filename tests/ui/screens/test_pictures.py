@@ -30,7 +30,7 @@ from tui.ui.widgets.questions import Choice
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
 ELSEWHERE = {"SettingsScreen"}
 """It has its pictures in a file of its own."""
-SMALL = (60, 20)
+SMALL, LEAST = (60, 20), (40, 10)
 READABLE = 4.5
 """The contrast that WCAG asks of text."""
 
@@ -52,16 +52,19 @@ def test_every_screen_has_a_picture_in_two_themes_and_two_sizes() -> None:
     assert missing <= ELSEWHERE
 
 
+@pytest.mark.parametrize("size", [SMALL, LEAST], ids=["60x20", "40x10"])
 @pytest.mark.parametrize(
     "picture", [*QUESTIONS.values(), *SESSIONS.values()], ids=[*QUESTIONS, *SESSIONS]
 )
 async def test_every_answer_is_in_sight_on_a_small_terminal(
-    picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    picture: Picture, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_home(monkeypatch)
     app, drive = picture.make(Stage(tmp_path, monkeypatch, "midnight"))
     async with app.run_test(size=SMALL) as pilot:
         await drive(pilot)
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
         shown = [choice for choice in app.screen.query(Choice) if displayed(choice)]
         for choice in [*shown, *([app.focused] if app.focused else [])]:
             place = app.screen.find_widget(choice)
@@ -81,7 +84,8 @@ async def test_placeholders_and_line_numbers_can_be_read(
     app, drive = picture.make(Stage(tmp_path, monkeypatch, theme))
     async with app.run_test(size=NARROW) as pilot:
         await drive(pilot)
-        for strip in app.screen._compositor.render_strips():
+        compositor = app.screen._compositor  # pyright: ignore[reportPrivateUsage]
+        for strip in compositor.render_strips():
             for text, style, _ in strip:
                 if style and style.color and style.bgcolor and any(map(str.isalnum, text)):
                     ink, ground = map(Color.from_rich_color, (style.color, style.bgcolor))

@@ -30,6 +30,8 @@ _MARKS: Final = {
     "fail": ("✗", "$text-error"),
 }
 _NAME = 15
+_TEXT_MIN = 32
+"""Cells of text below which it stands under the names, not beside them."""
 _DOCTOR_KEYS: Final = (SCROLL, ("esc", "close"))
 
 
@@ -37,27 +39,31 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
     """The checks for reading in `width` cells, those that fail first."""
     order = ("fail", "warn", "ok")
     lines: list[Content] = []
+    beside = width - 2 - _NAME >= _TEXT_MIN
+    room = width - 2 - (_NAME if beside else 0)
     for check in sorted(checks, key=lambda check: order.index(check.status)):
         glyph, style = _MARKS[check.status]
         head = Content.assemble(
             (f"{glyph} ", style), (f"{check.name:<{_NAME}}", "bold $foreground")
         )
-        said = _wrapped(check.detail, "$foreground", width)
-        said += _wrapped(check.fix, "$text-muted", width)
+        if not beside:
+            lines.append(head.rstrip())
+            head = Content("  ")
+        said = _wrapped(check.detail, "$foreground", room)
+        said += _wrapped(check.fix, "$text-muted", room)
         lines += hanging(head, said or [Content("")])
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
     said = visible(text)
-    pieces = breaks(said, max(20, width - 2 - _NAME)) if said else []
+    pieces = breaks(said, width) if said else []
     return [Content.styled(said[piece.start : piece.end], style) for piece in pieces]
 
 
 class DoctorScreen(Dialog[None]):
     """Closed by Esc, q or Enter. The checks are awaited once the screen stands."""
 
-    DEFAULT_CSS = "DoctorScreen #box { scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]
