@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -27,6 +27,14 @@ _CLOSE = ("esc, f12", "close")
 _EMPTY = (
     "No events yet. Requests, retries, decisions and measurements appear here with their times."
 )
+
+
+async def toggle_debug_log(app: App[Any], log: EventLog) -> None:
+    """Show it on top of whatever is shown; take it away where it is there already."""
+    if isinstance(app.screen, DebugLogScreen):
+        app.screen.dismiss()
+    elif not any(isinstance(screen, DebugLogScreen) for screen in app.screen_stack):
+        await app.push_screen(DebugLogScreen(log))
 
 
 class DebugLogScreen(TableDialog[None]):
