@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.app import App
 from textual.color import Color
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 
 import tui.ui.screens
@@ -71,6 +73,25 @@ async def test_every_answer_is_in_sight_on_a_small_terminal(
             assert place.visible_region == place.region
 
 
+@pytest.mark.parametrize("name", ["doctor", "permissions"])
+async def test_a_dialog_scrolls_in_one_place_on_the_smallest_terminal(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(monkeypatch)
+    app, drive = PANELS[name].make(Stage(tmp_path, monkeypatch, "midnight"))
+    async with app.run_test(size=LEAST) as pilot:
+        await drive(pilot)
+        box = app.screen.query_one("#box")
+        assert box.max_scroll_y == 0 or name == "doctor"
+        text = "\n".join(strip.text for strip in lines_of(app))
+        assert "ANTHROPIC_API_KEY" in text or name != "doctor"
+
+
+def lines_of(app: App[Any]) -> list[Strip]:
+    """What the terminal shows."""
+    return app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.parametrize("theme", ["midnight", "daylight", "linen"])
 @pytest.mark.parametrize(
     "picture",
@@ -84,8 +105,7 @@ async def test_placeholders_and_line_numbers_can_be_read(
     app, drive = picture.make(Stage(tmp_path, monkeypatch, theme))
     async with app.run_test(size=NARROW) as pilot:
         await drive(pilot)
-        compositor = app.screen._compositor  # pyright: ignore[reportPrivateUsage]
-        for strip in compositor.render_strips():
+        for strip in lines_of(app):
             for text, style, _ in strip:
                 if style and style.color and style.bgcolor and any(map(str.isalnum, text)):
                     ink, ground = map(Color.from_rich_color, (style.color, style.bgcolor))

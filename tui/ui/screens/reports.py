@@ -154,7 +154,7 @@ class PermissionsScreen(TableDialog[str]):
     PermissionsScreen #count { margin: 1 0 0 0; }
     PermissionsScreen.-short #count { margin: 0; }
     PermissionsScreen #whole { min-height: 3; margin: 1 0 0 0; }
-    PermissionsScreen.-none #whole { display: none; }
+    PermissionsScreen.-none #whole, PermissionsScreen.-tiny #whole { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "dismiss", "close", show=False),
@@ -189,11 +189,14 @@ class PermissionsScreen(TableDialog[str]):
         rules = self.query_one("#rules", VerticalScroll)
         lines = rule_lines(self._rules, rules.size.width - 1)
         self.put("rule-lines", Content("\n").join(lines))
-        part = max(3, self.size.height // 5) if self._found else self.free_rows(3)
+        tiny = self.has_class("-tiny")
+        part = self.size.height // 5 if tiny else max(3, self.size.height // 5)
+        part = part if self._found else self.free_rows(3)
         rules.styles.max_height = part
         rules.can_focus = len(lines) > part
         self.query_one("#whole").styles.max_height = part
-        room = max(3, self.free_rows(min(part, len(lines)) + part + 4))
+        others = 2 if tiny else part + 4
+        room = max(3, self.free_rows(min(part, len(lines)) + others))
         self.rows.styles.height = min(len(self._found), room)
         self.show_keys(*(_RULES if rules.can_focus else ()), _REVOKE, ("esc", "close"))
 
