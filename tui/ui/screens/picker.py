@@ -249,6 +249,7 @@ class FilterDialog(TableDialog[ResultT | None]):
         text = self.explain(self.words, listed=listed)
         about.update(Content(text))
         about.display = bool(text)
+        self.set_class(bool(text), "-about")
         free = self.free_rows(5 if text and listed else 2)
         height = max(1, min(self._most, self.ROWS_MAX, free))
         self.rows.display = listed
@@ -334,7 +335,7 @@ def model_row(row: ModelRow, width: int) -> Sequence[Part]:
 class ModelsScreen(FilterDialog[str]):
     """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
 
-    DEFAULT_CSS = "ModelsScreen #list { margin: 0 0 1 0; }"
+    DEFAULT_CSS = "ModelsScreen.-about #list { margin: 0 0 1 0; }"
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
         keys = ("enter", "switch"), ("esc", "back")
