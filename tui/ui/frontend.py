@@ -92,7 +92,7 @@ class ScreenFrontend:
             complain=lambda problem: self.say(problem, "warning"),
         )
         app.run_worker(self.status.watch(), group="status")
-        app.run_worker(self.terminal.look_behind_tmux(), group="terminal")
+        app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
         chat.calm = services.calm

@@ -187,7 +187,7 @@ class TerminalStatus:
         if codes:
             self.write(codes)
 
-    async def look_behind_tmux(self) -> None:
+    async def ask_tmux(self) -> None:
         """Find out which terminal is behind tmux, where that is between."""
         if "TMUX" in os.environ:
             self.terminal = await terminal_behind_tmux()

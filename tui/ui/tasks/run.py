@@ -300,7 +300,7 @@ class TasksApp(ThemedApp):
         self.heed_signals(lambda _number: self.run_on.stop_and_leave())
         self.app_suspend_signal.subscribe(self, lambda _: self._let_go())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
-        self.run_worker(self.terminal.look_behind_tmux(), group="terminal")
+        self.run_worker(self.terminal.ask_tmux(), group="terminal")
         self.call_after_refresh(self.work_through)
 
     @work(group="run")
