@@ -213,6 +213,17 @@ def test_the_report_says_what_to_do_and_counts() -> None:
     assert doctor.summary(checks[:1]) == "No problems found."
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_on_a_terminal_the_report_is_broken_between_words(width: int) -> None:
+    fix = "Set ANTHROPIC_API_KEY, sign in with `ant auth login`, or run `holdfast`."
+    checks = [Check("key", "fail", "none at all in any of the usual places", fix)]
+    lines = doctor.report(checks, width).splitlines()
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).split()
+    assert words == doctor.report(checks).split()
+    assert lines[0].startswith("✗ key")
+
+
 def test_the_program_prints_it_and_leaves_with_1_where_something_fails(
     tmp_path: Path, own_folders: Path
 ) -> None:

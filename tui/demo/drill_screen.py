@@ -64,6 +64,8 @@ class GuidedApp(HoldfastApp):
 
     def on_mount(self) -> None:
         self.chat.header.state = replace(self.chat.header.state, mark=self._mark)
+        if self.chat.start is not None:
+            self.chat.start.rows = None  # its own steps say what comes first
 
 
 class DrillProgram(GuidedProgram):

@@ -189,12 +189,9 @@ class HoldfastApp(ThemedApp):
         """F12: every event, on top of whatever is shown; again takes it away."""
         if not self.ready:
             return
-        from tui.ui.screens.debug_log import DebugLogScreen  # noqa: PLC0415 - on demand
+        from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
-        if isinstance(self.screen, DebugLogScreen):
-            self.screen.dismiss()
-        elif not any(isinstance(screen, DebugLogScreen) for screen in self.screen_stack):
-            await self.push_screen(DebugLogScreen(self.frontend.log))
+        await toggle_debug_log(self, self.frontend.log)
 
     def action_next_mode(self) -> None:
         agent, order = self.conversation.agent if self.ready else None, tuple(MODES)

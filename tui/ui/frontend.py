@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ from tui.core.workspace import branch_of
 from tui.ui.event_renderer import EventRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
-from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus, terminal_behind_tmux
+from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
 from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import end_of, restored, result_text
 
@@ -79,7 +78,9 @@ class ScreenFrontend:
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
         self.terminal = TerminalStatus(partial(write, app), services.terminal)
-        self.notifier = notifier(app, services.clock, self._notification, wanted=services.notify)
+        self.notifier = notifier(
+            app, services.clock, self.terminal.notification, wanted=services.notify
+        )
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
         self.conversation = Conversation(services, self)
         self.status = StatusCommand(
@@ -91,8 +92,7 @@ class ScreenFrontend:
             complain=lambda problem: self.say(problem, "warning"),
         )
         app.run_worker(self.status.watch(), group="status")
-        if "TMUX" in os.environ:
-            app.run_worker(self._ask_tmux(), group="terminal")
+        app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
         chat.calm = services.calm
@@ -178,15 +178,6 @@ class ScreenFrontend:
             mode=agent.mode,
             turns=self.chat.status.state.turns,
         )
-
-    def _notification(self, text: str) -> str:
-        terminal, settings = self.terminal.terminal, self.terminal.settings
-        return terminal.notification(text, settings.notifications)
-
-    async def _ask_tmux(self) -> None:
-        """Find out which terminal is behind tmux."""
-        self.terminal.terminal = await terminal_behind_tmux()
-        self.terminal.show()
 
     def _tell_terminal(self, state: State | None = None) -> None:
         """Say in its title and its tab what is happening."""

@@ -43,10 +43,14 @@ class Notifier:
             case events.Parked():
                 self._call("Waiting for the server.")
             case events.TurnFinished(outcome) if outcome != "interrupted":
-                if self.clock.monotonic() - self._began > LONG_S:
-                    self._call("Done." if outcome == "done" else "Stopped.")
+                self.end(done=outcome == "done")
             case _:
                 pass
+
+    def end(self, *, done: bool) -> None:
+        """Call where what has ended took long."""
+        if self.clock.monotonic() - self._began > LONG_S:
+            self._call("Done." if done else "Stopped.")
 
     def _call(self, text: str) -> None:
         if self.wanted and self.away():

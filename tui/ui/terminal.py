@@ -187,6 +187,16 @@ class TerminalStatus:
         if codes:
             self.write(codes)
 
+    async def ask_tmux(self) -> None:
+        """Find out which terminal is behind tmux, where that is between."""
+        if "TMUX" in os.environ:
+            self.terminal = await terminal_behind_tmux()
+            self.show()
+
+    def notification(self, text: str) -> str:
+        """What makes the terminal show a notification."""
+        return self.terminal.notification(text, self.settings.notifications)
+
     def say_again(self) -> None:
         """Keep the progress alive."""
         if self._progress and self.state != "idle":

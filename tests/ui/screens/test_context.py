@@ -92,6 +92,20 @@ async def test_it_opens_on_the_largest_result_and_one_key_gives_the_order_of_the
         assert screen.rows.cursor == 0
 
 
+async def test_the_open_tab_is_the_one_in_colour() -> None:
+    async with inspecting(worked()) as (screen, pilot, _):
+        rule = screen.query_one("#items-rule", PaneRule)
+        assert coloured(rule) == ["items"]
+        await pilot.press("tab")
+        await until(pilot, lambda: coloured(rule) == ["request"])
+
+
+def coloured(rule: PaneRule) -> list[str]:
+    """The words of a title that stand out."""
+    bold = (span for span in rule.title.spans if "bold" in str(span.style))
+    return [rule.title.plain[span.start : span.end] for span in bold]
+
+
 async def test_three_large_results_are_masked_one_after_the_other() -> None:
     """However fast the keys come: each finds the rows as the one before it left them."""
     agent = worked()

@@ -56,6 +56,18 @@ async def test_what_is_typed_before_a_field_was_entered_gets_there() -> None:
         assert app.screen.query_one("#key", Input).has_focus
 
 
+async def test_on_the_smallest_terminal_every_choice_is_in_sight_in_one_row() -> None:
+    async with running(keyless(), (40, 10)) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.pause()
+        choices = app.screen.find_widget(app.screen.query_one("#choices"))
+        assert choices.visible_region == choices.region
+        assert choices.region.height == app.screen.query_one("#choices", OptionList).option_count
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "No API key found." in str(app.screen.query_one("#name", Static).render())
+
+
 async def test_a_letter_where_no_field_is_wanted_means_nothing() -> None:
     async with running(keyless()) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))

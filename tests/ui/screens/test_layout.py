@@ -42,6 +42,23 @@ async def test_todos_live_while_something_is_open() -> None:
         assert not app.chat.todos.display
 
 
+async def test_on_the_smallest_terminal_a_row_each_says_what_waits_and_what_is_done() -> None:
+    world, todos = World(), tuple({"text": f"step {n}", "status": "pending"} for n in range(9))
+    retry = events.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
+    world.scripts.append(turn(events.TodosChanged(todos), retry, Hold()))
+    async with running(world, (40, 10)) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.retry.display)
+        await say(pilot, "and then")
+        await until(pilot, lambda: app.chat.queued.display)
+        chat = app.chat
+        for part in (chat.conversation, chat.todos, chat.queued, chat.retry, chat.prompt):
+            place = chat.find_widget(part)
+            assert place.visible_region == place.region
+            assert place.region.height
+        assert str(chat.todos.render()) == "○ step 0 · 0 of 9 done"
+
+
 async def test_shift_tab_goes_through_the_modes() -> None:
     world = World()
     async with running(world) as (app, pilot):

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.app import App
+from textual.color import Color
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 
 import tui.ui.screens
 import tui.ui.widgets
+from tests.ui.screens.driving import NARROW
 from tests.ui.screens.pictures import Picture, Stage, at_home
 from tests.ui.screens.test_context_snapshots import PICTURES as CONTEXT
 from tests.ui.screens.test_panels_snapshots import PICTURES as PANELS
@@ -22,12 +26,15 @@ from tests.ui.screens.test_questions_snapshots import PICTURES as QUESTIONS
 from tests.ui.screens.test_sessions_snapshots import PICTURES as SESSIONS
 from tests.ui.screens.test_tasks_snapshots import PICTURES as TASKS
 from tests.ui.screens.test_welcome_snapshots import PICTURES as WELCOME
+from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
 ELSEWHERE = {"SettingsScreen"}
 """It has its pictures in a file of its own."""
-SMALL = (60, 20)
+SMALL, LEAST = (60, 20), (40, 10)
+READABLE = 4.5
+"""The contrast that WCAG asks of text."""
 
 
 def screens() -> Iterator[type[Screen[Any]]]:
@@ -47,20 +54,62 @@ def test_every_screen_has_a_picture_in_two_themes_and_two_sizes() -> None:
     assert missing <= ELSEWHERE
 
 
+@pytest.mark.parametrize("size", [SMALL, LEAST], ids=["60x20", "40x10"])
 @pytest.mark.parametrize(
     "picture", [*QUESTIONS.values(), *SESSIONS.values()], ids=[*QUESTIONS, *SESSIONS]
 )
 async def test_every_answer_is_in_sight_on_a_small_terminal(
-    picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    picture: Picture, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_home(monkeypatch)
     app, drive = picture.make(Stage(tmp_path, monkeypatch, "midnight"))
     async with app.run_test(size=SMALL) as pilot:
         await drive(pilot)
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
         shown = [choice for choice in app.screen.query(Choice) if displayed(choice)]
         for choice in [*shown, *([app.focused] if app.focused else [])]:
             place = app.screen.find_widget(choice)
             assert place.visible_region == place.region
+
+
+@pytest.mark.parametrize("name", ["doctor", "permissions"])
+async def test_a_dialog_scrolls_in_one_place_on_the_smallest_terminal(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(monkeypatch)
+    app, drive = PANELS[name].make(Stage(tmp_path, monkeypatch, "midnight"))
+    async with app.run_test(size=LEAST) as pilot:
+        await drive(pilot)
+        box = app.screen.query_one("#box")
+        assert box.max_scroll_y == 0 or name == "doctor"
+        text = "\n".join(strip.text for strip in lines_of(app))
+        assert "ANTHROPIC_API_KEY" in text or name != "doctor"
+
+
+def lines_of(app: App[Any]) -> list[Strip]:
+    """What the terminal shows."""
+    return app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("theme", ["midnight", "daylight", "linen"])
+@pytest.mark.parametrize(
+    "picture",
+    [QUESTIONS["change"], PANELS["models"], SESSIONS["browser"]],
+    ids=["change", "models", "browser"],
+)
+async def test_placeholders_and_line_numbers_can_be_read(
+    picture: Picture, theme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_home(monkeypatch)
+    app, drive = picture.make(Stage(tmp_path, monkeypatch, theme))
+    async with app.run_test(size=NARROW) as pilot:
+        await drive(pilot)
+        for strip in lines_of(app):
+            for text, style, _ in strip:
+                if style and style.color and style.bgcolor and any(map(str.isalnum, text)):
+                    ink, ground = map(Color.from_rich_color, (style.color, style.bgcolor))
+                    assert contrast(ink, ground) >= READABLE, text
 
 
 def displayed(widget: Widget) -> bool:

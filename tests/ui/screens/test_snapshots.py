@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn
-from tests.ui.screens.pictures import Compare, Drive, opened, prompt
+from tests.ui.screens.pictures import Compare, Drive, here, opened, prompt
 from tui.agent import events
 from tui.core.messages import Usage
 
@@ -82,6 +82,8 @@ def test_at_work(snap_compare: Compare, size: tuple[int, int]) -> None:
     world.scripts.append(turn(*work(), lights, retry, Hold()))
 
     async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        here(pilot.app).chat.calm = True  # a turning glyph is another one in every picture
         task = "fix the flaky test in test_store.py"
         await prompt(task, lambda app: app.chat.retry.display)(pilot)
         await prompt("also update the changelog", lambda app: app.chat.queued.display)(pilot)

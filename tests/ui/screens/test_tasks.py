@@ -21,7 +21,10 @@ from tui.batch.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks
 from tui.core.clock import Clock
+from tui.core.config import TerminalSettings
+from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen, HelpTable
+from tui.ui.screens.palette import PaletteScreen
 from tui.ui.screens.picker import TaskPicker
 from tui.ui.screens.task_rows import RunStatus, rest_s, task_row
 from tui.ui.screens.tasks import TasksScreen
@@ -111,11 +114,77 @@ async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         told = str(app.screen.query_one(HelpTable).render())
         assert "skip a task in this run" in told
-        assert "F12" not in told  # there is no debug view here
+        assert "F12" in told
+        assert "F2" not in told.split()  # there is no chat whose context could be shown
         await pilot.press("f1")
         await until(pilot, lambda: app.screen is app.run_on.screen)
         await until(pilot, lambda: app.run_on.screen.ended == "")
         await pilot.press("q")
+
+
+async def test_the_palette_lists_what_works_in_a_run_and_does_it(repo: Path) -> None:
+    script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
+    async with working(repo, script, clock=clock) as (app, pilot):
+        await until(pilot, lambda: app.run_on.running == 0)
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
+        screen = app.screen
+        assert isinstance(screen, PaletteScreen)
+        rows = [screen.rows.render_line(y).text for y in range(screen.rows.size.height)]
+        assert rows[0].split()[0] == "pause"
+        assert any(row.startswith("debug view") and row.rstrip().endswith("F12") for row in rows)
+        assert ("tab", "edit first") not in screen.explained[1]
+        await pilot.press(*"pause", "enter")
+        await until(pilot, lambda: app.run_on.pausing)
+        assert app.screen is app.run_on.screen
+        clock.advance(60)
+
+
+async def test_over_a_question_the_palette_offers_only_what_works_everywhere(repo: Path) -> None:
+    async with working(repo, WRITES + turns("done", "two", "three")) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
+        screen = app.screen
+        assert isinstance(screen, PaletteScreen)
+        names = [screen.rows.render_line(y).text.split()[0] for y in range(4)]
+        assert names == ["help", "quit", "redraw", "debug"]
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+
+
+async def test_f12_shows_the_events_of_every_task_and_goes_again(repo: Path) -> None:
+    async with working(repo, turns("one!", "two!", "three!")) as (app, pilot):
+        await until(pilot, lambda: app.run_on.screen.ended == "")
+        await pilot.press("f12")
+        await until(pilot, lambda: isinstance(app.screen, DebugLogScreen))
+        screen = app.screen
+        assert isinstance(screen, DebugLogScreen)
+        kinds = [entry.kind for entry in screen.shown]
+        assert kinds.count("request_sent") == kinds.count("turn_finished") == 3
+        await pilot.press("f12")
+        await until(pilot, lambda: app.screen is app.run_on.screen)
+
+
+async def test_a_run_is_seen_in_the_tab_and_calls_for_an_answer(repo: Path) -> None:
+    clock, written = FakeClock(), list[str]()
+    async with working(repo, WRITES + turns("done", "two", "three"), clock=clock) as (app, pilot):
+        called: list[str] = []
+        app.run_on.signals.notifier.call = called.append
+        app.run_on.signals.notifier.away = lambda: True
+        app.terminal.write = written.append
+        app.terminal.use(TerminalSettings(title="on", progress="on"))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        assert "]0;? holdfast · TASKS.md 0/3\x07" in written[-1]
+        assert "]9;4;4;100\x07" in written[-1]
+        assert called == ["Needs your answer."]
+        clock.elapsed += 1  # keys that come too soon do not count
+        await pilot.press("1")
+        await until(pilot, lambda: app.run_on.screen.ended == "")
+        assert any("]0;… holdfast · TASKS.md 1/3\x07" in one for one in written)
+        assert "]0;holdfast · TASKS.md 3/3\x07" in written[-1]
+        assert "]9;4;0\x07" in written[-1]
+        assert app.terminal.leave() == "\x1b[23;0t"
 
 
 async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:

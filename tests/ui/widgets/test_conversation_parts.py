@@ -389,4 +389,4 @@ def test_attempts_that_failed_one_after_the_other_share_a_row() -> None:
     assert all(map(item_renderer.joins, tries, tries[1:]))
     assert not item_renderer.joins(tries[2], AttemptItem(1, "network", 1.0))
     rows = shown(item_renderer.draw(tries[0], 60, STYLES, along=tries[1:]))
-    assert rows == [" ! retried 3× · overloaded (529)"]
+    assert rows == [" ! failed 3× · overloaded (529)"]

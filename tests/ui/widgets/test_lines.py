@@ -142,6 +142,7 @@ def test_what_is_still_to_be_done_is_counted_where_it_is_not_shown() -> None:
     assert todo_lines(todos, 6).plain.splitlines()[0] == "to do  0 of 9 done · 4 more below"
     short = todo_lines(todos, 3).plain.splitlines()
     assert short == ["to do  0 of 9 done · 7 more below", "○ step 0", "○ step 1"]
+    assert todo_lines(todos, 1).plain == "○ step 0 · 0 of 9 done"
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,14 @@ async def test_parked_says_the_time_of_the_wall_clock_and_that_the_program_may_b
         assert "(in 60 s)" in said(banner)[0]
 
 
+async def test_what_is_waited_for_is_not_cut_where_it_fits_alone() -> None:
+    async with held(44) as (clock, banner, _app):
+        banner.park(clock.now() + timedelta(minutes=23))
+        head = said(banner)[0]
+        assert "…" not in head
+        assert head.rstrip().endswith("(in 23 min)")
+
+
 async def test_parked_until_another_day_names_it() -> None:
     async with held(140) as (clock, banner, _app):
         banner.park(clock.now() + timedelta(hours=20))

@@ -47,3 +47,12 @@ def test_the_label_keeps_its_room_beside_a_long_detail() -> None:
 def test_what_a_session_is_called_is_never_markup() -> None:
     row = StartRow("Resume “[bold]x[/] [@click=app.quit]y[/]”", "[red]z")
     assert "[bold]x[/] [@click=app.quit]y[/]” · [red]z" in "\n".join(lines(80, 14, (row,)))
+
+
+def test_where_no_rows_will_come_nothing_is_kept_free_for_them() -> None:
+    drawn = intro("1.2", 80, 20, None).plain.split("\n")
+    named = next(at for at, line in enumerate(drawn) if "1.2" in line)
+    assert [line.split() for line in drawn[named + 1 : named + 3]] == [
+        [],
+        ["↑", "earlier", "prompts", "shift+tab", "mode", "f3", "sessions", "?", "help"],
+    ]

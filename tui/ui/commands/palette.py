@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -13,12 +14,14 @@ from tui.ui.screens.palette import (
     PaletteScreen,
     load_recent,
     palette_entries,
+    run_entries,
     save_recent,
 )
-from tui.ui.toolkit.base_app import BaseScreen, TooSmall
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
 
 if TYPE_CHECKING:
     from tui.ui.app import HoldfastApp
+    from tui.ui.tasks.run import TasksApp
 
 
 RECENT: Final = "recent-commands.json"
@@ -30,25 +33,50 @@ async def open_palette(app: HoldfastApp) -> None:
 
     Over a question, what needs the prompt is not offered: the prompt can't be reached from there.
     """
+    own = app.conversation.user_commands.commands.values() if app.ready else ()
+    entries = palette_entries(own, app.own_keys)
+    if any(isinstance(screen, BaseScreen) and screen.awaited for screen in app.screen_stack):
+        reachable = (e for e in entries if not e.needs_words and e.namespace != "prompt")
+        entries = [replace(entry, command="") for entry in reachable]
+    await _show(app, entries, partial(_choose, app))
+
+
+async def open_run_palette(app: TasksApp) -> None:
+    """As `open_palette`, over a run that has the terminal to itself. Over a question only what
+    works everywhere is offered."""
+    entries = run_entries(app.own_keys)
+    if app.screen is not app.run_on.screen:
+        entries = [entry for entry in entries if entry.namespace == "app"]
+    await _show(app, entries, partial(_run, app))
+
+
+async def _show(
+    app: ThemedApp,
+    entries: Sequence[PaletteEntry],
+    choose: Callable[[PaletteEntry, bool], Awaitable[None]],
+) -> None:
     if isinstance(app.screen, PaletteScreen):
         app.screen.dismiss(None)
         return
     if any(isinstance(screen, (PaletteScreen, TooSmall)) for screen in app.screen_stack):
         return
     recent = await asyncio.to_thread(load_recent, folders().data / RECENT)
-    own = app.conversation.user_commands.commands.values() if app.ready else ()
-    entries = palette_entries(own, app.own_keys)
-    if any(isinstance(screen, BaseScreen) and screen.awaited for screen in app.screen_stack):
-        reachable = (e for e in entries if not e.needs_words and e.namespace != "prompt")
-        entries = [replace(entry, command="") for entry in reachable]
-    app.push_screen(PaletteScreen(entries, recent), partial(_choose, app))
+
+    async def chosen(choice: tuple[PaletteEntry, bool] | None) -> None:
+        if choice is not None:
+            name = choice[0].name
+            app.run_worker(asyncio.to_thread(save_recent, folders().data / RECENT, name))
+            await choose(*choice)
+
+    app.push_screen(PaletteScreen(entries, recent), chosen)
 
 
-async def _choose(app: HoldfastApp, choice: tuple[PaletteEntry, bool] | None) -> None:
-    if choice is None:
-        return
-    entry, edit = choice
-    app.run_worker(asyncio.to_thread(save_recent, folders().data / RECENT, entry.name))
+async def _run(app: TasksApp, entry: PaletteEntry, _edit: bool) -> None:
+    place = app if entry.namespace == "app" else app.run_on.screen
+    await app.run_action(entry.action, place)
+
+
+async def _choose(app: HoldfastApp, entry: PaletteEntry, edit: bool) -> None:
     if edit:
         app.uncover()
         prompt = app.chat.prompt

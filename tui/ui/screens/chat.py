@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 _AROUND_PROMPT = 5
 """The cells beside what is typed: the caret, the padding, the cursor after it."""
 
+_LOW = 14
+"""Rows below which what stands above the prompt gets a row each."""
+
 
 class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
@@ -153,6 +156,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     def _lay_out(self) -> None:
         """What depends on the size, and on whether anything was said."""
+        self.set_class(self.size.height < _LOW, "-low")
         for ask in self.query("#ask"):
             ask.styles.padding = self._ask_padding()
         self._show_begun()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -23,10 +23,20 @@ from tui.ui.widgets.row_list import Part, RowList
 FOLLOW_S = 0.25
 """How often new events come into sight."""
 NAME = 20
+_ROOMY = 50
+"""Cells of a row from which on there is room for thousandths of a second."""
 _CLOSE = ("esc, f12", "close")
 _EMPTY = (
     "No events yet. Requests, retries, decisions and measurements appear here with their times."
 )
+
+
+async def toggle_debug_log(app: App[Any], log: EventLog) -> None:
+    """Show it on top of whatever is shown; take it away where it is there already."""
+    if isinstance(app.screen, DebugLogScreen):
+        app.screen.dismiss()
+    elif not any(isinstance(screen, DebugLogScreen) for screen in app.screen_stack):
+        await app.push_screen(DebugLogScreen(log))
 
 
 class DebugLogScreen(TableDialog[None]):
@@ -129,15 +139,12 @@ class DebugLogScreen(TableDialog[None]):
             self.rows.scroll_end(animate=False, force=True)
         self._say("")
 
-    def _draw(self, index: int, _: int) -> Sequence[Part]:
+    def _draw(self, index: int, width: int) -> Sequence[Part]:
         entry = self.shown[index]
-        head = f"{entry.at:%H:%M:%S}.{entry.at.microsecond // 1000:03d}  "
-        line = one_line(entry.line[:10_000])
-        return [
-            (head, "muted"),
-            (entry.kind.ljust(NAME)[:NAME] + "  ", entry.style),
-            (line, "text"),
-        ]
+        thousandths = f".{entry.at.microsecond // 1000:03d}" if width >= _ROOMY else ""
+        name = (entry.kind.ljust(NAME)[:NAME] + "  ", entry.style)
+        line = (one_line(entry.line[:10_000]), "text")
+        return [(f"{entry.at:%H:%M:%S}{thousandths}  ", "muted"), name, line]
 
     def _say(self, state: str) -> None:
         """How it stands, beside the title, and what the keys do now."""

@@ -52,11 +52,15 @@ class HelpSection:
         return cls(section_title(title, keymap), tuple(explained(keys, keymap)))
 
 
+_COLUMN_MAX = 28
+"""Cells of the keys, however wide the screen is: what they do stands beside them."""
+
+
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
     """All sections in two columns of `width` cells together. The first is as wide as its widest
     row; where that is too much, wider ones get a row of their own."""
     widest = max(len(left) for section in sections for left, _ in section.rows) + 3
-    column = min(widest, max(12, width * 2 // 5))
+    column = min(widest, max(12, width * 2 // 5), _COLUMN_MAX)
     lines: list[Content] = []
     for section in sections:
         if lines:

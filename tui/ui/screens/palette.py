@@ -22,7 +22,7 @@ from tui.settings.user_commands import UserCommand
 from tui.ui.screens.picker import FilterDialog, RowParts
 from tui.ui.screens.table_screen import cell
 from tui.ui.widgets.autocomplete import rank
-from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, Key, keys_for
+from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, TASK_KEYS, Key, keys_for
 from tui.ui.widgets.row_list import Part
 
 RECENT_MAX: Final = 12
@@ -32,13 +32,17 @@ _HELP_MIN: Final = 14
 """Cells below which what an entry does is not shown."""
 
 
+RUN_ACTIONS: Final = ("help", "debug_view", "redraw", "quit")
+"""The actions of the app that there are in a run of its own."""
+
 _HELP_FROM: Final = 3
 """Letters from which on what an entry does is searched too: fewer are in nearly all."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """`action` runs it, as bindings name one: on the app, or in the `namespace` "chat" or "prompt".
+    """`action` runs it, as bindings name one: on the app, or in the `namespace` "chat", "prompt" or
+    "run".
 
     `command` is what is put into the prompt for it, where that is a command with words after it;
     `needs_words`: it does nothing without them. `others` are more names that find it.
@@ -56,10 +60,6 @@ class PaletteEntry:
 
 def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteEntry]:
     """Every command, the person's `own`, and what keys do that no command does."""
-
-    def pressed(key: Key | None) -> str:
-        return "".join(map(shown_key, keys_for(key, keymap)[:1])) if key else ""
-
     keys = {_command_of(key): key for key in (*APP_KEYS, *CHAT_KEYS, *_PROMPT_COMMANDS)}
     entries: list[PaletteEntry] = []
     for command in COMMANDS:
@@ -70,7 +70,7 @@ def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteE
                 f"/{command.name}",
                 command.help,
                 key.action if key in APP_KEYS else f"command({command.name!r})",
-                key=pressed(key),
+                key=pressed(key, keymap),
                 command=f"/{command.name} " if command.argument else "",
                 needs_words=command.needs_argument,
                 others=(*command.aliases, *elsewhere),
@@ -89,11 +89,27 @@ def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteE
         )
     for namespace, table in (("prompt", PROMPT_KEYS), ("chat", CHAT_KEYS), ("app", APP_KEYS)):
         entries += [
-            PaletteEntry(key.label, key.help, key.action, namespace, pressed(key))
+            PaletteEntry(key.label, key.help, key.action, namespace, pressed(key, keymap))
             for key in table
             if key.label
         ]
     return entries
+
+
+def run_entries(keymap: Keymap) -> list[PaletteEntry]:
+    """What the keys of a run do that has the terminal to itself: there are no commands."""
+    keys = {"run": TASK_KEYS, "app": tuple(key for key in APP_KEYS if key.action in RUN_ACTIONS)}
+    return [
+        PaletteEntry(key.label or key.action, key.help, key.action, namespace, pressed(key, keymap))
+        for namespace, table in keys.items()
+        for key in table
+        if key.label or namespace == "app"
+    ]
+
+
+def pressed(key: Key | None, keymap: Keymap) -> str:
+    """The first of the keys, as it is read."""
+    return "".join(map(shown_key, keys_for(key, keymap)[:1])) if key else ""
 
 
 _PROMPT_COMMANDS: Final = tuple(key for key in PROMPT_KEYS if key.action.startswith("screen."))
@@ -145,7 +161,8 @@ class PaletteScreen(FilterDialog[tuple[PaletteEntry, bool]]):
     ROWS_MAX: ClassVar[int] = 16
 
     def __init__(self, entries: Sequence[PaletteEntry], recent: Sequence[str] = ()) -> None:
-        keys = (("enter", "run"), ("tab", "edit first"), ("esc", "close"))
+        edit = (("tab", "edit first"),) if any(entry.command for entry in entries) else ()
+        keys = (("enter", "run"), *edit, ("esc", "close"))
         super().__init__("commands", "Type to find a command", *keys)
         self._entries, self._recent = entries, recent
         longest = max((len(entry.name) for entry in entries), default=0)

@@ -249,6 +249,7 @@ class FilterDialog(TableDialog[ResultT | None]):
         text = self.explain(self.words, listed=listed)
         about.update(Content(text))
         about.display = bool(text)
+        self.set_class(bool(text), "-about")
         free = self.free_rows(5 if text and listed else 2)
         height = max(1, min(self._most, self.ROWS_MAX, free))
         self.rows.display = listed
@@ -297,6 +298,13 @@ def _task_file(name: str, row: TaskFileRow, width: int) -> Sequence[Part]:
 
 
 _NAME, _WINDOW, _PRICE = 30, 16, 21
+_BESIDE = 46
+"""Cells from which on there is room beside a model for what it is here."""
+
+
+def shows_prices(width: int) -> bool:
+    """Whether rows of so many cells have room for windows and prices."""
+    return width >= _NAME + _WINDOW + _PRICE + 36
 
 
 def model_row(row: ModelRow, width: int) -> Sequence[Part]:
@@ -309,21 +317,25 @@ def model_row(row: ModelRow, width: int) -> Sequence[Part]:
     part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
     part = " · ".join(filter(None, (part, row.retires)))
     if width < _NAME + 36:
-        fit = fit.removesuffix(" needed")
-    column = 26 if width >= _NAME + 36 else 18
+        fit = fit.removesuffix(" needed") if width >= _BESIDE else fit.partition(":")[0]
+    column = 26 if width >= _NAME + 36 else 18 if width >= _BESIDE else 10
     parts: list[Part] = [(f"{fit:<{column}}", style), (part, "accent")]
+    if width < _BESIDE:
+        parts[1:] = [(" *" if row.now else "  ", "accent")]
     assumed = " assumed" if row.source == "assumed" else ""
-    if width >= _NAME + _WINDOW + _PRICE + 36:
+    if shows_prices(width):
         window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
         parts = [(window, "muted"), (cell(row.price, _PRICE - 1) + " ", "muted"), *parts]
-    room = _NAME if width >= _NAME + 36 else max(12, width - 18 - 11)
+    room = (
+        _NAME if width >= _NAME + 36 else max(12, width - column - (11 if width >= _BESIDE else 2))
+    )
     return [(cell(one_line(row.name), room - 1) + " ", "text"), *parts]
 
 
 class ModelsScreen(FilterDialog[str]):
     """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
 
-    DEFAULT_CSS = "ModelsScreen #list { margin: 0 0 1 0; }"
+    DEFAULT_CSS = "ModelsScreen.-about #list { margin: 0 0 1 0; }"
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
         keys = ("enter", "switch"), ("esc", "back")
@@ -343,7 +355,8 @@ class ModelsScreen(FilterDialog[str]):
 
     def explain(self, words: str, *, listed: bool) -> str:
         if listed:
-            return "USD per million tokens · — = no price set"
+            shown = shows_prices(min(112, self.size.width * 98 // 100) - 7)
+            return "USD per million tokens · — = no price set" if shown else ""
         if words:
             return f"Enter tries {words}: the server decides whether it has that model."
         return "No models known here. Type a model name."

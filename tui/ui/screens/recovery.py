@@ -105,6 +105,11 @@ class RecoveryScreen(Dialog[str | None]):
         listing = self.query_one("#ways", OptionList)
         for number, way in enumerate(self.trouble.ways):
             listing.replace_option_prompt_at_index(number, _row(number, way, wide=wide))
+        listing.refresh(layout=True)  # the rows may be fewer now
+        taken = len(self.trouble.ways) + (0 if wide else 1)
+        room = self.free_rows(taken + (0 if self.has_class("-tiny") else 2))
+        part = self.size.height * 40 // 100 if self.has_class("-tall") else room
+        self.query_one("#said").styles.max_height = max(2, min(room, part))
 
     @on(OptionList.OptionHighlighted, "#ways")
     def _option_highlighted(self, event: OptionList.OptionHighlighted) -> None:

@@ -30,6 +30,8 @@ _MARKS: Final = {
     "fail": ("✗", "$text-error"),
 }
 _NAME = 15
+_TEXT_MIN = 32
+"""Cells of text below which it stands under the names, not beside them."""
 _DOCTOR_KEYS: Final = (SCROLL, ("esc", "close"))
 
 
@@ -37,27 +39,31 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
     """The checks for reading in `width` cells, those that fail first."""
     order = ("fail", "warn", "ok")
     lines: list[Content] = []
+    beside = width - 2 - _NAME >= _TEXT_MIN
+    room = width - 2 - (_NAME if beside else 0)
     for check in sorted(checks, key=lambda check: order.index(check.status)):
         glyph, style = _MARKS[check.status]
         head = Content.assemble(
             (f"{glyph} ", style), (f"{check.name:<{_NAME}}", "bold $foreground")
         )
-        said = _wrapped(check.detail, "$foreground", width)
-        said += _wrapped(check.fix, "$text-muted", width)
+        if not beside:
+            lines.append(head.rstrip())
+            head = Content("  ")
+        said = _wrapped(check.detail, "$foreground", room)
+        said += _wrapped(check.fix, "$text-muted", room)
         lines += hanging(head, said or [Content("")])
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
     said = visible(text)
-    pieces = breaks(said, max(20, width - 2 - _NAME)) if said else []
+    pieces = breaks(said, width) if said else []
     return [Content.styled(said[piece.start : piece.end], style) for piece in pieces]
 
 
 class DoctorScreen(Dialog[None]):
     """Closed by Esc, q or Enter. The checks are awaited once the screen is up."""
 
-    DEFAULT_CSS = "DoctorScreen #box { scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False)
     ]
@@ -148,7 +154,7 @@ class PermissionsScreen(TableDialog[str]):
     PermissionsScreen #count { margin: 1 0 0 0; }
     PermissionsScreen.-short #count { margin: 0; }
     PermissionsScreen #whole { min-height: 3; margin: 1 0 0 0; }
-    PermissionsScreen.-none #whole { display: none; }
+    PermissionsScreen.-none #whole, PermissionsScreen.-tiny #whole { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,ctrl+c", "dismiss", "close", show=False),
@@ -183,11 +189,14 @@ class PermissionsScreen(TableDialog[str]):
         rules = self.query_one("#rules", VerticalScroll)
         lines = rule_lines(self._rules, rules.size.width - 1)
         self.put("rule-lines", Content("\n").join(lines))
-        part = max(3, self.size.height // 5) if self._found else self.free_rows(3)
+        tiny = self.has_class("-tiny")
+        part = self.size.height // 5 if tiny else max(3, self.size.height // 5)
+        part = part if self._found else self.free_rows(3)
         rules.styles.max_height = part
         rules.can_focus = len(lines) > part
         self.query_one("#whole").styles.max_height = part
-        room = max(3, self.free_rows(min(part, len(lines)) + part + 4))
+        others = 2 if tiny else part + 4
+        room = max(3, self.free_rows(min(part, len(lines)) + others))
         self.rows.styles.height = min(len(self._found), room)
         self.show_keys(*(_RULES if rules.can_focus else ()), _REVOKE, ("esc", "close"))
 

@@ -116,6 +116,7 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
     TableScreen.-empty #empty { display: block; }
     TableScreen.-empty #rows, TableScreen.-empty #columns { display: none; }
     TableScreen #keys { height: auto; max-height: 2; padding: 0 1; }
+    TableScreen.-short #empty { padding: 0 2; }
     TableScreen.-short #columns, TableScreen.-short #keys-rule { display: none; }
     """
 

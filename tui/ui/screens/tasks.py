@@ -40,6 +40,7 @@ _HINTS = (
     KeyHint("r", "retry", "screen.redo"),
     KeyHint("e", "edit", "screen.edit"),
     KeyHint("f4", "output", "screen.output"),
+    KeyHint("ctrl+p", "commands", "app.palette", "palette"),
 )
 _PAUSE, _GO_ON = KeyHint("p", "pause", "screen.pause"), KeyHint("p", "continue", "screen.pause")
 _SKIP, _STOP = KeyHint("s", "skip", "screen.skip"), KeyHint("ctrl+c", "stop", "screen.interrupt")

@@ -33,6 +33,8 @@ from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.welcome_text import head
 
 _WIDTH = 26
+_LOW = 16
+"""Rows below which only what is asked stands above the choices."""
 _FORMS = ("profile", "key", "server", "practice", "tour")
 """The choices that aren't servers of this machine."""
 
@@ -81,17 +83,10 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
         self.add_class("-short" if height < 23 else "-middle" if height < 28 else "-tall")
         profile = one_line(self._question.profile)
-        why = one_line(self._question.why)
         offered = [Option(_choice(f"Profile {profile}", _PROFILE), id="profile")] if profile else []
         with VerticalScroll(id="page", can_focus=False) as page:
             self._place(page, width, height)
-            welcome = Content.assemble(
-                head(),
-                "\n\n",
-                (f"{why}\n" if why else "", "$foreground"),
-                ("Connect a model", "bold $foreground"),
-            )
-            yield Static(welcome, id="name", markup=False)
+            yield Static(self._welcome(height), id="name", markup=False)
             yield OptionList(
                 *offered,
                 Option(_choice("Anthropic", "paste an API key"), id="key"),
@@ -125,9 +120,17 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None]):
 
     def on_resize(self) -> None:
         self._place(self.query_one("#page"), *self.size)
+        self.query_one("#name", Static).update(self._welcome(self.size.height))
         leave = "back, or cancel" if self._question.session else "back, or quit"
         keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", leave))
         self.query_one("#keys", Static).update(in_rows(keys, self.size.width - 2, rows=1))
+
+    def _welcome(self, rows: int) -> Content:
+        low = rows < _LOW
+        self.set_class(low, "-low")
+        why = one_line(self._question.why)
+        above = () if low else (head(), "\n\n", (f"{why}\n" if why else "", "$foreground"))
+        return Content.assemble(*above, ("Connect a model", "bold $foreground"))
 
     def _place(self, page: Widget, columns: int, rows: int) -> None:
         _, above, page.styles.width = welcome_place(columns, rows)

@@ -8,6 +8,7 @@ import logging
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,15 @@ from tui.core.workspace import branch_of
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.event_renderer import EventRenderer
+from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
+from tui.ui.tasks.run_signals import RunSignals
+from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.widgets.conversation.items import NoticeItem
+from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.keys import APP_KEYS, TASK_KEYS, bindings
 from tui.ui.widgets.record_items import RestoredItems, restored
 
@@ -51,10 +56,16 @@ class RunOnScreen:
     begins = False
 
     def __init__(
-        self, app: App[Any], planned: RunPlan, *, clock: Clock, retry_failed: bool = False
+        self,
+        app: App[Any],
+        planned: RunPlan,
+        *,
+        clock: Clock,
+        signals: RunSignals,
+        retry_failed: bool = False,
     ) -> None:
         self._app, self._plan, self._clock = app, planned, clock
-        self._retry_failed = retry_failed
+        self.signals, self._retry_failed = signals, retry_failed
         self._leaving = False
         self._session: str | None = None
         self._shown_task: int | None = None
@@ -193,6 +204,7 @@ class RunOnScreen:
             runner.take_up_failed()
         self.live = True
         self.screen.began()
+        self.signals.begin(self.state)
         try:
             await self._finished(runner)
         except HoldfastError as error:
@@ -207,6 +219,7 @@ class RunOnScreen:
             self.live = False
             await shop.close()
         self.screen.end(runner.reason)
+        self.signals.end(self.state, done=not runner.reason and not self.failure)
 
     async def _finished(self, runner: Runner) -> None:
         running = asyncio.ensure_future(runner.run())
@@ -222,6 +235,7 @@ class RunOnScreen:
     def _publish(self, event: BatchEvent) -> None:
         """Draw an event; a mistake in drawing must not end the run."""
         try:
+            self.signals.see(event, self.state)
             self._draw(event)
         except Exception:
             log.exception("couldn't draw an event")
@@ -266,8 +280,16 @@ class TasksApp(ThemedApp):
         retry_failed: bool = False,
     ) -> None:
         super().__init__()
+        clock, config = clock or SystemClock(), planned.launch.config
+        self.event_log = EventLog(clock)
+        self.terminal = TerminalStatus(partial(write, self), config.terminal)
+        caller = notifier(self, clock, self.terminal.notification, wanted=config.notify == "auto")
         self.run_on = RunOnScreen(
-            self, planned, clock=clock or SystemClock(), retry_failed=retry_failed
+            self,
+            planned,
+            clock=clock,
+            signals=RunSignals(self.terminal, caller, self.event_log, planned.task_file.name),
+            retry_failed=retry_failed,
         )
         self.guess_theme(theme)
 
@@ -276,12 +298,38 @@ class TasksApp(ThemedApp):
 
     def on_mount(self) -> None:
         self.heed_signals(lambda _number: self.run_on.stop_and_leave())
+        self.app_suspend_signal.subscribe(self, lambda _: self._let_go())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+        self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
+        self.run_worker(self.terminal.ask_tmux(), group="terminal")
         self.call_after_refresh(self.work_through)
 
     @work(group="run")
     async def work_through(self) -> None:
-        await self.run_on.work_through()
+        try:
+            await self.run_on.work_through()
+        finally:
+            self._let_go()
         self.exit()
+
+    def resumed(self) -> None:
+        super().resumed()
+        self.terminal.resume()
+
+    def _let_go(self) -> None:
+        """Put title and progress of the terminal back."""
+        write(self, self.terminal.leave())
+
+    async def action_debug_view(self) -> None:
+        """F12: every event of the agents, on top of whatever is shown; again takes it away."""
+        from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
+
+        await toggle_debug_log(self, self.event_log)
+
+    async def action_palette(self) -> None:
+        """Ctrl+P: what the keys do, to be chosen by its name; again takes it away."""
+        from tui.ui.commands.palette import open_run_palette  # noqa: PLC0415 - on demand
+
+        await open_run_palette(self)
 
     def action_help(self) -> None:
         """F1: the keys that work here, and the manual; again takes it away."""

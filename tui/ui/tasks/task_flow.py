@@ -22,6 +22,7 @@ from tui.session.reader import read
 from tui.ui.screens.picker import TaskFileRow, TaskPicker
 from tui.ui.screens.tasks import TasksScreen
 from tui.ui.tasks.run import RunOnScreen
+from tui.ui.tasks.run_signals import RunSignals
 from tui.ui.widgets.bars import HeaderState
 from tui.ui.widgets.questions import Confirmation
 
@@ -121,11 +122,13 @@ def _question(planned: RunPlan) -> YesNoQuestion:
 async def _work(frontend: ScreenFrontend, planned: RunPlan) -> None:
     """The run on a screen of its own, in the place of the one that showed how it stood."""
     await frontend.app.pop_screen()
-    run = RunOnScreen(frontend.app, planned, clock=frontend.services.clock)
+    signals = RunSignals(frontend.terminal, frontend.notifier, frontend.log, planned.task_file.name)
+    run = RunOnScreen(frontend.app, planned, clock=frontend.services.clock, signals=signals)
     await frontend.app.push_screen(run.screen)
     await run.work_through()
     if frontend.app.screen is run.screen:
         await frontend.app.pop_screen()
+    frontend.refresh()  # the terminal's title is the session's again
     if run.failure:
         frontend.say(run.failure.message, "error", hint=run.failure.hint)
 

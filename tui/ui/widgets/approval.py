@@ -34,6 +34,7 @@ _LASTING = {"session", "always"}
 _LOW, _TALL = 24, 30
 """Rows below which a long question takes all of them, and from which on there is room for empty
 ones and for what "always" writes down."""
+_EDGES = 2
 _KEYS = (SCROLL, ("← →", "choose"), ("enter", "answer"))
 _MARKS_MAX = 100
 _MARK_CHARS = 2_000
@@ -132,12 +133,16 @@ class ApprovalModal(Dialog[Answer]):
         self.call_after_refresh(self._fit_scope)
 
     def _make_room(self) -> None:
-        """What is longer than half of the screen gets what the answers leave of three quarters."""
+        """What is longer than half of the screen gets what the answers leave of three quarters; on
+        a low one, what they leave of it all."""
         height = self.size.height
         self.set_class(height < _LOW, "-low")
         before = self.has_class("-long")
+        others = self.query("#why, #written, #answers").results(Widget)
+        taken = _EDGES + sum(part.outer_size.height for part in others if part.display)
         for part in self.query("#preview > *"):
-            self.set_class(2 * part.virtual_size.height > height, "-long")
+            long = part.virtual_size.height
+            self.set_class(2 * long > height or long + taken > height, "-long")
         if self.has_class("-long") is not before:
             self.call_after_refresh(self._count_hidden)
 
@@ -168,9 +173,10 @@ class ApprovalModal(Dialog[Answer]):
         said += [f"{plural(below, 'more line')} below"] if below else []
         self.set_class(not fits, "-more")
         self._make_room()
-        self.query_one("#more", Static).update(
-            f"… {', '.join(said)} · v {'smaller' if self.has_class('-whole') else 'opens all'}"
-        )
+        key = f"v {'smaller' if self.has_class('-whole') else 'opens all'}"
+        long = f"… {', '.join(said)} · {key}"
+        more = self.query_one("#more", Static)
+        more.update(long if len(long) <= more.size.width else f"… {above + below:,} more · {key}")
 
     def on_key(self, event: events.Key) -> None:
         self._grace.takes(event)

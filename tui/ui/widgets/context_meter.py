@@ -175,5 +175,8 @@ class ContextMeter(Widget):
 
     state: reactive[ContextMeasured | None] = reactive(None)
 
+    def watch_state(self) -> None:
+        self.set_class(self.state is None, "-unknown")
+
     def render(self) -> Content:
         return meter_line(self.state, self.size.width)

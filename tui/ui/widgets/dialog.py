@@ -15,7 +15,8 @@
   one, the last. Esc answers nothing. Those of the agent's question are in two rows.
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
   high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
-- Below 24 rows the empty rows at the edges are given up.
+- Below 24 rows the empty rows at the edges are given up. The answers are always in sight: what is
+  asked scrolls above them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ T = TypeVar("T")
 BoxT = TypeVar("BoxT", bound=Widget)
 Key = tuple[str, str]
 
-_TALL = 24
+_TALL, _TINY = 24, 16
 GRACE_S = 0.5
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
@@ -107,6 +108,8 @@ class Dialog(BaseScreen, ModalScreen[T]):
     Dialog.-warning #box { border: round $warning; border-title-color: $text-warning; }
     Dialog.-danger #box { border: round $error; border-title-color: $text-error; }
     Dialog.-short #box { padding: 0 2; max-height: 100%; }
+    Dialog.-tiny #answers { margin: 0; }
+    Dialog.-tiny #details { max-height: 100vh; }
     Dialog RowList { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -145,7 +148,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
     def action_scroll_text(self, pages: int) -> None:
         """Scroll what is asked about, where it is longer than its place."""
-        for part in self.query("#preview, #details, #said, #box"):
+        for part in self.query("#preview, #details, #asked, #said, #box"):
             if part.max_scroll_y > 0:
                 part.scroll_relative(y=pages * (part.size.height - 1), animate=False)
                 return
@@ -154,6 +157,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self.call_after_refresh(self._foot)
 
     def on_resize(self) -> None:
+        self.set_class(self.size.height < _TINY, "-tiny")
         self.call_after_refresh(self._foot)
 
     def _foot(self) -> None:

@@ -226,7 +226,7 @@ def _draw(row: _Row, digits: int, width: int, styles: Styles) -> list[Line]:
     for index, part in enumerate(parts):
         head = number if not index else " " * len(number)
         mark = f"{'−' if sign == '-' else sign} " if not index else "  "
-        line = prefixed(part, [(head, styles["c-rail"]), (mark, look)], sign)
+        line = prefixed(part, [(head, styles["c-hunk"]), (mark, look)], sign)
         drawn.append(line._replace(fill=fill))
     if len(drawn) == 1:
         drawn[0] = drawn[0]._replace(source=sign + row.text)

@@ -222,15 +222,15 @@ SETTINGS_KEYS = (
 )
 
 TASK_KEYS = (
-    Key("p", "pause", "p", "pause after this task, or continue"),
-    Key("s", "skip", "s", "skip a task in this run"),
-    Key("r", "redo", "r", "run a failed or skipped task again"),
-    Key("e", "edit", "e", "edit tasks that haven't started"),
-    Key("enter,o", "open", "Enter, o", "show a task's session"),
-    Key("f4", "output", "F4", "show or hide the output"),
+    Key("p", "pause", "p", "pause after this task, or continue", label="pause"),
+    Key("s", "skip", "s", "skip a task in this run", label="skip"),
+    Key("r", "redo", "r", "run a failed or skipped task again", label="retry"),
+    Key("e", "edit", "e", "edit tasks that haven't started", label="edit"),
+    Key("enter,o", "open", "Enter, o", "show a task's session", label="open"),
+    Key("f4", "output", "F4", "show or hide the output", label="output"),
     Key("n", "choose", "n", "choose a task file and run it (from the chat)"),
-    Key("ctrl+c", "interrupt", "Ctrl+C", "stop the running task and save"),
-    Key("q", "leave", "q, Esc", "leave, unless a task is running"),
+    Key("ctrl+c", "interrupt", "Ctrl+C", "stop the running task and save", label="stop"),
+    Key("q", "leave", "q, Esc", "leave, unless a task is running", label="leave"),
     Key("escape", "leave", "", ""),
     Key("ctrl+t", "close", "", ""),
     Key("tab", "app.focus_next", "", ""),

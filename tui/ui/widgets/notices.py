@@ -116,19 +116,25 @@ _TODO_MARKS = {
 
 
 def todo_lines(todos: Sequence[dict[str, str]], rows: int = TODO_ROWS) -> Content:
-    """At most `rows` rows: a heading, then a window around what is being done."""
+    """At most `rows` rows: a heading, then a window around what is being done; in one row only
+    that."""
     done = sum(todo.get("status") == "completed" for todo in todos)
     room = max(0, rows - 1)
     current = next((i for i, t in enumerate(todos) if t.get("status") != "completed"), len(todos))
     start = max(0, min(current - (room > 2), len(todos) - room))
     below = len(todos) - start - room
+    if rows == 1 and current < len(todos):
+        at = f" · {done} of {len(todos)} done"
+        return Content.assemble(_todo_line(todos[current]), (at, "$text-muted"))
     heading = f"to do  {done} of {len(todos)} done" + (f" · {below} more below" * (below > 0))
     lines = [Content.styled(heading, "$text-muted")]
-    for todo in todos[start : start + room]:
-        glyph, mark, style = _TODO_MARKS.get(todo.get("status", ""), _TODO_MARKS["pending"])
-        text = one_line(todo.get("text", ""))
-        lines.append(Content.assemble((f"{glyph} ", mark), (text, style)))
+    lines += [_todo_line(todo) for todo in todos[start : start + room]]
     return Content("\n").join(lines)
+
+
+def _todo_line(todo: dict[str, str]) -> Content:
+    glyph, mark, style = _TODO_MARKS.get(todo.get("status", ""), _TODO_MARKS["pending"])
+    return Content.assemble((f"{glyph} ", mark), (one_line(todo.get("text", "")), style))
 
 
 class TodoList(Widget):

@@ -75,14 +75,34 @@ class PaneRule(CachedRender):
     PaneRule.-lit { color: $primary; }
     """
 
-    title: reactive[Content] = reactive(Content(""))
-    right: reactive[Content] = reactive(Content(""))
     joint: reactive[int | None] = reactive[int | None](None)
     lit: reactive[bool] = reactive(False, toggle_class="-lit")
 
     def __init__(self, title: str = "", *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.set_reactive(PaneRule.title, Content.styled(title, "$text-muted"))
+        self._title, self._right = Content.styled(title, "$text-muted"), Content("")
+
+    # No reactives: these compare the words alone, and a tab that opens changes nothing but colours.
+
+    @property
+    def title(self) -> Content:
+        return self._title
+
+    @title.setter
+    def title(self, title: Content) -> None:
+        if _differ(title, self._title):
+            self._title = title
+            self.refresh()
+
+    @property
+    def right(self) -> Content:
+        return self._right
+
+    @right.setter
+    def right(self, right: Content) -> None:
+        if _differ(right, self._right):
+            self._right = right
+            self.refresh()
 
     def render(self) -> Content:
         width = self.size.width
@@ -103,6 +123,10 @@ class PaneRule(CachedRender):
         if right:
             parts += [" ", right, " ", body[-2:]]
         return Content.assemble(*parts)
+
+
+def _differ(one: Content, other: Content) -> bool:
+    return one.plain != other.plain or one.spans != other.spans
 
 
 class Splitter(CachedRender):

@@ -30,6 +30,7 @@ class Choice(Widget, can_focus=True):
     Choice {
         width: auto; height: 1; padding: 0 1; margin: 0 1 0 0;
         background: $panel; color: $foreground; pointer: pointer;
+        text-wrap: nowrap; text-overflow: ellipsis;
     }
     Choice:hover { background: $primary-muted; }
     Choice:focus { background: $primary; color: $background; text-style: bold; }
@@ -76,7 +77,7 @@ class QuestionDialog(Dialog[ResultT]):
         Binding("right,down", "app.focus_next", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = ""
-    keys: ClassVar[tuple[tuple[str, str], ...]] = (("enter", "choose"), ("esc", "cancel"))
+    DEFAULT_CSS = "QuestionDialog #asked { height: auto; }"
 
     def __init__(self, question: ChoiceQuestion, grace: Grace | None = None) -> None:
         self._grace = grace
@@ -86,11 +87,13 @@ class QuestionDialog(Dialog[ResultT]):
         self._usual = self.answers[-1 if question.warning or question.unasked else 0]
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), self.title_text, PAGES, *self.keys):
-            yield Static(self.text, classes="text", markup=False)
-            if self.details:
-                with VerticalScroll(id="details", can_focus=False):
-                    yield Static("\n".join(map(visible, self.details)), markup=False)
+        keys = (PAGES, ("enter", "choose"), ("esc", "cancel"))
+        with self.framed(Vertical(), self.title_text, *keys):
+            with VerticalScroll(id="asked", can_focus=False):
+                yield Static(self.text, classes="text", markup=False)
+                if self.details:
+                    with VerticalScroll(id="details", can_focus=False):
+                        yield Static("\n".join(map(visible, self.details)), markup=False)
             with Vertical(id="answers"):
                 yield from self.answers
 
@@ -100,6 +103,11 @@ class QuestionDialog(Dialog[ResultT]):
 
     def on_mount(self) -> None:
         self._usual.focus()
+
+    def on_resize(self) -> None:
+        answers = self.query_one("#answers")
+        taken = len(self.answers) + answers.styles.margin.top
+        self.query_one("#asked").styles.max_height = self.free_rows(taken)
 
     def on_key(self, event: events.Key) -> None:
         if self._grace and self._grace.takes(event):
@@ -126,8 +134,6 @@ class ChoiceDialog(QuestionDialog[str | None]):
 
 class Confirmation(QuestionDialog[bool]):
     """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
-
-    keys: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __init__(self, question: YesNoQuestion, grace: Grace | None = None) -> None:
         answers = AnswerOption("y", question.yes, "yes"), AnswerOption("n", question.no, "no")
@@ -187,6 +193,8 @@ class EditText(Dialog[bool]):
     }
     EditText #problem { height: auto; color: $text-error; margin: 1 0 0 0; display: none; }
     EditText.-short #problem { margin: 0; }
+    EditText.-tiny #what { max-height: 2; margin: 0; }
+    EditText.-tiny #text { min-height: 3; }
     """
 
     def __init__(

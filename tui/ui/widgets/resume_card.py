@@ -18,6 +18,8 @@ from tui.ui.widgets.panes import TextLines
 from tui.ui.widgets.questions import Choice
 
 _APART = "   "
+_TIGHT = 50
+"""Cells below which the answers stand close together, so that all are in sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class ResumeCard(Vertical):
     }
     ResumeCard > .ways { height: auto; padding: 0 2; }
     ResumeCard Choice { width: auto; }
+    ResumeCard.-tight > .ways { padding: 0 1; }
+    ResumeCard.-tight Choice { padding: 0; }
     """
 
     def __init__(
@@ -83,6 +87,9 @@ class ResumeCard(Vertical):
         if self._commands:
             with Horizontal(classes="ways"):
                 yield Choice("s", "Stop the command" + "s" * (len(self._commands) > 1), "stop")
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width < _TIGHT, "-tight")
 
     @on(Choice.Answered)
     def _chosen(self, event: Choice.Answered) -> None:

@@ -177,7 +177,8 @@ class RetryBanner(TextLines, can_focus=True):
         spare = room - _GAP - keys.cell_length
         if len(said) <= spare:
             return [_in_row(Content.assemble(head, (said, "$foreground")), keys, width)]
-        first = Content.assemble(head, (reason, "$foreground")).truncate(width, ellipsis=True)
+        shown = reason if room >= min(len(reason), _REASON) else ""
+        first = Content.assemble(head, (shown, "$foreground")).truncate(width, ellipsis=True)
         if wait.tail:  # what must be known before the program is closed: a line of its own
             return [first, _in_row(Content.styled(wait.tail, "$foreground"), keys, width)]
         if spare < 0:

@@ -42,17 +42,18 @@ _KEYS: Final = (
 
 
 def intro(
-    version: str, width: int, height: int, rows: Sequence[StartRow] = (), cursor: int = -1
+    version: str, width: int, height: int, rows: Sequence[StartRow] | None = (), cursor: int = -1
 ) -> Content:
     """The column in `width` cells, at the foot of `height` rows. The places of its rows are free
-    until they are known, so that nothing moves when they come; `cursor` is the row with the
-    focus, -1 for none. Where there is little room, the rows stay."""
+    until they are known, so that nothing moves when they come; None where none will. `cursor` is
+    the row with the focus, -1 for none. Where there is little room, the rows stay."""
     cells = max(8, min(width, COLUMN) - 2 * _INDENT)
     blank = Content("")
     name = Content.styled("holdfast", "bold $text-primary")
     shown = [
         _row(rows[at], at, cells, chosen=at == cursor) if at < len(rows) else blank
         for at in range(ROWS)
+        if rows is not None
     ]
     told = f" {version}" if version else ""
     if height >= _TALL and cells > len(_NAME[0]) + len(told):
@@ -60,9 +61,10 @@ def intro(
         head = [large[0], Content.assemble(large[1], (told, "$text-muted")), blank]
     else:
         head = [Content.assemble(name, (told, "$text-muted"))]
-    lines = [*head, *shown, blank, fitting(_KEYS, cells), blank]
+    keys = fitting(_KEYS if shown else _KEYS[1:], cells)
+    lines = [*head, *shown, *([blank] if shown else []), keys, blank]
     if height < len(lines):
-        lines = [*head, *shown, fitting(_KEYS, cells)]
+        lines = [*head, *shown, keys]
     if height < len(lines):
         lines = shown
     margin = Content(" " * (_INDENT + max(0, (width - COLUMN) // 2)))
@@ -106,7 +108,8 @@ def head() -> Content:
 
 
 class Intro(CachedRender, can_focus=True):
-    """As high as there is room for it. `rows` can be chosen once they are there."""
+    """As high as there is room for it. `rows` can be chosen once they are there; None where none
+    will be."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -120,7 +123,7 @@ class Intro(CachedRender, can_focus=True):
 
         row: StartRow
 
-    rows: reactive[Sequence[StartRow]] = reactive[Sequence["StartRow"]](())
+    rows: reactive[Sequence[StartRow] | None] = reactive[Sequence["StartRow"] | None](())
     cursor: reactive[int] = reactive(0)
 
     def __init__(self, version: str, *, id: str | None = None) -> None:  # noqa: A002
@@ -137,12 +140,13 @@ class Intro(CachedRender, can_focus=True):
 
     def choose(self, at: int) -> bool:
         """Do what a row says. False where there is no such row."""
-        if at < len(self.rows):
-            self.post_message(self.RowChosen(self.rows[at]))
-        return at < len(self.rows)
+        rows = self.rows or ()
+        if at < len(rows):
+            self.post_message(self.RowChosen(rows[at]))
+        return at < len(rows)
 
     def action_move(self, step: int) -> None:
-        self.cursor = max(0, min(self.cursor + step, len(self.rows) - 1))
+        self.cursor = max(0, min(self.cursor + step, len(self.rows or ()) - 1))
 
     def action_choose(self) -> None:
         self.choose(self.cursor)

@@ -230,10 +230,11 @@ def _first_line(text: str, styles: Styles) -> str:
 
 
 def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[Line]:
-    """One row for attempts that failed one after the other."""
+    """One row for attempts that failed one after the other. They are not called retries: the one
+    after the last may still be counted down."""
     last = items[-1]
     status = f" ({last.status})" if last.status else ""
-    text = f"retried {len(items)}× · {words(last.error_class)}{status}"
+    text = f"failed {len(items)}× · {words(last.error_class)}{status}"
     return _notice(NoticeItem(text, "warning"), width, styles)
 
 
