@@ -32,13 +32,16 @@ class ModalApprover:
                 if not answered.done():
                     answered.set_result(answer)
 
-            modal = ApprovalModal(call, decision, self._chat.clock, self._chat.prompt.insert)
+            chat = self._chat
+            modal = ApprovalModal(call, decision, chat.clock, chat.prompt.insert, chat.leave_room)
             self._app.push_screen(modal, take)
             try:
                 return await answered or Answer("no")
             except asyncio.CancelledError:
                 self._withdraw(modal)
                 raise
+            finally:
+                chat.leave_room(None)
 
     def _withdraw(self, modal: ApprovalModal) -> None:
         """Take a question away; what lies above it is left alone, and it goes once that has."""

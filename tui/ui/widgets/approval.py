@@ -41,7 +41,8 @@ _MARK_CHARS = 2_000
 
 
 class ApprovalModal(Dialog[Answer]):
-    """Asks about one call. `stray` takes characters that were typed for the prompt."""
+    """Asks about one call. `stray` takes characters that were typed for the prompt; `begins` hears
+    in which row of the terminal the question begins."""
 
     awaited = True
     BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
@@ -88,12 +89,14 @@ class ApprovalModal(Dialog[Answer]):
         decision: Decision,
         clock: Clock,
         stray: Callable[[str], object] | None = None,
+        begins: Callable[[int], object] = bool,
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.call, self.decision = call, decision
         self._grace = Grace(clock, stray)
+        self._begins = begins
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "", *_KEYS) as box:
@@ -131,6 +134,11 @@ class ApprovalModal(Dialog[Answer]):
         super().on_resize()
         self._make_room()
         self.call_after_refresh(self._fit_scope)
+        self.call_after_refresh(self._tell_row)
+
+    def _tell_row(self) -> None:
+        if self.is_attached:
+            self._begins(self.query_one("#box").region.y)
 
     def _make_room(self) -> None:
         """What is longer than half of the screen gets what the answers leave of three quarters; on
