@@ -23,9 +23,8 @@ from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.conversation.items import (
-    ToolItem,
-)
+from tui.ui.widgets.conversation.items import ToolItem
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.questions import Choice, Confirmation
 
 DIFF = "--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n"
@@ -290,3 +289,17 @@ async def test_a_question_that_is_taken_away_leaves_what_lies_above_it() -> None
         await until(pilot, lambda: app.screen is app.chat)
         assert results == ["its own answer"]
         assert world.agent.answers == []
+
+
+async def test_what_was_said_last_is_in_sight_above_the_question() -> None:
+    said = "\n\n".join(f"Paragraph {n}." for n in range(60))
+    async with asked(*answer(said), Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
+        view, body = app.chat.query_one(ConversationView), app.chat.query_one("#body")
+        box = app.screen.query_one("#box")
+        await until(pilot, lambda: 0 < view.region.bottom <= box.region.y)
+        assert view.scroll_y == view.max_scroll_y
+        world.clock.elapsed += 0.6
+        await pilot.press("1")
+        await until(pilot, lambda: not body.styles.margin.bottom)
+        await until(pilot, lambda: view.region.bottom > box.region.y)
+        assert view.scroll_y == view.max_scroll_y

@@ -144,10 +144,10 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def leave_room(self, top: int | None) -> None:
         """End the conversation above the row at which a question begins; None: it is answered.
         What was said last is what the question is about."""
-        body = self.query_one("#body")
-        covered, region = body.styles.margin.bottom, body.region
-        rows = 0 if top is None else max(0, region.bottom + covered - max(top, region.y))
-        body.styles.margin = (0, 0, rows, 0)
+        for body in self.query("#body"):  # none while the program ends
+            covered, region = body.styles.margin.bottom, body.region
+            rows = 0 if top is None else max(0, region.bottom + covered - max(top, region.y))
+            body.styles.margin = (0, 0, rows, 0)
 
     def _ask_padding(self) -> tuple[int, int, int, int]:
         """What is around the prompt: in a new session it is in the middle of the screen."""

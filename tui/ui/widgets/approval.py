@@ -49,7 +49,7 @@ class ApprovalModal(Dialog[Answer]):
     AUTO_FOCUS: ClassVar[str | None] = ""
 
     DEFAULT_CSS = """
-    ApprovalModal { align: center bottom; }
+    ApprovalModal { align: center bottom; background: $background 20%; }
     ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
     ApprovalModal #preview {
         height: auto; background: $background; padding: 0 1;
