@@ -82,6 +82,10 @@ class Stage:
         path.write_bytes(path.read_bytes()[:-60])
 
 
+_HOME = "/home/me/work/tools"
+"""What pictures show in the place of this machine's folder."""
+
+
 @contextmanager
 def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksApp]:
     """The app that a scene begins with."""
@@ -111,23 +115,25 @@ async def settled(pilot: Pilot[None], done: Callable[[], bool]) -> None:
     raise TimeoutError("the program never came to what the picture shows")
 
 
-async def take(app: HoldfastApp | TasksApp, scene: scenes.Scene) -> None:
+async def take(app: HoldfastApp | TasksApp, scene: scenes.Scene, home: Path) -> None:
     async with app.run_test(size=scene.size) as pilot:
         if isinstance(app, HoldfastApp):
             await settled(pilot, lambda: app.ready and app.conversation.agent is not None)
         await scene.drive(app, pilot, settled)
         picture = app.export_screenshot(title="holdfast")
+        assert len(str(home)) == len(_HOME), "columns would no longer fit"
+        picture = picture.replace(str(home), _HOME)
         (FOLDER / f"{scene.name}.svg").write_text(picture, encoding="utf-8")
 
 
 def main(names: list[str]) -> None:
     wanted = [scene for scene in scenes.SCENES if not names or scene.name in names]
     for scene in wanted:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
             stage = Stage(Path(os.path.realpath(folder)))
             stage.build()
             with opened(stage, scene) as app:
-                asyncio.run(take(app, scene))
+                asyncio.run(take(app, scene, stage.root / "me"))
             print(scene.name)
 
 
