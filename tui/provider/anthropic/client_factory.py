@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import os
+import ssl
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -136,15 +137,19 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
             names = (line.partition(":")[0].strip() for line in lines)
             headers = {name: anthropic.Omit() for name in names if name} | headers
-        timeout = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S)
+        timeout, local = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S), _is_loopback(url)
+        # Without encryption, and without a proxy, there is no certificate to check: the system's
+        # own, which take 20 ms, are not read.
+        plain = local and url.startswith("http:")
         http_client = anthropic.DefaultAsyncHttpxClient(
             base_url=url,
             timeout=timeout,
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
             # It would carry x-api-key to whatever place it names.
             follow_redirects=False,
             event_hooks={"response": [_load_errors]},
             # A proxy cannot reach this machine's own servers.
-            mounts=dict.fromkeys(_SCHEMES) if _is_loopback(url) else {},
+            mounts=dict.fromkeys(_SCHEMES) if local else {},
         )
         try:
             client = anthropic.AsyncAnthropic(
