@@ -96,4 +96,4 @@ def run() -> list[tuple[str, float, float]]:
         f"-p: spawn → request, {1e3 * statistics.median(ours):.0f} ms ÷ bare SDK script "
         f"{1e3 * statistics.median(bare):.0f} ms"
     )
-    return [(what, statistics.median(ours) / statistics.median(bare), 1.25)]
+    return [(what, statistics.median(ours) / statistics.median(bare), 1.05)]

@@ -298,7 +298,7 @@ async def test_23_what_no_answer_looks_like_is_tried_again(
 
 @pytest.mark.parametrize("error", [TypeError("no"), ValueError("no"), KeyError("no")])
 @pytest.mark.parametrize(
-    "where", ["convert.arguments", "AnswerBuilder.feed", "EventDecoder.feed", "Silence.heard"]
+    "where", ["convert.payload", "AnswerBuilder.feed", "EventDecoder.feed", "Silence.heard"]
 )
 async def test_a_mistake_of_the_adapter_is_not_said_to_be_the_servers(
     monkeypatch: pytest.MonkeyPatch, where: str, error: Exception
@@ -318,12 +318,12 @@ async def test_a_mistake_of_the_adapter_is_not_said_to_be_the_servers(
 async def test_a_mistake_while_a_request_is_sent_is_not_said_to_be_the_servers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def mistaken(_request: Request) -> dict[str, int]:
-        return {"mistake": 1}
+    def mistaken(_request: Request) -> list[str]:
+        return ["mistake"]
 
-    monkeypatch.setattr("tui.provider.anthropic.client.convert.arguments", mistaken)
+    monkeypatch.setattr("tui.provider.anthropic.client.convert.headers", mistaken)
     async with LoopbackServer() as server:
         provider = provider_for(server)
-        with pytest.raises(TypeError, match="Missing required arguments"):
+        with pytest.raises(ValueError, match="dictionary update"):
             await ask(provider)
         await provider.aclose()

@@ -7,6 +7,7 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -90,6 +91,26 @@ async def test_who_stops_waiting_for_the_sdk_stops_nobody_else() -> None:
         answer = await ask(provider)
         await provider.aclose()
     assert answer.content == [{"type": "text", "text": "ok"}]
+
+
+async def test_what_errors_are_told_by_is_loaded_with_the_first_and_not_in_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(
+        "tui.provider.anthropic.client_factory._import_errors",
+        lambda: threads.append(threading.current_thread()),
+    )
+    turns: Json = {"turns": [{"text": "ok"}, {"text": "no", "faults": [{"status": 429}]}]}
+    async with LoopbackServer(turns) as server:
+        provider = provider_for(server)
+        await ask(provider)
+        assert not threads
+        with pytest.raises(ProviderError):
+            await ask(provider)
+        await provider.aclose()
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 async def test_loading_without_a_key_says_so() -> None:

@@ -26,7 +26,6 @@ from tui.app.dialog_data import (
     SessionRow,
     Setup,
 )
-from tui.app.doctor.setup import ask_for_models
 from tui.app.options.arguments import Options
 from tui.app.services import AppServices, Opening, SessionChoice
 from tui.core import clipboard
@@ -382,6 +381,8 @@ def _next_start() -> str:
 def _check_key(key: str, base_url: str) -> None:
     """Raises CredentialsError for a key that the server refuses. One that can't be reached, or
     says nothing of keys, is asked later. Blocks up to 3 s."""
+    from tui.app.doctor.setup import ask_for_models  # noqa: PLC0415 - for a new key only
+
     server = server_of(base_url)
     if ask_for_models(server, key)[0] == HTTPStatus.UNAUTHORIZED:
         raise CredentialsError(

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError
@@ -57,6 +58,10 @@ GATHER_S: Final = 0.03
 """A slow stream is read so often; what comes meanwhile is taken in at once."""
 GATHER_BYTES: Final = 16_384
 """A stream that brings this much between two waits is fast, and is read without a pause."""
+
+_MESSAGES: Final = "/v1/messages"
+_MODELS: Final = "/v1/models"
+_NOT_COUNTED: Final = ("max_tokens", "stream", "diagnostics")
 
 _PAGE_BYTES: Final = 65_536
 _NOT_VALID: Final = {400, 422}
@@ -150,13 +155,20 @@ class AnthropicProvider:
         """The server's count of a request's input tokens; one attempt, 30 s at most."""
         client = await self._client()
         at = self._attempt(request.model)
-        given = convert.arguments(request)
-        del given["max_tokens"]
-        given.pop("diagnostics", None)
+        given = convert.payload(request)
+        for name in _NOT_COUNTED:
+            given.pop(name, None)
         async with Silence(self._clock, COUNT_TIMEOUT_S, COUNT_TIMEOUT_S) as silence:
             with self._typed(silence, at, given):
-                counted: object = await silence.wait(client.messages.count_tokens(**given))
-        found = getattr(counted, "input_tokens", None)
+                counted = await silence.wait(
+                    client.post(
+                        f"{_MESSAGES}/count_tokens",
+                        body=given,
+                        options={"headers": convert.headers(request)},
+                        cast_to=object,
+                    )
+                )
+        found = object_of(counted).get("input_tokens")
         if not isinstance(found, int):
             raise not_the_api({}, b"", at)
         return found
@@ -176,11 +188,8 @@ class AnthropicProvider:
     async def list_models(self) -> list[object]:
         """The models that the server lists, in JSON; [] if it does not within 5 s. Never raises."""
         try:
-            client = await self._client()
-            found = await client.models.with_raw_response.list(
-                limit=_LISTED_MAX, timeout=MODEL_INFO_TIMEOUT_S, extra_headers=self._model_headers
-            )
-            return list_of(object_of(found.http_response.json()).get("data"))
+            found = await self._said_of_models(f"{_MODELS}?limit={_LISTED_MAX}")
+            return list_of(object_of(found).get("data"))
         except HoldfastError:
             return []
         except (*_failures(), ValueError, TypeError) as error:
@@ -215,10 +224,22 @@ class AnthropicProvider:
         self, client: AsyncAnthropic, request: Request, silence: Silence
     ) -> tuple[httpx2.Response, AsyncIterator[bytes]]:
         """Send the request. Returns the response and its stream of events, or raises."""
-        given = convert.arguments(request)
+        from anthropic import AsyncStream  # noqa: PLC0415 - loaded by now
+
+        given = convert.payload(request)
         try:
             with self._typed(silence, self._attempt(request.model), given):
-                stream = await silence.wait(client.messages.create(**given, stream=True))
+                # What `messages.create` does too; its module needs all types of the API.
+                stream = await silence.wait(
+                    client.post(
+                        _MESSAGES,
+                        body=given,
+                        options={"headers": convert.headers(request)},
+                        cast_to=object,
+                        stream=True,
+                        stream_cls=AsyncStream[object],
+                    )
+                )
         except ProviderError as error:
             if error.status in _NOT_VALID and not error.thinking_refused:
                 error.feature = convert.refused_feature(error.message, request)
@@ -297,23 +318,29 @@ class AnthropicProvider:
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:
-            client = await self._client()
-            found = await client.models.with_raw_response.retrieve(
-                model, timeout=MODEL_INFO_TIMEOUT_S, extra_headers=self._model_headers
-            )
-            return convert.model_info(model, found.http_response.json())
+            found = await self._said_of_models(f"{_MODELS}/{quote(model, safe='')}")
+            return convert.model_info(model, found)
         except HoldfastError:
             return None
-        except (*_failures(), ValueError, TypeError) as error:  # names that the SDK refuses
+        except (*_failures(), ValueError, TypeError) as error:
             place, why = client_factory.shown(self.url), type(error).__name__
             _log.info("no limits of %s from %s: %s", model, place, why)
             return None
 
-    @property
-    def _model_headers(self) -> dict[str, str]:
-        """The API itself says with this one whether a model summarizes on request."""
+    async def _said_of_models(self, path: str) -> object:
+        """What the server answers, in JSON. Raises as `_failures`, ValueError where it is none."""
+        import httpx2  # noqa: PLC0415
+
+        client = await self._client()
+        # With the header the API itself says whether a model summarizes on request.
         first_party = client_factory.is_the_api(self.url)
-        return {"anthropic-beta": convert.COMPACTION} if first_party else {}
+        headers = {"anthropic-beta": convert.COMPACTION} if first_party else {}
+        answer = await client.get(
+            path,
+            options={"headers": headers, "timeout": MODEL_INFO_TIMEOUT_S},
+            cast_to=httpx2.Response,
+        )
+        return answer.json()
 
     def _attempt(self, model: str, *, began: bool = False) -> RequestAttempt:
         return RequestAttempt(client_factory.shown(self.url), model, self._clock.now(), began)

@@ -1,9 +1,9 @@
 """The SDK and its client, loaded late and in part: the screen must stay alive meanwhile.
 
 Importing the SDK takes a second. Its packages re-export thousands of types, of which a request
-needs a few dozen: a package whose code is nothing but re-exports is not executed, its names are
-read from the source, and each is imported when it is first asked for. That leaves a third of the
-modules and two fifths of the memory. Everything else is the SDK, unchanged.
+needs none: a package whose code is nothing but re-exports is not executed, its names are
+read from the source, and each is imported when it is first asked for; and two modules are executed
+only when they are used. That leaves a few dozen modules. Everything else is the SDK, unchanged.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import ast
 import asyncio
 import os
+import ssl
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -23,6 +25,7 @@ from tui.core.errors import CredentialsError, ProviderError
 from tui.core.gc_pause import gc_pause
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic
 
 
@@ -134,14 +137,19 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
             names = (line.partition(":")[0].strip() for line in lines)
             headers = {name: anthropic.Omit() for name in names if name} | headers
-        timeout = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S)
+        timeout, local = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S), _is_loopback(url)
+        # Without encryption, and without a proxy, there is no certificate to check: the system's
+        # own, which take 20 ms, are not read.
+        plain = local and url.startswith("http:")
         http_client = anthropic.DefaultAsyncHttpxClient(
             base_url=url,
             timeout=timeout,
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
             # It would carry x-api-key to whatever place it names.
             follow_redirects=False,
+            event_hooks={"response": [_load_errors]},
             # A proxy cannot reach this machine's own servers.
-            mounts=dict.fromkeys(_SCHEMES) if _is_loopback(url) else {},
+            mounts=dict.fromkeys(_SCHEMES) if local else {},
         )
         try:
             client = anthropic.AsyncAnthropic(
@@ -156,11 +164,31 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
             )
         except anthropic.AnthropicError as error:
             raise CredentialsError(sign_in_failed(error), hint=SIGN_IN_HINT) from error
-        _ = client.messages, client.models  # these import their modules on first use
+        with suppress(ImportError):  # else the first connection imports it, in the loop
+            import_module("anyio._backends._asyncio")
         return client
 
 
+async def _load_errors(response: httpx2.Response) -> None:
+    """An answer is an error: load what the SDK tells it by in a thread, before it is needed."""
+    if response.is_error:
+        await asyncio.to_thread(_import_errors)
+
+
+def _import_errors() -> None:
+    with gc_pause(), suppress(ImportError, AttributeError):
+        errors: Any = import_module(f"{SDK}._error_classes")
+        _ = errors.ERROR_CLASSES
+        import_module(f"{SDK}.types.shared.error_details")
+
+
 SDK = "anthropic"
+
+_USED_LATE: Final = {
+    f"{SDK}._error_classes": "make_status_error",
+    f"{SDK}.lib._tracing._api_call": "finish_api_call_span",
+}
+"""Modules that the client imports for one function, which most runs never call."""
 
 _Names: TypeAlias = dict[str, tuple[str, str]]
 """Name → the module that has it, relative to the package, and its name there ("": the module)."""
@@ -234,8 +262,32 @@ class _Loader(SourceFileLoader):
         module.__dict__.update(__getattr__=find, __all__=list(names))
 
 
+class _LateLoader(SourceFileLoader):
+    """Executes a module when its one function is first called, or anything else of it is used."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        known, function = vars(module), _USED_LATE[module.__name__]
+
+        def execute() -> None:
+            super(_LateLoader, self).exec_module(module)
+            known.pop("__getattr__", None)
+
+        def find(name: str) -> object:
+            if name.startswith("__"):  # the import system asks for these
+                raise AttributeError(name)
+            execute()
+            return getattr(module, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            if known[function] is call:
+                execute()
+            return known[function](*args, **options)
+
+        known.update({"__getattr__": find, function: call})
+
+
 class _Finder:
-    """Finds the SDK's packages as always, and gives them the loader above."""
+    """Finds the SDK's modules as always, and gives some of them a loader from above."""
 
     @staticmethod
     def find_spec(
@@ -244,8 +296,11 @@ class _Finder:
         if not _is_part(name):
             return None
         spec = PathFinder.find_spec(name, path, target)
-        if spec and spec.submodule_search_locations and type(spec.loader) is SourceFileLoader:
-            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        if spec and type(spec.loader) is SourceFileLoader:
+            if name in _USED_LATE:
+                spec.loader = _LateLoader(name, spec.loader.path)
+            elif spec.submodule_search_locations:
+                spec.loader = _Loader(name, spec.loader.path)
         return spec
 
 

@@ -1,4 +1,4 @@
-"""Requests as the SDK takes them, models as the port describes them."""
+"""Requests as the server takes them, models as the port describes them."""
 
 from __future__ import annotations
 
@@ -83,37 +83,34 @@ def refused_feature(text: str, request: Request) -> str:
     return ""
 
 
-def arguments(request: Request) -> dict[str, Any]:
-    """A request as the SDK takes it; what is not set is left out."""
-    needed = betas(request)
+def payload(request: Request) -> dict[str, Any]:
+    """The body of a request, in JSON; what is not set is left out."""
     optional: dict[str, Any] = {
-        "system": request.system or None,
-        "tools": request.tools or None,
-        "thinking": request.thinking,
-        "output_config": {"effort": request.effort} if request.effort else None,
         "diagnostics": request.diagnostics,
-        "extra_headers": {"anthropic-beta": ",".join(needed)} if needed else None,
-        "extra_body": {"compaction": request.compaction} if request.compaction else None,
+        "output_config": {"effort": request.effort} if request.effort else None,
+        "stream": True,
+        "system": request.system or None,
+        "thinking": request.thinking,
+        "tools": request.tools or None,
+        "compaction": request.compaction or None,
     }
     return {
-        "model": request.model,
         "max_tokens": request.max_tokens,
         "messages": request.messages,
+        "model": request.model,
         **{name: value for name, value in optional.items() if value is not None},
     }
 
 
-_REQUIRED: Final = ("max_tokens", "messages", "model")
+def headers(request: Request) -> dict[str, str]:
+    """The headers that go along with a request's body."""
+    needed = betas(request)
+    return {"anthropic-beta": ",".join(needed)} if needed else {}
 
 
 def body(request: Request) -> bytes:
     """The bytes of a request's body, as the SDK sends them."""
-    given: dict[str, Any] = arguments(request) | {"stream": True}
-    given.pop("extra_headers", None)
-    extra: dict[str, Any] = given.pop("extra_body", None) or {}
-    optional = sorted(given.keys() - set(_REQUIRED))
-    given = {name: given[name] for name in (*_REQUIRED, *optional)} | extra
-    text = json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(payload(request), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "surrogatepass")
 
 

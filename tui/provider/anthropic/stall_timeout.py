@@ -9,7 +9,7 @@ the server silent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -69,6 +69,8 @@ class Silence:
         self._deadline = began + left
         self.expired = left <= 0
         if self.expired:
+            if isinstance(coming, Coroutine):
+                coming.close()
             raise TimeoutError
         scope = self._scope = asyncio.timeout(None)
         try:

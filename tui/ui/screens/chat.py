@@ -159,7 +159,10 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _set_fresh(self, fresh: bool) -> None:
         """Nothing has been said yet, or something has: the prompt goes to its place."""
         self._typed = not fresh
-        self.set_class(fresh, "-fresh")
+        # Styling the whole screen anew would take 18 ms, between Enter and the prompt's own line.
+        self.set_class(fresh, "-fresh", update=False)
+        for other in self.query("#intro, #conversation, #conversation-rule, #meter"):
+            other.update_node_styles()
         self._lay_out()
 
     def _lay_out(self) -> None:
