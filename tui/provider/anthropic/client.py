@@ -188,7 +188,7 @@ class AnthropicProvider:
     async def list_models(self) -> list[object]:
         """The models that the server lists, in JSON; [] if it does not within 5 s. Never raises."""
         try:
-            found = await self._said_of_models(f"{_MODELS}?limit={_LISTED_MAX}")
+            found = await self._get_json(f"{_MODELS}?limit={_LISTED_MAX}")
             return list_of(object_of(found).get("data"))
         except HoldfastError:
             return []
@@ -318,7 +318,7 @@ class AnthropicProvider:
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:
-            found = await self._said_of_models(f"{_MODELS}/{quote(model, safe='')}")
+            found = await self._get_json(f"{_MODELS}/{quote(model, safe='')}")
             return convert.model_info(model, found)
         except HoldfastError:
             return None
@@ -327,7 +327,7 @@ class AnthropicProvider:
             _log.info("no limits of %s from %s: %s", model, place, why)
             return None
 
-    async def _said_of_models(self, path: str) -> object:
+    async def _get_json(self, path: str) -> object:
         """What the server answers, in JSON. Raises as `_failures`, ValueError where it is none."""
         import httpx2  # noqa: PLC0415
 
