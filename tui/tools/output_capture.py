@@ -123,6 +123,8 @@ _UNFINISHED = re.compile(
 """The start of an escape sequence that more bytes may complete."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CLEANED = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
+"""The bytes of ASCII that `Cleaner` looks at."""
 _ESCAPE_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_ESCAPE.pattern})")
 _CONTROL_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_CONTROL.pattern})")
 _MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
@@ -146,12 +148,24 @@ class Cleaner:
     def feed(self, data: bytes, *, final: bool = False) -> str:
         """The text that is final; the start of an unfinished sequence is held back."""
         decoded = self._held + self._decoder.decode(data, final)
+        if not self._return and _is_plain(decoded):
+            return decoded
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
-        plain = self._return + self._escape.sub("", ready)
+        steered = "\x1b" in ready
+        plain = self._return + (self._escape.sub("", ready) if steered else ready)
         self._return = "\r" if plain.endswith("\r") and not final else ""
         plain = plain.removesuffix(self._return)
-        return self._control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
+        control = self._control if steered else _CONTROL
+        return control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is ASCII without control characters, so that nothing of it is cleaned.
+
+    Most output is; a look at all its bytes at once takes a fifth of a search for them.
+    """
+    return text.isascii() and len(text.encode().translate(None, _CLEANED)) == len(text)
 
 
 def _certain(text: str) -> int:
