@@ -12,6 +12,7 @@ import codecs
 import re
 from collections import deque
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +23,7 @@ from tui.core.formatting import size
 from tui.core.messages import RawOutput
 from tui.core.text_cleaning import COLOURS, without_colours
 from tui.core.workspace import text_of_path
+from tui.tokens import tokenizer
 
 FEW_CHARS = 1024
 """Up to so many characters of overwritten states are shown, as lines: a notice that they are left
@@ -241,6 +243,7 @@ class Capture:
         self.truncated = False
         self._newlines = 0
         self._open_end = False
+        self._digest = sha256()
         self._cleaner = Cleaner(colours=True)
         self._overwrites = Overwrites()
         self._first: list[bytes] = []
@@ -253,12 +256,14 @@ class Capture:
 
     def feed(self, data: bytes) -> str:
         self.bytes += len(data)
+        self._digest.update(data)
         self._newlines += data.count(b"\n")
         self._open_end = not data.endswith(b"\n") if data else self._open_end
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
         else:
             if self._first:
+                tokenizer.load_soon()  # so much is cut, and then its tokens are counted
                 self._spill.write(b"".join(self._first))
                 self._first = []
             self._spill.write(data)
@@ -290,6 +295,7 @@ class Capture:
             self._spill.stopped,
             b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
             self._overwrites.dropped,
+            self._digest.hexdigest() if self._spill.written == self.bytes else "",
         )
 
     @property
