@@ -167,7 +167,11 @@ def test_a_copy_that_the_tool_wrote_is_synced_and_named_by_the_hash_of_what_it_h
     full.write_bytes(b"y" * 60_000)
     digest = hashlib.sha256(full.read_bytes()).hexdigest()
     synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+
+    def sync(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+
+    monkeypatch.setattr(os, "fsync", sync)
     said = digest if size == 60_000 else "that of another file"
     output = command_output("y", full, bytes=size, lines=1, partial=True, sha256=said)
     receipt = cut(output, str(tmp_path), "ends", GuardLimits()).receipt
