@@ -1,14 +1,15 @@
-"""A long answer, streamed by a server of our own in a process of its own."""
+"""Answers, streamed by a server of our own in a process of its own: a long one, or any script."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 _SECTION = """\
 ## Part {n}
@@ -44,9 +45,16 @@ def streaming(folder: Path, *, tokens: int, piece: int, every_s: float) -> Gener
         {"text": "ready"},
         {"text": essay(tokens * piece), "piece": piece, "every_s": every_s},
     ]
+    with playing(folder, turns) as url:
+        yield url
+
+
+@contextmanager
+def playing(folder: Path, turns: Sequence[Mapping[str, Any]], *more: str) -> Generator[str]:
+    """The address of a server that plays these turns; `more` are options of its own."""
     script = folder / "script.json"
     script.write_text(json.dumps({"turns": turns}))
-    server = [sys.executable, "-m", "tests.support.server", "--script", str(script)]
+    server = [sys.executable, "-m", "tests.support.server", "--script", str(script), *more]
     with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -90,7 +90,8 @@ class RawOutput:
     `partial`: the content lacks a part; False for a rendition that is only cleaner. `lost` says
     why a part is in no file either, "" if nothing is lost. `data` is the whole output if it is
     small enough to need no file. `overwritten` counts bytes that the content lacks because
-    carriage returns replaced them on the screen; that does not make it `partial`.
+    carriage returns replaced them on the screen; that does not make it `partial`. `sha256` is the
+    hash of the whole output, "" unless it was taken when the file that holds it was written.
     """
 
     bytes: int
@@ -99,6 +100,7 @@ class RawOutput:
     lost: str = ""
     data: bytes | None = field(default=None, repr=False)
     overwritten: int = 0
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)

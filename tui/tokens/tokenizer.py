@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable
 
 from tui.core.errors import HoldfastError
+from tui.core.gc_pause import gc_pause
 from tui.tokens import cl100k
 from tui.tokens.cl100k import Encoding, build_cl100k
 
@@ -53,7 +54,8 @@ class Tokenizer:
             if self.ready:
                 return
             try:
-                self._encoding = self._build()
+                with gc_pause():
+                    self._encoding = self._build()
             except BaseException as error:  # noqa: BLE001  see _give_up
                 self._give_up(error)
 
@@ -116,6 +118,12 @@ async def load() -> None:
     """Make counting exact from here on, without blocking the event loop. Never fails."""
     if not default.ready:
         await asyncio.to_thread(default.load)
+
+
+def load_soon() -> None:
+    """Begin to load in a thread of its own; who counts before it is done waits for it."""
+    if not default.ready:
+        threading.Thread(target=default.load, name="tokenizer", daemon=True).start()
 
 
 def count(text: str) -> int:

@@ -12,6 +12,7 @@ import codecs
 import re
 from collections import deque
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +23,7 @@ from tui.core.formatting import size
 from tui.core.messages import RawOutput
 from tui.core.text_cleaning import COLOURS, without_colours
 from tui.core.workspace import text_of_path
+from tui.tokens import tokenizer
 
 FEW_CHARS = 1024
 """Up to this many characters of overwritten states are shown, as lines: a notice that they are left
@@ -123,6 +125,8 @@ _UNFINISHED = re.compile(
 """The start of an escape sequence that more bytes may complete."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_CLEANED = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
+"""The bytes of ASCII that `Cleaner` looks at."""
 _ESCAPE_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_ESCAPE.pattern})")
 _CONTROL_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_CONTROL.pattern})")
 _MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
@@ -146,12 +150,24 @@ class Cleaner:
     def feed(self, data: bytes, *, final: bool = False) -> str:
         """The text that is final; the start of an unfinished sequence is held back."""
         decoded = self._held + self._decoder.decode(data, final)
+        if not self._return and _is_plain(decoded):
+            return decoded
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
-        plain = self._return + self._escape.sub("", ready)
+        steered = "\x1b" in ready
+        plain = self._return + (self._escape.sub("", ready) if steered else ready)
         self._return = "\r" if plain.endswith("\r") and not final else ""
         plain = plain.removesuffix(self._return)
-        return self._control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
+        control = self._control if steered else _CONTROL
+        return control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is ASCII without control characters, so that nothing of it is cleaned.
+
+    Most output is; a look at all its bytes at once takes a fifth of a search for them.
+    """
+    return text.isascii() and len(text.encode().translate(None, _CLEANED)) == len(text)
 
 
 def _certain(text: str) -> int:
@@ -227,6 +243,7 @@ class Capture:
         self.truncated = False
         self._newlines = 0
         self._open_end = False
+        self._digest = sha256()
         self._cleaner = Cleaner(colours=True)
         self._overwrites = Overwrites()
         self._first: list[bytes] = []
@@ -239,12 +256,14 @@ class Capture:
 
     def feed(self, data: bytes) -> str:
         self.bytes += len(data)
+        self._digest.update(data)
         self._newlines += data.count(b"\n")
         self._open_end = not data.endswith(b"\n") if data else self._open_end
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
         else:
             if self._first:
+                tokenizer.load_soon()  # so much is cut, and then its tokens are counted
                 self._spill.write(b"".join(self._first))
                 self._first = []
             self._spill.write(data)
@@ -276,6 +295,7 @@ class Capture:
             self._spill.stopped,
             b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
             self._overwrites.dropped,
+            self._digest.hexdigest() if self._spill.written == self.bytes else "",
         )
 
     @property

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import select
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +33,7 @@ _POLL_S = 0.05
 _DRAIN_S = 0.25
 _LEFT_IN_PIPE = 1 << 20
 """No pipe holds more. After this many bytes, another process must still be printing."""
-_CHUNK = 65_536
+_CHUNK = 1 << 18
 _QUIET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -83,6 +85,9 @@ class Process:
         self._closed = False
         self._taking = threading.Lock()
         stop, self._stop = os.pipe()
+        if sys.platform == "linux":
+            with suppress(OSError):  # this user's pipes hold as much as they may
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _LEFT_IN_PIPE)
         threading.Thread(
             target=self._read_all, args=(pipe, stop), name="command-output", daemon=True
         ).start()

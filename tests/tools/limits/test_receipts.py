@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -155,3 +156,25 @@ def test_a_copy_that_could_not_be_finished_is_removed(
     assert guarded.receipt is not None
     assert guarded.receipt.path is None
     assert not list((tmp_path / ".holdfast" / "tool-results").iterdir())
+
+
+@pytest.mark.parametrize("size", [60_000, 70_000])
+def test_a_copy_that_the_tool_wrote_is_synced_and_named_by_the_hash_of_what_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """The tool's own hash is taken where the file holds as much as it says."""
+    full = tmp_path / "full.txt"
+    full.write_bytes(b"y" * 60_000)
+    digest = hashlib.sha256(full.read_bytes()).hexdigest()
+    synced: list[int] = []
+
+    def sync(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    said = digest if size == 60_000 else "that of another file"
+    output = command_output("y", full, bytes=size, lines=1, partial=True, sha256=said)
+    receipt = cut(output, str(tmp_path), "ends", GuardLimits()).receipt
+    assert receipt is not None
+    assert (receipt.sha256, receipt.bytes_kept) == (digest, 60_000)
+    assert synced == [full.stat().st_ino]

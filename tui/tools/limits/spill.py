@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from tui.core.config import Guard
 from tui.core.errors import StorageError
 from tui.core.files import free_bytes, private_copy
+from tui.core.messages import RawOutput
 from tui.core.workspace import text_of_path
 from tui.tools.limits.clamp import head_bytes, tail_bytes
 
@@ -61,11 +63,18 @@ def write_copy(data: bytes, path: Path, limits: Guard) -> FullCopy:
     return FullCopy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
 
 
-def measure_copy(path: Path) -> FullCopy:
-    """A copy that the tool has already written: its size, lines and hash, in bounded memory."""
+def kept_copy(path: Path, raw: RawOutput | None) -> FullCopy:
+    """A copy that the tool has already written: synced, with its size, lines and hash.
+
+    They are those of `raw` where the tool has hashed what it wrote, else they are read from the
+    file, in bounded memory.
+    """
     digest, size, lines, last = hashlib.sha256(), 0, 0, b"\n"
     try:
         with path.open("rb") as file:
+            os.fsync(file.fileno())
+            if raw and raw.sha256 and raw.bytes == os.fstat(file.fileno()).st_size:
+                return FullCopy(path, raw.sha256, raw.bytes, raw.lines)
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
                 size += len(chunk)
