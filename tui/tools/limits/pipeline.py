@@ -211,7 +211,7 @@ class _Result:
         raw = self.output.raw
         lost = raw.lost if raw else ""
         if self.output.full is not None:
-            copy = spilling.kept_copy(self.output.full, raw)
+            copy = spilling.copy_on_disk(self.output.full, raw)
             if lost and copy.path:
                 some = f"only the first {spilling.human_size(copy.bytes)}"
                 kept = f"{some} are in {text_of_path(copy.path)}"

@@ -63,7 +63,7 @@ def write_copy(data: bytes, path: Path, limits: Guard) -> FullCopy:
     return FullCopy(path, hashlib.sha256(data).hexdigest(), len(data), lines, error)
 
 
-def kept_copy(path: Path, raw: RawOutput | None) -> FullCopy:
+def copy_on_disk(path: Path, raw: RawOutput | None) -> FullCopy:
     """A copy that the tool has already written: synced, with its size, lines and hash.
 
     They are those of `raw` where the tool has hashed what it wrote, else they are read from the
