@@ -262,8 +262,9 @@ class Capture:
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
         else:
-            if self._first:
+            if not self._spill.offered:
                 tokenizer.load_soon()  # so much is cut, and then its tokens are counted
+            if self._first:
                 self._spill.write(b"".join(self._first))
                 self._first = []
             self._spill.write(data)
