@@ -89,6 +89,7 @@ FOR_DEVELOPERS = [
 def test_documents_are_plain_english(path: Path) -> None:
     text = re.sub(r"`[^`\n]+`", "", path.read_text(encoding="utf-8"))  # less what code is called
     assert [match[0] for match in FOREIGN.finditer(text)] == []
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", text, re.MULTILINE), "two versions, unmerged"
 
 
 def test_ellipses_are_one_character() -> None:
