@@ -112,6 +112,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._typed = False
         self._covered = covered
         self._spin: Timer | None = None
+        self._covers_phase = False
         self._search: PromptSearch | None = None
         self.panes = Panes(self, layout_file)
 
@@ -144,6 +145,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def leave_room(self, top: int | None) -> None:
         """End the conversation above the row at which a question begins; None: it is answered.
         What was said last is what the question is about."""
+        self._covers_phase = top is not None and top <= self.prompt_rule.region.y
         for body in self.query("#body"):  # none while the program ends
             covered, region = body.styles.margin.bottom, body.region
             rows = 0 if top is None else max(0, region.bottom + covered - max(top, region.y))
@@ -480,6 +482,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.status.state = replace(self.status.state, hints=keys)
 
     def _tick(self) -> None:
-        self._phase.draw()
+        if not self._covers_phase:
+            self._phase.draw()
         if self.busy and self.query("#conversation"):
             self.conversation.tick(self.clock.monotonic())
