@@ -85,16 +85,32 @@ class Terminal:
 
     def read(self, seconds: float) -> bool:
         """Take what the program writes within `seconds`. False when there was nothing."""
+        chunk = self._receive(seconds)
+        self._take(chunk)
+        return bool(chunk)
+
+    def _receive(self, seconds: float) -> bytes:
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:
-            return False
+            return b""
         try:
-            chunk = os.read(self.master, 65536)
+            return os.read(self.master, 65536)
         except OSError:
-            return False
+            return b""
+
+    def _take(self, chunk: bytes) -> None:
         self._raw += chunk
         self._text += self.shown.feed(chunk)
-        return bool(chunk)
+
+    def echo(self, key: str) -> float:
+        """Type a character that the screen does not show; seconds until it comes back."""
+        typed, echo, came = time.perf_counter(), key.encode(), b""
+        os.write(self.master, echo)
+        while echo not in came and time.perf_counter() - typed < PATIENCE_S:
+            came += self._receive(0.05)
+        took = time.perf_counter() - typed
+        self._take(came)
+        return took
 
     @property
     def raw(self) -> bytes:

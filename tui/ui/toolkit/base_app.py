@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from io import TextIOWrapper
+from time import monotonic, sleep
 from types import FrameType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -24,7 +25,7 @@ from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Size
-from textual.screen import ModalScreen, Screen
+from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
@@ -42,6 +43,9 @@ log = logging.getLogger(__name__)
 
 SMALLEST = Size(40, 10)
 """Columns and rows below which nothing can be drawn that is of use."""
+YIELD_S = 0.00005
+"""So long the loop rests after a key's echo, for else the thread that writes it would wait for the
+interpreter until the loop has nothing to do."""
 STANDS_OUT = 2.0
 """The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
 
@@ -113,6 +117,18 @@ class BaseScreen(Widget):
     awaited: bool = False
     """Whether somebody waits for its answer. What a key leads to opens over it then; any other
     screen closes first."""
+
+    _echoed_at = float("-inf")
+
+    def on_idle(self) -> None:
+        """Show a key's effect at once: Textual's next frame is up to 33 ms away after another one,
+        and while an answer comes there often was another one."""
+        screen, now = cast("Any", self), monotonic()
+        focused_changed = screen.focused in screen._dirty_widgets  # noqa: SLF001
+        if focused_changed and now - self._echoed_at >= UPDATE_PERIOD:
+            self._echoed_at = now
+            screen._on_timer_update()  # noqa: SLF001
+            sleep(YIELD_S)
 
     def remove(self) -> AwaitRemove:
         self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result

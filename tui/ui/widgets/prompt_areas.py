@@ -14,8 +14,11 @@ from textual.widgets import TextArea
 from tui.core.formatting import plural, size
 
 if TYPE_CHECKING:
+    from textual._text_area_theme import TextAreaTheme
     from textual.document._document import EditResult
     from textual.document._edit import Edit
+    from textual.geometry import Region
+    from textual.strip import Strip
 
     from tui.app.attachments import PromptImages
 
@@ -35,14 +38,29 @@ class PlaceholderArea(TextArea):
     unread_pastes: reactive[int] = reactive(0, repaint=False, init=False)
     """Pastes that may yet become images."""
 
+    _styled: TextAreaTheme | None = None
+    """The theme, while its styles are those of now."""
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, highlight_cursor_line=False)
+        self.disable_messages(self.SelectionChanged)  # nobody hears it, five times for each key
         self._pastes: dict[str, str] = {}
         self._pasted = 0
         self._images: PromptImages | None = None
         self._unlooked: list[str] = []  # pasted before it was known who attaches
         self._typed = 0
         self._pasting = False
+
+    def notify_style_update(self) -> None:
+        self._styled = None
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """As Textual does it, which would look up all styles of the text again for each key."""
+        if self._styled is self._theme:
+            return super(TextArea, self).render_lines(crop)
+        self._styled = self._theme
+        return super().render_lines(crop)
 
     @property
     def images(self) -> PromptImages | None:
