@@ -21,7 +21,7 @@ from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.output_view import OutputView
 
 SIZE = (140, 50)
-LONG, SHORT = 50_000, 100
+LONG, SHORT = 50_000, 300
 STEPS = 15
 """No more than the pages of the short conversation: every page up meets items not drawn yet."""
 TOKENS, REFERENCE_TOKENS = 20_000, 1_000

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from io import TextIOWrapper
@@ -18,14 +18,15 @@ from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
-from textual._compositor import CompositorUpdate
+from textual._compositor import Compositor, CompositorUpdate
 from textual.app import App, ComposeResult
 from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
+from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
@@ -106,6 +107,18 @@ def fits(size: Size) -> bool:
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
+class _Compositor(Compositor):
+    def _get_renders(
+        self, crop: Region | None = None
+    ) -> Iterator[tuple[Region, Region, list[Strip]]]:
+        """From front to back, as far as anything can be seen: Textual cuts the rows of all that
+        lies behind to pieces too, and throws those away."""
+        for region, clip, strips in super()._get_renders(crop):
+            yield region, clip, strips
+            if crop and region.intersection(clip).contains_region(crop):
+                return
+
+
 class BaseScreen(Widget):
     """What every screen has: its workers end before its widgets, and its size is that of now.
 
@@ -119,6 +132,10 @@ class BaseScreen(Widget):
     screen closes first."""
 
     _echoed_at = float("-inf")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._compositor = _Compositor()
 
     def on_idle(self) -> None:
         """Show a key's effect at once: Textual's next frame is up to 33 ms away after another one,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import takewhile
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import get_character_cell_size
@@ -209,7 +208,14 @@ def _changed(old: list[_Piece], new: list[_Piece]) -> tuple[int, list[str]]:
 
 def _common(one: str, other: str) -> int:
     """How many characters two texts begin with together."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    same, most = 0, min(len(one), len(other))
+    while same < most:  # by halves: comparing slices is quicker than characters
+        middle = (same + most + 1) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            most = middle - 1
+    return same
 
 
 def _from(piece: _Piece, start: int) -> _Piece:
