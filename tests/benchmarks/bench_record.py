@@ -1,4 +1,5 @@
-"""What it costs to write a record down, beside the bare system calls in the same run."""
+"""What it costs to write a record down, beside the bare system calls in the same run: in a thread,
+for the disk may take long, and a loop must not wait for it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tui.session.session import Session
 
 ROUNDS = 5
 RECORDS = 120
-ALLOWED = 1.5
+ALLOWED = 1.4
 WORDS = [{"type": "text", "text": "word " * 80}]
 
 
@@ -23,7 +24,7 @@ def run() -> list[tuple[str, float, float]]:
     """(name, ratio measured, ratio allowed) of each measurement."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         ratio = asyncio.run(_append_and_sync(Path(folder)))
-    return [("record append + sync / bare write + fdatasync", ratio, ALLOWED)]
+    return [("record append + sync / a write and fdatasync in a thread", ratio, ALLOWED)]
 
 
 async def _append_and_sync(folder: Path) -> float:
@@ -44,7 +45,7 @@ async def _append_and_sync(folder: Path) -> float:
         for _ in range(RECORDS):
             start = time.perf_counter()
             os.write(bare, line)
-            os.fdatasync(bare)
+            await asyncio.to_thread(os.fdatasync, bare)
             middle = time.perf_counter()
             await session.commit("user", content=WORDS, text="x")
             theirs.append(middle - start)
