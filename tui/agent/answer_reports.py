@@ -10,7 +10,7 @@ from tui.agent.events import RequestExtended, ThinkingDropped
 from tui.core.formatting import tokens
 from tui.core.messages import Usage, string_of
 from tui.provider.base import Completed
-from tui.session.records import Record
+from tui.session.records import Record, is_answer
 from tui.session.request_numbers import REQUEST
 
 DROPPED: Final = "thinking_dropped"
@@ -71,7 +71,7 @@ def past(records: Sequence[Record]) -> list[str]:
 
     Nothing is known of the requests of an older version or another program.
     """
-    answer = next((r for r in reversed(records) if r.type == "assistant"), None)
+    answer = next((r for r in reversed(records) if is_answer(r)), None)
     if answer is None:
         return ["Nothing sent yet."]
     sent = [record for record in records if record.type == REQUEST]

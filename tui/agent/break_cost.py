@@ -18,6 +18,7 @@ from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
 from tui.core.messages import Block, Usage
 from tui.provider.prices import CacheLife
+from tui.session.records import is_answer
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
@@ -189,7 +190,7 @@ def _written_from(ctx: AgentContext, why: BreakReason, targets: Collection[str])
         loses = record.type == "assistant" and record.id not in gone
         if loses and has_thinking(content_of(record)):
             return place
-    answers = (n for n in range(first, -1, -1) if records[n].type == "assistant")
+    answers = (n for n in range(first, -1, -1) if is_answer(records[n]))
     return next(answers, first)
 
 
@@ -200,7 +201,7 @@ def _measured(ctx: AgentContext, start: int) -> int:
     for record in ctx.records[start:]:
         if record.type in {BREAK, "overlay", "compaction", "uncompaction"}:
             return 0
-        if record.type == "assistant":
+        if is_answer(record):
             ends.append(Usage.from_json(record.data.get("usage")).prompt_tokens)
     return max(0, ends[-1] - ends[0]) if ends and all(ends) else 0
 

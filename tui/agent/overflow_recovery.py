@@ -29,7 +29,7 @@ from tui.context.view import View
 from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request
-from tui.session.records import Record
+from tui.session.records import Record, is_answer
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class OverflowRecovery:
         LimitReachedError where compacting does not bring the work further.
         """
         records = self.ctx.records
-        if any(record.type == "assistant" for record in records[self._sent_at :]):
+        if any(map(is_answer, records[self._sent_at :])):
             self._done.clear()  # the last request went through; compactions count by the turn
         try:
             if await self._compact_in_time():
@@ -255,7 +255,7 @@ def silent_overflow(records: Sequence[Record], model: str, window: int) -> Recor
     for record in reversed(records):
         if record.type == "compaction":
             return None
-        if record.type == "assistant":
+        if is_answer(record):
             usage = Usage.from_json(record.data.get("usage"))
             by = record.data.get("model")
             same = isinstance(by, str) and same_model(by, model)

@@ -1,27 +1,22 @@
-"""A prompt as typed: the directives that it begins with, and the images that it names.
+"""A prompt as typed, and the directives that it begins with.
 
 Directives (/think, /verbose, /elevated) are recognized only at the start; everything else stays as
-it was, byte for byte. Images that a prompt names with `@` are read when it is sent, where the file
-tools may read.
+it was, byte for byte. What a prompt names with `@` is found by `mentions`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from tui.agent.events import Notice
 from tui.core import images
-from tui.core.errors import HoldfastError, ImageError, ToolError
-from tui.core.image_files import load
 from tui.core.images import Image
+from tui.core.messages import Block
 from tui.core.partly_typed import count_typed
-from tui.core.workspace import Workspace
 from tui.session.records import Record
 
 if TYPE_CHECKING:
@@ -31,13 +26,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
-
-MENTIONS = 50
-"""How many are looked at in one prompt."""
-
-_MENTION = re.compile(r"(?:(?<=\s)|\A)@(?:\"([^\"\n]+)\"|'([^'\n]+)'|((?:\\.|[^\s\"'\\])+))")
-_AFTER = ".,;:!?)]}>"
-_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
 
 _LEADING = re.compile(
     r"\s*/(?:(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?"
@@ -78,6 +66,8 @@ class ParsedPrompt:
     """Goes after what was typed and is never read for directives."""
     images: Mapping[str, Image] = field(default_factory=lambda: NO_IMAGES)
     """Go along, by the words that stand for them in the text."""
+    reads: Sequence[Block] = ()
+    """Calls of tools that read what it names with `@`."""
     waits: bool = False
     """What the directives cost is put off until the next break."""
     pasted: str = ""
@@ -168,34 +158,6 @@ class DirectiveState:
         self._ctx.recorder.append("directive", **self.now.to_json(), **waits)
 
 
-async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPrompt:
-    """The prompt with the images that it names; why one is not attached is shown.
-
-    What is no image stays a mention, and what comes along already is not attached twice. A name
-    outside the folders of the workspace is refused as the tools refuse it.
-    """
-    names = list(dict.fromkeys(_names(prompt.text)))[:MENTIONS] if "@" in prompt.text else []
-    if not names:
-        return prompt
-    attached = dict(prompt.images)
-    known = {image.data for image in attached.values()}
-    found, refused = await asyncio.to_thread(_load, names, ctx.workspace, known)
-    taken = [images.number_of(word) for word in images.words_in(prompt.text)]
-    first = max([highest_image(ctx.records), *taken]) + 1
-    for number, image in enumerate(found, first):
-        try:
-            images.check_together([*attached.values(), image])
-        except ImageError as error:
-            refused.append(error)
-            break
-        attached[image.word(number)] = image
-        if image.change:
-            ctx.publish(Notice(f"Attached {images.display_name(image.name)}, {image.change}."))
-    for error in refused:
-        ctx.publish(Notice(str(error)))
-    return replace(prompt, images=attached)
-
-
 def highest_image(records: Iterable[Record]) -> int:
     """The highest number that an image of a session bears; 0 where there is none."""
     return max(
@@ -207,40 +169,3 @@ def highest_image(records: Iterable[Record]) -> int:
         ),
         default=0,
     )
-
-
-def _names(text: str) -> Iterator[str]:
-    for found in _MENTION.finditer(text):
-        quoted = found[1] or found[2]
-        yield quoted or re.sub(r"\\(.)", r"\1", found[3])
-
-
-def _load(
-    names: Iterable[str], workspace: Workspace, known: Collection[str]
-) -> tuple[list[Image], list[HoldfastError]]:
-    found: list[Image] = []
-    refused: list[HoldfastError] = []
-    for name in names:
-        try:
-            image = _image(name, workspace)
-        except HoldfastError as error:
-            refused.append(error)
-            continue
-        if image is not None and image.data not in known:
-            found.append(image)
-            known = {*known, image.data}
-    return found, refused
-
-
-def _image(name: str, workspace: Workspace) -> Image | None:
-    """The image of a name, or of the name less what ends a sentence after it."""
-    for tried in dict.fromkeys((name, name.rstrip(_AFTER))):
-        try:
-            path = replace(workspace, temporary=None).resolve(tried)  # the person's own /tmp
-        except ToolError:
-            if _IMAGE_NAME.search(tried):
-                raise
-            continue
-        if image := load(path, images.display_name(workspace.show(path))):
-            return image
-    return None

@@ -25,7 +25,7 @@ from tui.context.request_trail import has_thinking
 from tui.context.view import View
 from tui.core.errors import HoldfastError
 from tui.core.messages import Usage
-from tui.session.records import Record
+from tui.session.records import Record, is_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class PruneSchedule:
         anew = {record.id for record in records[place:]} if place is not None else set[str]()
         behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
         since = max((n for n, r in enumerate(records) if r.type == "compaction"), default=0)
-        answers = sum(record.type == "assistant" for record in records[since:])
+        answers = sum(map(is_answer, records[since:]))
         brought = sum(ledger.would(i.id, None) for i in items if i.kind != "summary")
         brought -= sum(ledger.would(i.id, None) for i in items if i.state == "summarised")
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
@@ -178,7 +178,7 @@ class PruneSchedule:
         return replace(figures, write=write / rates.input, read=rates.read / rates.input)
 
     def _last_answer(self) -> Record | None:
-        return next((r for r in reversed(self.ctx.records) if r.type == "assistant"), None)
+        return next((r for r in reversed(self.ctx.records) if is_answer(r)), None)
 
     def _life_s(self) -> float:
         """How long the cache holds what was written last."""

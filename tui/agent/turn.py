@@ -17,8 +17,9 @@ from tui.agent.compaction import Compactor
 from tui.agent.image_limits import keep_to_limits
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
+from tui.agent.mentions import with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
-from tui.agent.prompts import DirectiveState, ParsedPrompt, acknowledgement, with_mentioned
+from tui.agent.prompts import DirectiveState, ParsedPrompt, acknowledgement
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
@@ -38,6 +39,7 @@ from tui.provider.base import (
     TextDelta,
     ThinkingDelta,
 )
+from tui.session.records import MENTIONED
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +217,8 @@ class TurnRunner:
             await self.dispatcher.close(left)
 
     async def _take(self, prompt: ParsedPrompt) -> bool:
-        """Switch what the prompt's directives say, record the rest, then show both.
+        """Switch what the prompt's directives say, record the rest, show both, and read the files
+        that it names.
 
         False where there was nothing for the model in it.
         """
@@ -238,7 +241,15 @@ class TurnRunner:
             rest = text.removeprefix(own or text).lstrip("\n")
             shown.append(events.UserMessage(text, rest))
         await self.ctx.recorder.show(*shown)
+        if text and prompt.reads:
+            await self._read(prompt.reads)
         return bool(text)
+
+    async def _read(self, reads: Sequence[Block]) -> None:
+        """Read what a prompt names, by calls that stand in the record as an answer's."""
+        calls = self.dispatcher.unique_ids(reads)
+        self.ctx.recorder.append("assistant", content=calls, by=MENTIONED, stop_reason="tool_use")
+        await self.dispatcher.run_all(calls)
 
     async def _take_queued(self) -> bool:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""

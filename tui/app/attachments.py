@@ -1,4 +1,4 @@
-"""From pasted text to the images sent along with a prompt.
+"""From pasted text to the images sent along with a prompt, and to mentions of files.
 
 A word in the text stands for each image; whoever deletes the word sends no image. The bytes are
 kept in a file until they are sent, so that a draft brings them back after a crash.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -60,7 +61,7 @@ class PromptImages:
         return bool(pasted_paths(text))
 
     async def of_paste(self, text: str) -> str | None:
-        """What is in the place of pasted paths; None where they name no image."""
+        """What is in the place of pasted paths; None where they stay as they are."""
         try:
             found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
             return await self._attached(found) if found else None
@@ -180,17 +181,31 @@ class PromptImages:
 
 
 def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
-    """The images of the first way to read a paste in which all paths are files, one an image at
-    least. A file that is none stays a path. Blocks; raises ImageError."""
+    """The images and the mentions of the first way to read a paste in which all paths are files or
+    folders. What is neither an image nor in the workspace stays a path, and a paste of nothing else
+    stays as it is. Blocks; raises ImageError."""
     for way in ways:
         paths = [_real(path, root) for path in way]
-        if not all(path.is_file() for path in paths):
+        if not all(path.is_file() or path.is_dir() for path in paths):
             continue
         each = zip(paths, way, strict=True)
-        found = [image_files.load(path) or shlex.quote(given) for path, given in each]
-        if any(isinstance(one, Image) for one in found):
+        found = [image_files.load(path) or _mention(path, given, root) for path, given in each]
+        if found != [shlex.quote(given) for given in way]:
             return found
     return []
+
+
+def _mention(path: Path, given: str, root: Path) -> str:
+    """A path as a mention where it leads into the workspace and is written out in full, as a
+    terminal writes what is dropped on it; else the path."""
+    path = Path(os.path.normpath(path))
+    inside = path != root and path.is_relative_to(root)
+    if not inside or not given.startswith(("/", "file:")):
+        return shlex.quote(given)
+    name = str(path.relative_to(root))
+    if not re.search(r"[\s\"'\\]", name):
+        return f"@{name}"
+    return f'@"{name}"' if '"' not in name else "@" + re.sub(r"([\s\"'\\])", r"\\\1", name)
 
 
 def _real(path: str, root: Path) -> Path:

@@ -19,7 +19,7 @@ from tui.core.paths import Folders
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session, read, read_ends
-from tui.session.records import Record, is_ours
+from tui.session.records import Record, is_answer, is_ours
 from tui.session.session import title_of
 
 _CANDIDATES = 10
@@ -197,7 +197,7 @@ def _described(path: Path) -> SessionSummary:
     counted = None if size <= WHOLE else _count_messages(path)
     branch = loaded.branch
     messages = [r for r in branch if r.type in {"user", "assistant"}]
-    usage = next((r.data.get("usage") for r in reversed(branch) if r.type == "assistant"), None)
+    usage = next((r.data.get("usage") for r in reversed(branch) if is_answer(r)), None)
     problems = tuple(dict.fromkeys(finding.code for finding in loaded.findings))
     return SessionSummary(
         id=loaded.header.id,

@@ -61,7 +61,7 @@ import re
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from tui.core.messages import object_of
 from tui.core.redaction import mask_values
@@ -121,6 +121,15 @@ class Finding:
 
     def to_json(self) -> dict[str, str]:
         return {"code": self.code, "where": self.where, "action": self.action}
+
+
+MENTIONED: Final = "mention"
+"""What `by` says in an `assistant` record whose calls read what a prompt names with `@`."""
+
+
+def is_answer(record: Record) -> bool:
+    """Whether the model gave it. An `assistant` record can also hold calls made for a prompt."""
+    return record.type == "assistant" and record.data.get("by") != MENTIONED
 
 
 def is_ours(value: dict[str, Any]) -> bool:

@@ -116,7 +116,27 @@ async def test_several_files_and_one_that_is_none(root: Path) -> None:
         first, last = "[image 1: a b.jpg 20×10 ", "[image 2: shot.png 1280×800 37 B]"
         text = app.chat.prompt.text
         assert text.startswith(f"a {first}")
-        assert text.endswith(f"] {root}/notes.md {last}")
+        assert text.endswith(f"] @notes.md {last}")
+
+
+@pytest.mark.parametrize(
+    ("name", "mention"),
+    [("notes.md", "@notes.md"), ("sub dir", '@"sub dir"'), ('a"b c.txt', '@a\\"b\\ c.txt')],
+)
+async def test_a_dropped_file_is_mentioned(root: Path, name: str, mention: str) -> None:
+    (root / "sub dir").mkdir()
+    (root / 'a"b c.txt').write_text("odd")
+    async with running(World(root)) as (app, pilot):
+        await pilot.press("a", "space")
+        await paste(app, pilot, f"{root / name} ")
+        assert app.chat.prompt.text == f"a {mention} "
+
+
+async def test_a_dropped_file_from_elsewhere_stays_a_path(root: Path) -> None:
+    (root.parent / "other.md").write_text("elsewhere")
+    async with running(World(root)) as (app, pilot):
+        await paste(app, pilot, f"{root}/../other.md")
+        assert app.chat.prompt.text == f"{root}/../other.md"
 
 
 @pytest.mark.parametrize("text", ["notes.md", "missing.png", "just a text", "/usr", "a/b.png c"])

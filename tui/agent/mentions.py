@@ -1,0 +1,162 @@
+"""What a prompt names with `@`: images go along with it, files and folders are read by the tools.
+
+A file is read by a call of `read_file`, a folder by one of `list_dir`, recorded as if the model had
+made them. So they pass the same rules and limits as all reading, have a card and a receipt, can be
+pruned and undone; and what others wrote into a file is a tool's result to the model, not the
+person's words (the Messages API's advice on text that others can edit).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Collection, Container, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.agent.events import Notice
+from tui.agent.prompts import ParsedPrompt, highest_image
+from tui.core import images
+from tui.core.errors import HoldfastError, ImageError, ToolError
+from tui.core.image_files import load
+from tui.core.images import Image
+from tui.core.messages import Block
+from tui.core.workspace import Workspace
+from tui.session.records import MENTIONED
+
+if TYPE_CHECKING:
+    from tui.agent.agent_context import AgentContext
+
+MENTIONS: Final = 50
+"""How many names are looked at in one prompt."""
+READS: Final = 20
+"""How many files and folders are read for one prompt."""
+
+_LINES = r":\d+(?:-\d+)?|\#L\d+(?:-L?\d+)?"
+_MENTION = re.compile(
+    rf"""(?<![\w@./:\\-])@(?:"([^"\n]+)"({_LINES})?|'([^'\n]+)'({_LINES})?|((?:\\.|[^\s"'\\])+))""",
+)
+_AFTER = ".,;:!?)]}>"
+_RANGE = re.compile(r"(.+?)(?::|#L)(\d+)(?:-L?(\d+))?\Z", re.DOTALL)
+_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Mentioned:
+    images: list[Image] = field(default_factory=list[Image])
+    reads: list[Block] = field(default_factory=list[Block])
+    refused: list[HoldfastError] = field(default_factory=list[HoldfastError])
+
+
+async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPrompt:
+    """The prompt with the images that it names and the calls that read the rest; why something is
+    not read is shown.
+
+    What names nothing stays a mention, and an image that comes along already is not attached twice.
+    A name outside the folders of the workspace is refused as the tools refuse it.
+    """
+    names = list(dict.fromkeys(_names(prompt.text)))[:MENTIONS] if "@" in prompt.text else []
+    if not names:
+        return prompt
+    attached = dict(prompt.images)
+    known = {image.data for image in attached.values()}
+    found = await asyncio.to_thread(_resolve, names, ctx.workspace, known, ctx.tools)
+    taken = [images.number_of(word) for word in images.words_in(prompt.text)]
+    first = max([highest_image(ctx.records), *taken]) + 1
+    for number, image in enumerate(found.images, first):
+        try:
+            images.check_together([*attached.values(), image])
+        except ImageError as error:
+            found.refused.append(error)
+            break
+        attached[image.word(number)] = image
+        if image.change:
+            ctx.publish(Notice(f"Attached {images.display_name(image.name)}, {image.change}."))
+    for error in found.refused:
+        ctx.publish(Notice(str(error)))
+    if (left := len(found.reads) - READS) > 0:
+        what = f"Reads the first {READS} of the files that you named"
+        ctx.publish(Notice(f"{what}; the model can read the other {left} itself."))
+    return replace(prompt, images=attached, reads=found.reads[:READS])
+
+
+def _names(text: str) -> Iterator[str]:
+    for found in _MENTION.finditer(text):
+        if quoted := found[1] or found[3]:
+            yield f"{quoted}{found[2] or found[4] or ''}"
+        else:
+            yield re.sub(r"\\(.)", r"\1", found[5])
+
+
+def _resolve(
+    names: Iterable[str], workspace: Workspace, known: Collection[str], tools: Container[str]
+) -> _Mentioned:
+    """What names stand for. Blocks."""
+    found = _Mentioned()
+    for name in names:
+        try:
+            one = _named(name, replace(workspace, temporary=None))  # the person's own /tmp
+        except HoldfastError as error:
+            found.refused.append(error)
+            continue
+        if isinstance(one, Image):
+            if one.data not in known:
+                found.images.append(one)
+                known = {*known, one.data}
+        elif one is not None and one["name"] in tools and one not in found.reads:
+            found.reads.append(one)
+    return found
+
+
+def _named(name: str, workspace: Workspace) -> Image | Block | None:
+    """The image, or the call that reads it, of a name, or of the name less what ends a sentence
+    after it. Raises ToolError and ImageError."""
+    for tried in dict.fromkeys((name, name.rstrip(_AFTER))):
+        path = _existing(tried, workspace)
+        if path is not None:
+            shown = images.display_name(workspace.show(path))
+            return load(path, shown) or _read(path, tried, {})
+        ranged = _RANGE.fullmatch(tried)
+        path = _existing(ranged[1], workspace) if ranged else None
+        if ranged and path is not None and path.is_file():
+            return _read(path, ranged[1], _lines(int(ranged[2]), int(ranged[3] or 0)))
+    return None
+
+
+def _existing(name: str, workspace: Workspace) -> Path | None:
+    """The path of a name that is there. Raises ToolError for one outside the workspace."""
+    try:
+        path = workspace.resolve(name)
+        return path if path.exists() else None
+    except (ToolError, OSError, ValueError):
+        if _IMAGE_NAME.search(name) or _is_there(name, workspace):
+            raise
+        return None
+
+
+def _is_there(name: str, workspace: Workspace) -> bool:
+    with suppress(OSError, ValueError):
+        return os.path.lexists(workspace.root / os.path.expanduser(name))  # noqa: PTH111 - an unknown ~user is a plain name
+    return False
+
+
+def _read(path: Path, name: str, lines: dict[str, int]) -> Block | None:
+    """The call that reads a file or a folder; None for anything else."""
+    if path.is_dir():
+        return _call("list_dir", {"path": name})
+    return _call("read_file", {"path": name, **lines}) if path.is_file() else None
+
+
+def _lines(first: int, last: int) -> dict[str, int]:
+    """The lines of a range as read_file takes them; without a last one, all from the first on."""
+    first, last = max(1, first), max(0, last)
+    if not last:
+        return {"offset": first}
+    return {"offset": min(first, last), "limit": abs(last - first) + 1}
+
+
+def _call(tool: str, arguments: dict[str, Any]) -> Block:
+    return {"type": "tool_use", "id": MENTIONED, "name": tool, "input": arguments}
