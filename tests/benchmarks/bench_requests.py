@@ -172,8 +172,8 @@ async def _whole_step(messages: int) -> float:
         for record in _said(messages):
             session.append(record.type, **record.data)
         model = replace(MODEL, window=WINDOW)
-        fields = {"server": "s", "first_party": True}
-        agent = make_agent(root, provider, session=session, model=model, **fields)
+        api: dict[str, Any] = {"server": "s", "first_party": True}
+        agent = make_agent(root, provider, session=session, model=model, **api)
         await events_of(agent, "what comes once comes before")
         times.clear()
         gc.disable()
