@@ -10,8 +10,11 @@ those of the parts of rows that change: their text, a move to each and the codes
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,6 +28,12 @@ from tests.support.terminal import HOLDFAST, Terminal
 TOKENS, PER_SECOND, PIECE = 3000, 100, 4
 IDLE_S = 10.0
 STARTS, START_S = 5, 4.0
+_DIALOGS = (
+    ("the panel of them", "/mcp", ("MCP servers", "● time", "● git")),
+    ("the sessions", "/sessions", ("now open here",)),
+    ("the context", "/context", ("largest first",)),
+)
+"""A dialog, the command that opens it, and what it shows once it is there."""
 _MOVE, _STYLE = 8, 42
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -53,20 +62,46 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
         screen.type("go\r")
         sent, changed = _stream(screen)
         streaming = _cpu(pid) - before
-    with Terminal((*HOLDFAST, "--practice"), cwd=work, env=env, columns=120, rows=40) as screen:
-        _greet(screen)
-        screen.type("create file x.txt with hello\r")
-        screen.wait_for("1 yes")
-        _drain(screen, 3.0)
-        asking = _idle(screen)
+    asking, dialogs = _with_servers(home, work, env)
     return [
         (f"spawn and an answer in {START_S:g} s, {start:.2f} CPU s of 1", start, 1),
         (f"{TOKENS:,} tokens at {PER_SECOND}/s, {streaming:.2f} CPU s of 2.5", streaming / 2.5, 1),
         (f"idle, {idle:.2f} % CPU of 0.3", idle / 0.3, 1),
-        (f"idle while a question is open, {asking:.2f} % CPU of 0.3", asking / 0.3, 1),
+        (f"idle with MCP servers and a question open, {asking:.2f} % CPU of 0.3", asking / 0.3, 1),
+        *(
+            (f"idle with MCP servers and {what} open, {share:.2f} % CPU of 0.3", share / 0.3, 1)
+            for what, share in dialogs.items()
+        ),
         (f"{sent / TOKENS:,.0f} bytes a token, of {changed / TOKENS:,.0f}", sent / changed, 2),
         (f"memory with the SDK loaded, {memory:.0f} MB of 100", memory / 100, 1),
     ]
+
+
+def _with_servers(home: Path, work: Path, env: dict[str, str]) -> tuple[float, dict[str, float]]:
+    """What is idle with two MCP servers, in CPU per cent: a question, and each dialog."""
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    names = ("time", "git")
+    tables = (
+        f"[mcp.{name}]\ncommand = {json.dumps([sys.executable, '-m', f'mcp_server_{name}'])}\n"
+        for name in names
+    )
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "config.toml").write_text("".join(tables))
+    dialogs: dict[str, float] = {}
+    with Terminal((*HOLDFAST, "--practice"), cwd=work, env=env, columns=120, rows=40) as screen:
+        _greet(screen)
+        for what, command, words in _DIALOGS:
+            screen.type(f"{command}\r")
+            screen.wait_for(*words)
+            _drain(screen, 3.0)
+            dialogs[what] = _idle(screen)
+            screen.type("\x1b")
+            _drain(screen, 0.5)
+        screen.forget()
+        screen.type("create file x.txt with hello\r")
+        screen.wait_for("1 yes")
+        _drain(screen, 3.0)
+        return _idle(screen), dialogs
 
 
 def _idle(screen: Terminal) -> float:

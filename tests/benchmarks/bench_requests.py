@@ -2,19 +2,27 @@
 
 Lifting the notices and comparing take what is new, not what is there: their times may hardly
 differ. A request of a session of 5,000 messages is made again from its file in half a second. All
-times are those of the processor: what else runs on the machine does not count.
+times are those of the processor: what else runs on the machine does not count. The whole step is
+that of an agent's turns: what changed is recorded, the view is built, and the request is assembled,
+checked and compared.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui.agent.turn import TurnRunner
 from tui.context import request_assembly
 from tui.context.frame import Frame, sealed
 from tui.context.history import Rendering
@@ -22,16 +30,20 @@ from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, NoticeLifter
 from tui.context.request_replay import RequestReplay
 from tui.context.request_trail import RequestTrail
+from tui.core.clock import SystemClock
 from tui.core.messages import text_block
 from tui.provider import catalogue
 from tui.provider.base import Request
 from tui.session.reader import read
 from tui.session.records import Header, Record
+from tui.session.session import Session
 
 MODEL = catalogue.model_info("claude-sonnet-5-5")
 SHORT, LONG = 500, 5000
 ROUNDS = 60
-GOAL_S, REBUILD_S = 0.001, 0.5
+GOAL_S, REBUILD_S, STEP_S = 0.001, 0.5, 0.003
+WINDOW = 50_000_000
+"""Tokens: nothing is compacted in the longest session."""
 FORM = Form(system_messages=True, tool_additions=True)
 
 
@@ -108,6 +120,11 @@ def run() -> list[tuple[str, float, float]]:
     """Rows of (what, ratio measured, ratio allowed)."""
     short, long = _per_request(SHORT), _per_request(LONG)
     rebuilt = _rebuild(LONG)
+    short_step, long_step = (asyncio.run(_whole_step(size)) for size in (SHORT, LONG))
+    print(
+        f"      the whole step: {short_step * 1e3:.2f} ms at {SHORT} messages, "
+        f"{long_step * 1e3:.2f} ms at {LONG:,}"
+    )
     print(
         f"      lift and compare: {short * 1e6:.0f} µs at {SHORT} messages, {long * 1e6:.0f} µs at "
         f"{LONG:,}; a request of {LONG:,} messages from its file: {rebuilt:.2f} s"
@@ -115,6 +132,8 @@ def run() -> list[tuple[str, float, float]]:
     return [
         (f"compare a request: {LONG:,} messages / {SHORT}", long / short, 2.0),
         (f"compare a request at {LONG:,} messages / 1 ms", long / GOAL_S, 1.0),
+        (f"make a request: {LONG:,} messages / {SHORT}", long_step / short_step, 2.0),
+        (f"make a request at {LONG:,} messages / 3 ms", long_step / STEP_S, 1.0),
         (f"a request of {LONG:,} messages from its file / 0.5 s", rebuilt / REBUILD_S, 1.0),
     ]
 
@@ -130,6 +149,49 @@ def _per_request(messages: int) -> float:
     finally:
         gc.enable()
     return median(times)
+
+
+async def _whole_step(messages: int) -> float:
+    """The median time of what a turn does until its next request can be sent."""
+    times: list[float] = []
+    make = TurnRunner._next_request  # pyright: ignore[reportPrivateUsage] - what is measured
+
+    async def timed(runner: TurnRunner) -> Request:
+        began = time.thread_time()
+        made = await make(runner)
+        times.append(time.thread_time() - began)
+        return made
+
+    calls = [call("read_file", f"n{number}", path="a.txt") for number in range(ROUNDS)]
+    provider = ScriptedProvider(*(answer for one in calls for answer in ([one], say("done"))))
+    provider.window = WINDOW
+    with TemporaryDirectory() as folder, patch.object(TurnRunner, "_next_request", timed):
+        root = Path(folder)
+        (root / "a.txt").write_text("line\n" * 300)
+        session = Session.in_memory(root, clock=SystemClock())
+        for record in _said(messages):
+            session.append(record.type, **record.data)
+        model = replace(MODEL, window=WINDOW)
+        api: dict[str, Any] = {"server": "s", "first_party": True}
+        agent = make_agent(root, provider, session=session, model=model, **api)
+        await events_of(agent, "what comes once comes before")
+        times.clear()
+        gc.disable()
+        try:
+            for _ in range(ROUNDS - 1):
+                await events_of(agent, "go on")
+        finally:
+            gc.enable()
+        await agent.close()
+    return median(times)
+
+
+def _said(messages: int) -> list[Record]:
+    """A conversation of so many messages, without what its requests recorded."""
+    talk = Conversation()
+    for number in range(messages // 4):
+        talk.turn(number)
+    return [one for one in talk.records if one.type in {"user", "assistant", "tool_result"}]
 
 
 def _rebuild(messages: int) -> float:

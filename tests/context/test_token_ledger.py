@@ -388,6 +388,11 @@ def test_sums_follow_the_items_whatever_happens(records: list[Record], data: st.
     assert now.tokens == made.tokens >= 0
     assert now.tokens == now.measured + now.estimated
     assert all(item.tokens >= 0 for item in items)
+    assert made.conversation_sizes() == [
+        (item.id, item.state, item.tokens, made.would(item.id, None))
+        for item in items
+        if item.kind not in {"system", "memory", "tools"}
+    ]
     sums = dict.fromkeys(PARTS.values(), 0)
     for item in items:
         sums[PARTS[item.kind]] += item.tokens

@@ -35,6 +35,12 @@ def _cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
+@pytest.mark.parametrize("written", [r'"\ud83d"', "NaN", "1e999", "123456789012345678901"])
+def test_what_a_strict_parser_refuses_is_read_as_python_reads_it(written: str) -> None:
+    (event,) = _decoded(f'data: {{"type": "x", "value": {written}}}\n\n'.encode())
+    assert repr(event["value"]) == repr(json.loads(written))
+
+
 @given(
     text=st.text(min_size=1),
     arguments=st.dictionaries(st.text(), _JSON, max_size=3),

@@ -88,6 +88,48 @@ async def test_parts_come_in_the_order_of_the_port() -> None:
     )
 
 
+async def test_deltas_of_one_kind_that_come_together_are_one() -> None:
+    call = {"name": "read_file", "input": {"path": "a.py"}}
+    calls = [{**call, "id": id_} for id_ in ("toolu_1", "toolu_2")]
+    turn = {"thinking": "Look first.", "text": "I'll look.", "tools": calls, "piece": 3}
+    async with LoopbackServer({"turns": [{**turn, "burst": True}]}) as server:
+        provider = provider_for(server)
+        _, *deltas, _ = await parts_of(provider.stream(a_request()))
+        await provider.aclose()
+    input_ = json.dumps(call["input"])
+    assert deltas == [
+        ThinkingDelta("Look first."),
+        TextDelta("I'll look."),
+        ToolInputDelta("toolu_1", "read_file", input_),
+        ToolInputDelta("toolu_2", "read_file", input_),
+    ]
+
+
+async def test_deltas_before_an_error_are_given_first() -> None:
+    pieces = [{"type": "text_delta", "text": text} for text in ("half ", "an")]
+    events: list[Json] = [
+        {"type": "message_start", "message": {}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}},
+        *({"type": "content_block_delta", "index": 0, "delta": piece} for piece in pieces),
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+    ]
+    raw = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    script: Json = {"turns": [{"text": "x", "faults": [{"raw": raw, "after": 0}]}]}
+    parts: list[StreamPart] = []
+
+    async def listen(stream: AsyncGenerator[StreamPart]) -> None:
+        async for part in stream:
+            parts.append(part)  # noqa: PERF401 - what came before the error counts
+
+    async with LoopbackServer(script) as server:
+        provider = provider_for(server)
+        with pytest.raises(ProviderError) as caught:
+            await listen(provider.stream(a_request()))
+        await provider.aclose()
+    assert caught.value.error_class == "overloaded"
+    assert parts[1:] == [TextDelta("half an")]
+
+
 async def test_what_is_not_set_is_not_sent() -> None:
     async with LoopbackServer({"turns": [{"text": "ok"}]}) as server:
         provider = provider_for(server)

@@ -173,22 +173,29 @@ class _Answer:
         elif "overflow" in fault:
             await self._error(overflow_of(reply.body, fault))
         elif reply.body.get("stream"):
-            events = list(events_of(turn, reply.number, reply.body["model"]))
+            events = events_of(turn, reply.number, reply.body["model"])
             if pace := turn.get("every_s"):
                 await self._paced(events, pace)
+            elif turn.get("burst"):
+                await self._burst(events)
             else:
-                await self._stream(events, fault, burst=bool(turn.get("burst")))
+                await self._stream(list(events), fault)
         else:
             await self._json(200, reply.message)
 
-    async def _stream(self, events: list[Event], fault: Json, *, burst: bool) -> None:
+    async def _burst(self, events: Iterable[Event]) -> None:
+        """As fast as the client takes it: a large piece goes out as soon as it is full."""
         await self._head(200, "text/event-stream; charset=utf-8")
-        if burst:
-            whole = b"".join(map(encoded, events))
-            for at in range(0, len(whole), _BURST_BYTES):
-                await self.connection.send(h11.Data(whole[at : at + _BURST_BYTES]))
-            await self.connection.send(h11.EndOfMessage())
-            return
+        piece = bytearray()
+        for event in events:
+            piece += encoded(event)
+            if len(piece) >= _BURST_BYTES:
+                await self.connection.send(h11.Data(bytes(piece)))
+                piece.clear()
+        await self.connection.send(h11.Data(bytes(piece)), h11.EndOfMessage())
+
+    async def _stream(self, events: list[Event], fault: Json) -> None:
+        await self._head(200, "text/event-stream; charset=utf-8")
         after = fault.get("cut_after", fault.get("eof_after", fault.get("after", 2)))
         for event in events[: after if fault else None]:
             await self._write(encoded(event))
@@ -221,7 +228,7 @@ class _Answer:
             await self.seen.gone.wait()
             raise GoneError
 
-    async def _paced(self, events: list[Event], seconds: float) -> None:
+    async def _paced(self, events: Iterable[Event], seconds: float) -> None:
         """One event every so many seconds, by the clock: a late one does not delay the rest."""
         await self._head(200, "text/event-stream; charset=utf-8")
         loop = asyncio.get_running_loop()

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Notice
 from tui.context.overrides import CROWD, MEDIA, Overlay, content_of, overlays_of
+from tui.context.record_index import RecordIndex
 from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
 from tui.core.errors import ImageError, StorageError
@@ -58,8 +59,24 @@ class _Image(NamedTuple):
     block: Block
 
 
-def keep_to_limits(ctx: AgentContext, view: View, model: ModelInfo) -> bool:
-    """Record which images are left out of the next request to a model. Whether there is one."""
+def image_records() -> RecordIndex:
+    """An index of the records with images or documents."""
+    return RecordIndex({"user", "tool_result"}, _has_media)
+
+
+def _has_media(record: Record) -> bool:
+    return any(block.get("type") in MEDIA for block in content_of(record))
+
+
+def keep_to_limits(
+    ctx: AgentContext, view: View, model: ModelInfo, with_images: RecordIndex
+) -> bool:
+    """Record which images are left out of the next request to a model. Whether there is one.
+
+    `with_images` is an index of `image_records`: most sessions have none.
+    """
+    if not with_images.of(ctx.records):
+        return False
     most = most_media(model.window)
     gone = _beyond_limits(ctx.records, view, most)
     for change in _overlays(ctx.records, gone):

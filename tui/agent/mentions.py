@@ -1,4 +1,4 @@
-"""What a prompt names with `@`: images go along with it, files and folders are read by the tools.
+"""What a prompt names with `@`: images are attached to it, files and folders are read by the tools.
 
 A file is read by a call of `read_file`, a folder by one of `list_dir`, recorded as if the model had
 made them. So they pass the same rules and limits as all reading, have a card and a receipt, can be
@@ -130,11 +130,13 @@ def _existing(name: str, workspace: Workspace) -> Path | None:
     """The path of a name that is there. Raises ToolError for one outside the workspace."""
     try:
         path = workspace.resolve(name)
-        return path if path.exists() else None
-    except (ToolError, OSError, ValueError):
+    except ToolError:
         if _IMAGE_NAME.search(name) or _is_there(name, workspace):
             raise
         return None
+    with suppress(OSError, ValueError):  # of a name that is too long, or odd
+        return path if path.exists() else None
+    return None
 
 
 def _is_there(name: str, workspace: Workspace) -> bool:

@@ -155,7 +155,7 @@ class PruneSchedule:
     def _figures(self, due: Sequence[Due], place: int | None) -> PruneFigures:
         """What pruning costs and saves; what comes after a break at `place` costs nothing."""
         ledger, window = self.ctx.ledger, self.ctx.model.window
-        items = [item for item in ledger.items() if item.kind not in {"system", "tools", "memory"}]
+        items = ledger.conversation_sizes()
         gone = {one.record for one in due}
         first = next((n for n, item in enumerate(items) if item.id in gone), len(items))
         saved = sum(item.tokens for item in items if item.id in gone)
@@ -164,8 +164,7 @@ class PruneSchedule:
         behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
         since = max((n for n, r in enumerate(records) if r.type == "compaction"), default=0)
         answers = sum(map(is_answer, records[since:]))
-        brought = sum(ledger.would(i.id, None) for i in items if i.kind != "summary")
-        brought -= sum(ledger.would(i.id, None) for i in items if i.state == "summarised")
+        brought = sum(item.recorded for item in items if item.state != "summarised")
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
         expected = cache_cost.expected(answers, brought, room)
         idle, life = self._idle_s(), self._life_s()
@@ -183,8 +182,10 @@ class PruneSchedule:
     def _life_s(self) -> float:
         """How long the cache holds what was written last."""
         for record in reversed(self.ctx.records):
+            if record.type != "assistant":
+                continue
             usage = Usage.from_json(record.data.get("usage"))
-            if record.type == "assistant" and usage.cache_creation_input_tokens:
+            if usage.cache_creation_input_tokens:
                 hour = usage.ephemeral_1h_input_tokens
                 return cache_cost.LONG_LIFE_S if hour else cache_cost.LIFE_S
         return cache_cost.LIFE_S

@@ -21,7 +21,7 @@ from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, first_changed, reason_of, with_pending
 from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState
-from tui.agent.image_limits import keep_to_limits
+from tui.agent.image_limits import image_records, keep_to_limits
 from tui.agent.prune_rule import PruneRules
 from tui.agent.request_form import RequestForms
 from tui.agent.sent_requests import SentRequests
@@ -84,9 +84,9 @@ class RequestBuilder:
 
     `most_output` is the most output that is asked for, None for as much as there is room;
     `asked` is the request of the turn that is under way; `sent` are the ones before it; `forms` say
-    what a model takes; `meter` says how full the context is; `frame` is what every request
-    begins with; `features` are what the server was found not to know; `rules` say how old results
-    are pruned.
+    what a model takes; `with_images` finds the records that have some; `meter` says how full the
+    context is; `frame` is what every request begins with; `features` are what the server was found
+    not to know; `rules` say how old results are pruned.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
@@ -96,6 +96,7 @@ class RequestBuilder:
         self.frame = FrameState(ctx)
         self.rules = PruneRules(ctx)
         self.sent = SentRequests(ctx)
+        self.with_images = image_records()
         self.forms = RequestForms(ctx, self.features, self.frame, self.sent)
         self._ctx = ctx
         self._lifters: dict[str, NoticeLifter] = {}
@@ -348,7 +349,7 @@ class RequestBuilder:
             return self._fresh_viewer(model).build(self._ctx.records, model=model.id)
 
         first = view()
-        if keep_to_limits(self._ctx, first, model):
+        if keep_to_limits(self._ctx, first, model, self.with_images):
             first = view()
         return self._checked(first, model, view)[0]
 

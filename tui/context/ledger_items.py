@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from tui.context.history import same_model
 from tui.context.labels import label_of
@@ -58,6 +58,15 @@ class Item:
     tokens: int
     state: RecordState
     pinned: bool = False
+
+
+class ItemSize(NamedTuple):
+    """The tokens of an item as it stands, and as it is recorded."""
+
+    id: str
+    state: RecordState
+    tokens: int
+    recorded: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,9 +14,13 @@ _RECENT: Final = 64
 
 @dataclass(slots=True)
 class RecordIndex:
-    """Finds the records of `types`. A branch that was rewound is read again."""
+    """Finds the records of `types`, of these only what `counts` says where that is given.
+
+    A branch that was rewound is read again.
+    """
 
     types: Collection[str]
+    counts: Callable[[Record], bool] | None = None
     _found: list[Record] = field(default_factory=list[Record])
     _count: int = 0
     _last: Record | None = None
@@ -27,8 +31,9 @@ class RecordIndex:
         if count > len(records) or (count and records[count - 1] is not self._last):
             self._found, self._count = [], 0
         for place in range(self._count, len(records)):
-            if records[place].type in self.types:
-                self._found.append(records[place])
+            record = records[place]
+            if record.type in self.types and (self.counts is None or self.counts(record)):
+                self._found.append(record)
         self._count = len(records)
         self._last = records[-1] if records else None
         return self._found

@@ -19,6 +19,7 @@ from tui.context.ledger_items import (
     PARTS,
     Entry,
     Item,
+    ItemSize,
     Kind,
     Measure,
     Part,
@@ -204,6 +205,19 @@ class Ledger:
         share = self.share
         items = listed(self._fixed, self._summary, self._entries, pinned=self._pinned, ratio=share)
         return with_images(items, self._entries, share) if images else items
+
+    def conversation_sizes(self) -> list[ItemSize]:
+        """The sizes of the summary and the records, in the order of the request: what decisions
+        need of `items`, without the labels, which take far longer."""
+        share = self.share
+        sizes = [
+            ItemSize(id_, entry.state, round(share * entry.weight), round(share * entry.own))
+            for id_, entry in self._entries.items()
+        ]
+        if self._summary is not None and self._summary.record is not None:
+            tokens = round(share * self._summary.weight)
+            sizes.insert(0, ItemSize(self._summary.record.id, "full", tokens, 0))
+        return sizes
 
     def _enter(self, record: Record, *, learn: bool, known: Entry | None = None) -> None:
         self._stale = self._stale or record.type in {"compaction", "uncompaction"}

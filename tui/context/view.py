@@ -180,10 +180,11 @@ class Viewer:
     def _start_anew(self, model: str, records: Sequence[Record]) -> None:
         self._overlays, self._restored = overlays_of(records), restored(records)
         self._pinned = pins_of(records)
+        concerned = self._pinned | self._overlays.keys()
         given = {
             record.id: one
             for record in records
-            if record.id in self._pinned | self._overlays.keys() and (one := self._stand(record))
+            if record.id in concerned and (one := self._stand(record))
         }
         if self._head:
             opened = ViewStart(History(model, thoughtless(records), self._rendering))

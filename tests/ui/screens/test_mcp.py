@@ -91,6 +91,26 @@ async def test_rows_and_keys_are_in_sight_on_a_small_screen(
             assert about_tool.split() == words[: len(about_tool.split())]
 
 
+async def test_servers_are_drawn_again_only_when_they_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    docs, time = servers(tmp_path)
+    async with running(World(mcp=(docs, time))) as (_, pilot):
+        screen = await opened(pilot)
+        drawn: list[None] = []
+        refresh = screen.refresh_servers
+        monkeypatch.setattr(screen, "refresh_servers", lambda: (drawn.append(None), refresh()))
+        screen.follow()
+        assert not drawn
+        docs.detail = "gone"
+        screen.follow()
+        assert len(drawn) == 1
+        time.switched_off.add("convert_time")
+        screen.follow()
+        screen.follow()
+        assert len(drawn) == 2
+
+
 async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
     docs, time = servers(tmp_path)
     async with running(World(mcp=(docs, time))) as (_, pilot):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
+
+from msgspec import structs
 
 from tui.core.messages import USAGE_PARTS, Block, Usage, list_of, object_of, string_of
 from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
@@ -22,6 +24,19 @@ _PIECE: Final = {
     "input_json_delta": "partial_json",
     "thinking_delta": "thinking",
 }
+
+
+def continues(one: Delta, other: Delta) -> bool:
+    """Whether a delta goes on with what another one began."""
+    if isinstance(one, ToolInputDelta):
+        return isinstance(other, ToolInputDelta) and one.id == other.id
+    return type(one) is type(other)
+
+
+def joined(deltas: Sequence[Delta]) -> Delta:
+    """Deltas that continue the first one, as one."""
+    first, text = deltas[0], "".join([delta.text for delta in deltas])
+    return first if len(deltas) == 1 else structs.replace(first, text=text)
 
 
 class MalformedEventError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,13 @@ from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import list_of, object_of
 from tui.provider import catalogue
 from tui.provider.anthropic import client_factory, convert
-from tui.provider.anthropic.answer import AnswerBuilder, MalformedEventError
+from tui.provider.anthropic.answer import (
+    AnswerBuilder,
+    Delta,
+    MalformedEventError,
+    continues,
+    joined,
+)
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
     WAIT_HINT,
@@ -131,11 +137,12 @@ class AnthropicProvider:
                     waited = self._clock.monotonic() - asked > _WAITED_S
                     slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
                     comments, shown, sign = decoder.comments, False, NOTHING
-                    for event in self._decoded(decoder, chunk):
+                    events = self._decoded(decoder, chunk)
+                    for event in events:
                         sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
-                        if (delta := self._fed(answer, event, response, model)) is not None:
-                            shown = True
-                            yield delta
+                    for delta in self._deltas(answer, events, response, model):
+                        shown = True
+                        yield delta
                     if decoder.comments > comments:
                         sign = max(sign, LIFE)
                     alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
@@ -305,9 +312,37 @@ class AnthropicProvider:
         except BadEventDataError as error:
             raise stream_error("the server sent a line that is not JSON") from error
 
+    def _deltas(
+        self,
+        answer: AnswerBuilder,
+        events: Sequence[dict[str, Any]],
+        response: httpx2.Response,
+        model: str,
+    ) -> Iterator[Delta]:
+        """What these events add to the answer. Deltas of one kind in a row are one: what comes
+        together is shown together. Those before an error are given before it is raised."""
+        row: list[Delta] = []
+        failure: ProviderError | None = None
+        for event in events:
+            try:
+                delta = self._fed(answer, event, response, model)
+            except ProviderError as error:
+                failure = error
+                break
+            if delta is None:
+                continue
+            if row and not continues(row[0], delta):
+                yield joined(row)
+                row = []
+            row.append(delta)
+        if row:
+            yield joined(row)
+        if failure is not None:
+            raise failure
+
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
-    ) -> StreamPart | None:
+    ) -> Delta | None:
         if event["type"] == "error":
             at = self._attempt(model, began=True)
             raise from_answer(response.status_code, response.headers, event, at)

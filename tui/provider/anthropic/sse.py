@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
+import msgspec
+
 from tui.core.messages import list_of, object_of
 
 EVENT_MAX: Final = 32 * 1024**2
@@ -65,9 +67,12 @@ class EventDecoder:
 
 def _object(data: bytes, name: bytes) -> dict[str, Any]:
     try:
-        value: object = json.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise BadEventDataError(str(error)) from error
+        value: object = msgspec.json.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):  # it takes no half of a pair, no NaN
+        try:
+            value = json.loads(data.decode())
+        except (ValueError, RecursionError) as error:
+            raise BadEventDataError(str(error)) from error
     if not isinstance(value, dict):
         raise BadEventDataError("the data of an event is not a JSON object")
     event = cast("dict[str, Any]", value)

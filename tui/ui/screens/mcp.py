@@ -71,6 +71,7 @@ class McpScreen(TableDialog[None]):
         self._agent, self._tell = agent, tell
         self._opened: set[str] = set()
         self._shown: list[tuple[Server, McpTool | None]] = []
+        self._drawn: object = None
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "MCP servers"):
@@ -83,7 +84,22 @@ class McpScreen(TableDialog[None]):
     def on_mount(self) -> None:
         self.set_class(not self._agent.servers, "-none")
         self.refresh_servers()
-        self.set_interval(LOOK_S, self.refresh_servers)
+        self.set_interval(LOOK_S, self.follow)
+
+    def follow(self) -> None:
+        """Draw the servers again if anything that is shown of them has changed."""
+        if self._state() != self._drawn:
+            self.refresh_servers()
+
+    def _state(self) -> object:
+        """Everything that is drawn: equal states look the same."""
+        tool = self._row[1] if self._row else None
+        price = self._agent.price_of_switch(tool) if tool else None
+        servers = [
+            (one.name, one.state, one.detail, one.left_out, *one.tools, frozenset(one.switched_off))
+            for one in self._agent.servers
+        ]
+        return servers, price
 
     def refresh_servers(self) -> None:
         """Show how the servers stand now."""
@@ -99,6 +115,7 @@ class McpScreen(TableDialog[None]):
             cursor = places.get(_key(chosen), places.get(_key((chosen[0], None)), cursor))
         self.rows.show(len(self._shown), self._draw, cursor=cursor)
         self._explain()
+        self._drawn = self._state()
 
     @work(group="restart")
     async def action_restart(self) -> None:
