@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.benchmarks.pace import slowness
 from tests.benchmarks.streamed import playing
 from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST, Terminal
@@ -24,8 +25,11 @@ from tests.support.terminal import HOLDFAST, Terminal
 RUNS = 5
 LINES = 3_000_000
 MB = 22.9
-COLD_S, COLD_CPU_S, PEAK_MB = 0.45, 0.5, 115
+COLD_S, COLD_CPU_S = 0.45, 0.5
 WARM_S, WARM_CPU_S = 0.35, 0.3
+"""On a quiet machine."""
+PEAK_MB = 135
+"""38 of them are the tokenizer's table, 45 the two libraries."""
 
 _CALL = {"tools": [{"name": "run_command", "input": {"command": f"seq 1 {LINES}"}}]}
 _TURNS = [{"text": "ready"}, _CALL, {"text": "first answer"}, _CALL, {"text": "second answer"}]
@@ -43,20 +47,20 @@ def run() -> list[tuple[str, float, float]]:
     """(what, ratio measured, ratio allowed) of each measurement."""
     taken = [_measured() for _ in range(RUNS)]
     cold, warm = (_median([costs[n] for costs, _ in taken]) for n in (0, 1))
-    missing = sum(missing for _, missing in taken)
+    missing, slow = sum(missing for _, missing in taken), slowness()
     return [
-        _row("first", cold.seconds, COLD_S, "s"),
-        _row("first", cold.cpu_s, COLD_CPU_S, "s of processor"),
+        _row("first", cold.seconds, COLD_S * slow, "s"),
+        _row("first", cold.cpu_s, COLD_CPU_S * slow, "s of processor"),
         _row("first", cold.peak_mb, PEAK_MB, "MB at most"),
-        _row("next", warm.seconds, WARM_S, "s"),
-        _row("next", warm.cpu_s, WARM_CPU_S, "s of processor"),
+        _row("next", warm.seconds, WARM_S * slow, "s"),
+        _row("next", warm.cpu_s, WARM_CPU_S * slow, "s of processor"),
         (f"copies of {2 * RUNS} that are not what was printed", float(missing), 0),
     ]
 
 
 def _row(which: str, figure: float, goal: float, unit: str) -> tuple[str, float, float]:
     return (
-        f"{which} {MB} MB of a command to the answer, {figure:.3g} of {goal:g} {unit}",
+        f"{which} {MB} MB of a command to the answer, {figure:.3g} of {goal:.3g} {unit}",
         (figure / goal),
         1,
     )
