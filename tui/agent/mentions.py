@@ -122,7 +122,7 @@ def _named(name: str, workspace: Workspace) -> Image | Block | None:
         ranged = _RANGE.fullmatch(tried)
         path = _existing(ranged[1], workspace) if ranged else None
         if ranged and path is not None and path.is_file():
-            return _read(path, ranged[1], _lines(int(ranged[2]), int(ranged[3] or 0)))
+            return _read(path, ranged[1], _part(path, int(ranged[2]), int(ranged[3] or 0)))
     return None
 
 
@@ -145,19 +145,22 @@ def _is_there(name: str, workspace: Workspace) -> bool:
     return False
 
 
-def _read(path: Path, name: str, lines: dict[str, int]) -> Block | None:
+def _read(path: Path, name: str, part: dict[str, Any]) -> Block | None:
     """The call that reads a file or a folder; None for anything else."""
     if path.is_dir():
         return _call("list_dir", {"path": name})
-    return _call("read_file", {"path": name, **lines}) if path.is_file() else None
+    return _call("read_file", {"path": name, **part}) if path.is_file() else None
 
 
-def _lines(first: int, last: int) -> dict[str, int]:
-    """The lines of a range as read_file takes them; without a last one, all from the first on."""
+def _part(path: Path, first: int, last: int) -> dict[str, Any]:
+    """A range of lines, or of a PDF's pages, as read_file takes it; without a last one, all from
+    the first on."""
     first, last = max(1, first), max(0, last)
-    if not last:
-        return {"offset": first}
-    return {"offset": min(first, last), "limit": abs(last - first) + 1}
+    if last:
+        first, last = min(first, last), max(first, last)
+    if path.suffix.lower() == ".pdf":
+        return {"pages": f"{first}-{last or ''}"}
+    return {"offset": first, **({"limit": last - first + 1} if last else {})}
 
 
 def _call(tool: str, arguments: dict[str, Any]) -> Block:

@@ -246,7 +246,7 @@ async def test_a_prompt_that_was_set_aside_returns_behind_the_next_one() -> None
         assert (prompt.text, app.frontend.prompt_text) == ("", "long plan")
         await typed(pilot, "quick")
         await pilot.press("enter")
-        await until(pilot, lambda: prompt.text == "long plan")
+        await until(pilot, lambda: prompt.text == "long plan" and not app.conversation.busy)
         assert world.agent.sent == ["quick"]
         await pilot.press("ctrl+s")
         await typed(pilot, "other")
