@@ -53,4 +53,4 @@ def numbered(count: int, *, lines: int = 1) -> Iterable[str]:
 
 def texts(data: bytes) -> list[str]:
     """The texts of a PDF's pages."""
-    return [page.extract_text() for page in PdfReader(io.BytesIO(data)).pages]
+    return [page.extract_text().strip() for page in PdfReader(io.BytesIO(data)).pages]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 from pypdf import PdfWriter
+from pypdf.annotations import Link
 from pypdf.generic import NameObject
 
 from tests.tools.folder import Folder, said
-from tests.tools.pdf_files import draw, numbered, pdf, stream
+from tests.tools.pdf_files import draw, numbered, pdf, stream, texts
 from tui.core.config import Guard
+from tui.core.documents import page_count
 from tui.tools import pdf as pdf_tool
 from tui.tools.read_file import ReadFile
 
@@ -239,3 +243,59 @@ async def test_200_mb_and_10_000_pages_are_read_in_bounds(
     os.truncate(folder.root / "junk.pdf", 200 << 20)
     error = await folder.error(read_file, path="junk.pdf")
     assert "junk.pdf" in error
+
+
+def _noise(writer: PdfWriter) -> None:
+    """Pages of 50 KB each, which nothing makes smaller."""
+    for number, page in enumerate(writer.pages):
+        noise = Random(number).randbytes(25_000).hex().encode()
+        draw(writer, page, stream(b"% " + noise + b"\nBT /F1 9 Tf (noise) Tj ET"))
+
+
+async def test_a_document_has_as_many_pages_as_fit(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.changes = {"document_pages": 8}
+    folder.write("big.pdf", pdf(*numbered(30), change=_noise))
+
+    async def read(**arguments: str) -> tuple[str, int]:
+        text, *document = (await folder.call(read_file, path="big.pdf", **arguments)).content
+        return text["text"], sum(map(page_count, document))
+
+    head = "[pages 1-8 of 30, as a document; continue with pages=9-16]"
+    assert await read() == (head, 8)
+    assert await read(pages="29-99") == ("[pages 29-30 of 30, as a document]", 2)
+    monkeypatch.setattr(pdf_tool, "MAX_BYTES", 120_000)
+    head = "[pages 11-12 of 30, as a document; continue with pages=13-20]"
+    assert await read(pages="11-20") == (head, 2)
+    monkeypatch.setattr(pdf_tool, "MAX_BYTES", 20_000)
+    text, count = await read(pages="11")
+    assert (text, count) == (
+        "--- page 11 of 30 ---\nnoise\n[page 11 of 30; continue with pages=12-30]",
+        0,
+    )
+    error = await folder.error(read_file, path="big.pdf", pages="31")
+    assert "past the end" in error
+
+
+async def test_links_bring_no_other_pages_into_a_document(folder: Folder) -> None:
+    def link(writer: PdfWriter) -> None:
+        _noise(writer)
+        writer.add_annotation(0, Link(rect=(0, 0, 9, 9), target_page_index=9))
+        writer.add_outline_item(title="The last", page_number=9)
+
+    folder.changes = {"document_pages": 2}
+    folder.write("linked.pdf", pdf(*numbered(10), change=link))
+    document = (await folder.call(read_file, path="linked.pdf")).content[1]
+    data = base64.b64decode(document["source"]["data"])
+    assert len(texts(data)) == 2
+    assert len(data) < 120_000
+
+
+async def test_a_scanned_one_is_sent_as_a_document(folder: Folder) -> None:
+    folder.changes = {"document_pages": 8}
+    folder.write("scan.pdf", pdf("", ""))
+    output = await folder.call(read_file, path="scan.pdf")
+    assert said(output) == "[pages 1-2 of 2, as a document]"
+    folder.write("broken.pdf", b"%PDF-1.7\n")
+    assert "seems damaged" in await folder.error(read_file, path="broken.pdf")

@@ -348,9 +348,13 @@ class RequestBuilder:
             return self._fresh_viewer(model).build(self._ctx.records, model=model.id)
 
         first = view()
-        if keep_to_limits(self._ctx, first, model):
+        if keep_to_limits(self._ctx, first, model, documents=self.takes_documents(model)):
             first = view()
         return self._checked(first, model, view)[0]
+
+    def takes_documents(self, model: ModelInfo) -> bool:
+        """Whether a model's server has not refused documents."""
+        return "documents" not in self.features.off(model.id)
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""

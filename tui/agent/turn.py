@@ -313,7 +313,7 @@ class TurnRunner:
             await self.requests.frame.read_files()
             await self.requests.settle()  # what the view says no more is said again
             view = self.requests.view()
-        if keep_to_limits(ctx, view, ctx.model):
+        if keep_to_limits(ctx, view, ctx.model, documents=self.requests.takes_documents(ctx.model)):
             view = self.requests.view()
         view = await self.pruning.before_request(view)
         return self.requests.ask(view)[0]

@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from tui.core.documents import MAX_BYTES, document_block, pages_name
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
-from tui.core.messages import ToolOutput
+from tui.core.messages import ToolOutput, text_block
 from tui.tools.paging import PageLimits
 
 PAGES: Final = 20
@@ -86,13 +87,25 @@ def is_pdf(head: bytes) -> bool:
 
 
 def read_pdf(
-    file: BinaryIO, shown: str, pages: str, *, limits: PageLimits, stop: Event
+    file: BinaryIO,
+    shown: str,
+    pages: str,
+    *,
+    limits: PageLimits,
+    document_pages: int = 0,
+    stop: Event,
 ) -> ToolOutput:
-    """The text of the pages that were asked for, as many as fit. Raises ToolError.
+    """The pages that were asked for, as many as fit. Raises ToolError.
 
-    `limits` are those of a page of text.
+    They are a document of at most `document_pages`; where that is 0, or where no document can be
+    made of them, they are text, and `limits` are those of a page of text.
     """
     wanted = _range_of(pages)
+    if document_pages:
+        part = _Range(wanted.first, min(wanted.last, wanted.first + document_pages - 1))
+        lines = list(_read(file, "document", part, MAX_BYTES, stop))
+        if (made := lines[-1]) and "data" in made:
+            return _document(made, shown, wanted.first, lines[0]["pages"], document_pages)
     lines = list(_read(file, "text", wanted, limits.bytes, stop))
     found = _checked(lines, shown, wanted.first)
     return _output(found, wanted, limits)
@@ -186,7 +199,7 @@ def _output(found: _Pages, wanted: _Range, limits: PageLimits) -> ToolOutput:
             break
         parts.append(part)
         end = number
-    name = _name(first, end, found.total)
+    name = pages_name(first, end, found.total)
     notes = [name, f"continue with pages={_next(end, found.total)}"] if end < found.total else []
     if found.problem and end == max(found.texts):
         notes.append(f"stopped there: {found.problem}")
@@ -199,10 +212,15 @@ def _output(found: _Pages, wanted: _Range, limits: PageLimits) -> ToolOutput:
     return ToolOutput.text("".join(parts) + footer, summary=name)
 
 
-def _name(first: int, last: int, total: int) -> str:
-    return f"page {last} of {total}" if first == last else f"pages {first}-{last} of {total}"
+def _document(made: Mapping[str, Any], shown: str, first: int, total: int, most: int) -> ToolOutput:
+    """Pages as a document, with a line that names them."""
+    end: int = made["last"]
+    name = pages_name(first, end, total)
+    more = f"; continue with pages={_next(end, total, most)}" if end < total else ""
+    block = document_block(shown, name, made["data"])
+    return ToolOutput([text_block(f"[{name}, as a document{more}]"), block], summary=name)
 
 
-def _next(end: int, total: int) -> str:
-    last = min(end + PAGES, total)
+def _next(end: int, total: int, most: int = PAGES) -> str:
+    last = min(end + min(most, PAGES), total)
     return str(last) if last == end + 1 else f"{end + 1}-{last}"

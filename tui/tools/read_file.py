@@ -91,9 +91,8 @@ def _read(
         stat = os.fstat(file.fileno())
         try:
             head = file.read(HEAD_BYTES)
-            limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
             if is_pdf(head):
-                return _pdf(params, file, shown, limits, stop), stat, None
+                return _pdf(params, ctx, file, shown, stop), stat, None
             if params.pages:
                 raise ToolError(
                     f"pages is only for PDF files, and {shown} is none.",
@@ -110,6 +109,7 @@ def _read(
             notebook, why = None, ""
             if path.suffix.lower() == ".ipynb" and not params.raw:
                 source, notebook, why = _cells(source)
+            limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
             page = read_page(
                 source,
                 line=params.offset,
@@ -131,14 +131,16 @@ def _read(
 
 
 def _pdf(
-    params: ReadFileParams, file: BinaryIO, shown: str, limits: PageLimits, stop: Event
+    params: ReadFileParams, ctx: ToolContext, file: BinaryIO, shown: str, stop: Event
 ) -> ToolOutput:
     if params.offset > 1 or params.byte_offset:
         raise ToolError(
             f"{shown} is a PDF: offset and byte_offset are only for text files.",
             hint="Name the pages to read, such as pages=3-7.",
         )
-    return read_pdf(file, shown, params.pages, limits=limits, stop=stop)
+    limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
+    most = ctx.document_pages
+    return read_pdf(file, shown, params.pages, limits=limits, document_pages=most, stop=stop)
 
 
 def _cells(source: BinaryIO) -> tuple[BinaryIO, Notebook | None, str]:
