@@ -299,3 +299,33 @@ async def test_a_scanned_one_is_sent_as_a_document(folder: Folder) -> None:
     assert said(output) == "[pages 1-2 of 2, as a document]"
     folder.write("broken.pdf", b"%PDF-1.7\n")
     assert "seems damaged" in await folder.error(read_file, path="broken.pdf")
+
+
+async def test_what_fails_as_a_document_is_not_tried_again_as_text(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf_tool, "SECONDS", 0.0)
+    monkeypatch.setattr(pdf_tool, "_POLL_SECONDS", 0.001)
+    folder.changes = {"document_pages": 8}
+    folder.write("slow.pdf", pdf(*numbered(2)))
+    assert "took longer than 0 s" in await folder.error(read_file, path="slow.pdf")
+
+
+async def test_a_reader_that_does_not_start_is_no_damage(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    folder.write("a.pdf", pdf("x"))
+    error = await folder.error(read_file, path="a.pdf")
+    assert "The program that reads PDFs for Holdfast failed on a.pdf." in error
+
+
+async def test_memory_is_limited(folder: Folder) -> None:
+    def swell(writer: PdfWriter) -> None:
+        drawing = stream(b"(aaaaaaaa) Tj\n" * 12_000_000)
+        draw(writer, writer.pages[0], drawing.flate_encode())
+
+    folder.write("swollen.pdf", pdf(*numbered(2), change=swell))
+    text = await folder.text(read_file, path="swollen.pdf")
+    assert text.startswith("--- page 1 of 2 ---\n(this page can't be read: ")
+    assert text.endswith("--- page 2 of 2 ---\npage 2 line 1\n")

@@ -48,7 +48,8 @@ def parse(source: BinaryIO) -> Notebook:
         raise NotNotebookError(f"it has {size(length)}")
     source.seek(0)
     try:
-        book = object_of(json.loads(source.read()))
+        # A call of Python's for each object: in between, other threads get their turn.
+        book = object_of(json.loads(source.read(), object_hook=lambda found: found))
     except UnicodeDecodeError as error:
         raise NotNotebookError("it isn't UTF-8") from error
     except ValueError as error:

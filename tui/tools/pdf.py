@@ -50,6 +50,10 @@ _PROBLEMS: Final = {
         "Reading {shown} takes too much memory.",
         "Take out the pages you need with a command (qpdf IN --pages . 1-5 -- OUT), read the copy.",
     ),
+    "failed": (
+        "The program that reads PDFs for Holdfast failed on {shown}.",
+        "Get the text with a command (pdftotext) if there is one, and tell the user.",
+    ),
     "time": (
         "Reading {shown} took longer than {seconds:.0f} s, so it was stopped.",
         "Ask for fewer pages, or get the text with a command (pdftotext) if there is one.",
@@ -104,8 +108,11 @@ def read_pdf(
     if document_pages:
         part = _Range(wanted.first, min(wanted.last, wanted.first + document_pages - 1))
         lines = list(_read(file, "document", part, MAX_BYTES, stop))
-        if (made := lines[-1]) and "data" in made:
+        made = lines[-1] if lines else {}
+        if "data" in made:
             return _document(made, shown, wanted.first, lines[0]["pages"], document_pages)
+        if made.get("problem") in _PROBLEMS:
+            _checked(lines, shown, wanted.first)
     lines = list(_read(file, "text", wanted, limits.bytes, stop))
     found = _checked(lines, shown, wanted.first)
     return _output(found, wanted, limits)
@@ -160,7 +167,7 @@ def _read(
     if late:
         yield {"problem": "time"}
     elif reader.returncode:
-        yield {"problem": "memory" if reader.returncode < 0 else "the reader failed"}
+        yield {"problem": "memory" if reader.returncode < 0 else "failed"}
 
 
 def _checked(lines: list[dict[str, Any]], shown: str, first: int) -> _Pages:
@@ -171,7 +178,8 @@ def _checked(lines: list[dict[str, Any]], shown: str, first: int) -> _Pages:
         if "text" in line:
             texts[line["page"]] = line["text"].strip("\n")
         elif "page" in line:
-            texts[line["page"]] = f"(this page can't be read: {line['problem']})"
+            why = "it takes too much memory" if line["problem"] == "memory" else line["problem"]
+            texts[line["page"]] = f"(this page can't be read: {why})"
         else:
             problem = line.get("problem", problem)
     problem = " ".join(problem.split()).rstrip(".")[:200]

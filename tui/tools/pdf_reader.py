@@ -18,6 +18,7 @@ import json
 import resource
 import sys
 from base64 import b64encode
+from contextlib import suppress
 from typing import Any, Final
 
 from pypdf import PdfReader, PdfWriter
@@ -38,7 +39,8 @@ def main(arguments: list[str]) -> None:
     first, last, size = map(int, numbers)
     for limit, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, CPU_SECONDS)):
         hard = resource.getrlimit(limit)[1]
-        resource.setrlimit(limit, (most if hard < 0 else min(most, hard), hard))
+        with suppress(OSError, ValueError):  # macOS refuses to limit memory
+            resource.setrlimit(limit, (most if hard < 0 else min(most, hard), hard))
     try:
         reader = _opened()
         if reader is None:
