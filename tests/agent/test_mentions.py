@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
+from tests.tools.pdf_files import numbered, pdf
 from tui.agent import events
 from tui.agent.mentions import READS
 from tui.agent.prompts import parse
@@ -79,6 +80,16 @@ async def test_a_range_of_lines(root: Path, typed: str, arguments: dict[str, obj
     provider = ScriptedProvider(say("Yes."))
     await events_of(make_agent(root, provider), f"look at {typed}")
     assert inputs(provider) == [("read_file", arguments)]
+
+
+async def test_pages_of_a_pdf(root: Path) -> None:
+    (root / "paper.pdf").write_bytes(pdf(*numbered(9)))
+    provider = ScriptedProvider(say("Yes."))
+    await events_of(make_agent(root, provider), "see @paper.pdf:3-4 and @paper.pdf:9")
+    assert [arguments.get("pages") for _, arguments in inputs(provider)] == ["3-4", "9-"]
+    assert "page 4 line 1" in results(provider)[0]
+    assert "page 5 line 1" not in results(provider)[0]
+    assert "page 9 line 1" in results(provider)[1]
 
 
 async def test_a_file_whose_name_ends_like_a_range_is_that_file(root: Path) -> None:

@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterator, Mapping
 from tests.support.server_bodies import blocks_of
 from tests.support.server_errors import EXTRA, Rejection, invalid
 from tests.support.server_script import Json
+from tui.context.rules.media import media_in
 
 
 def gateway_refusals(
     body: Json, betas: Collection[str], lacks: Collection[str]
 ) -> Iterator[Rejection]:
-    """What of a request it `lacks`: a field of the body, a beta, "ttl", or the role "system"."""
+    """What of a request it `lacks`: a field of the body, a beta, "ttl", "documents", or the role
+    "system"."""
     for name in sorted(set(lacks) & body.keys()):
         yield invalid(f"{name}: {EXTRA}")
     for name in sorted(set(lacks) & set(betas)):
@@ -26,6 +28,12 @@ def gateway_refusals(
             yield invalid(f"messages.{number}.role: Input should be 'user' or 'assistant'")
         if "message_effort" in lacks and "output_config" in message:
             yield invalid(f"messages.{number}.output_config: {EXTRA}")
+        for where, block in media_in(blocks_of(message), f"messages.{number}"):
+            if "documents" in lacks and block["type"] == "document":
+                yield invalid(
+                    f"{where}: Input tag 'document' found using 'type' does not match any of the "
+                    "expected tags: 'text', 'image'"
+                )
     every = [*body.get("system", []), *(b for m in body["messages"] for b in blocks_of(m))]
     if "ttl" in lacks and any("ttl" in (b.get("cache_control") or {}) for b in every):
         yield invalid(f"system.0.cache_control.ephemeral.ttl: {EXTRA}")

@@ -13,6 +13,7 @@ from typing import Final, cast
 from tests.support.server_binding import Bindings
 from tests.support.server_bodies import blocks_of, placed
 from tests.support.server_diagnostics import diagnostics_violations
+from tests.support.server_documents import document_violations
 from tests.support.server_errors import EXTRA, Rejection, invalid
 from tests.support.server_gateway import gateway_refusals
 from tests.support.server_model_rules import model_violations, without_additions
@@ -97,6 +98,7 @@ def _limits(body: Json, script: Script) -> Iterator[str]:
     found = [one for m in body["messages"] for one in media_in(blocks_of(m), "")]
     if window <= 200_000 and len(found) > SMALL_WINDOW_MEDIA:
         yield f"too many images and documents: {len(found)} + 0 > {SMALL_WINDOW_MEDIA}"
+    yield from document_violations(body, window)
     if tokens > window:
         yield f"prompt is too long: {tokens} tokens > {window} maximum"
     if tokens + asked > window and not script.catalogue:  # the models of today take it

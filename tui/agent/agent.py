@@ -73,7 +73,7 @@ class Agent:
         self._compactor = Compactor(ctx, self._requests, self._memory)
         self._mcp = McpTools(ctx, self._requests)
         self._pruning = PruneSchedule(ctx, self._requests)
-        self._dispatcher = ToolDispatcher(ctx, ToolResults(ctx))
+        self._dispatcher = ToolDispatcher(ctx, ToolResults(ctx), self._requests.features)
         self._turns = TurnRunner(
             ctx,
             self._requests,

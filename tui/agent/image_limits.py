@@ -5,25 +5,31 @@ have larger ones: with more than 20 images in a request the API refuses any abov
 Nor may all of them together be too large. The newest, which were never sent, go first: that
 changes nothing of what was. An older one goes where that is not enough, which is a break.
 
-A model takes so many images and no more, fewer where its window is small. There the oldest go, and
-more of them than must: what was sent changes once, not with each image that is added.
+A server may take no documents at all: then all of them are left out.
+
+A model takes so many images and pages of documents and no more, fewer where its window is small.
+There the oldest go, and more of them than must: what was sent changes once, not with each image
+that is added.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Notice
-from tui.context.overrides import CROWD, MEDIA, Overlay, content_of, overlays_of
+from tui.context.overrides import CROWD, MEDIA, NO_DOCUMENTS, Overlay, content_of, overlays_of
 from tui.context.record_index import RecordIndex
 from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
+from tui.core.documents import page_count
 from tui.core.errors import ImageError, StorageError
 from tui.core.files import private_copy
 from tui.core.formatting import plural, size
@@ -69,32 +75,54 @@ def _has_media(record: Record) -> bool:
 
 
 def keep_to_limits(
-    ctx: AgentContext, view: View, model: ModelInfo, with_images: RecordIndex
+    ctx: AgentContext,
+    view: View,
+    model: ModelInfo,
+    with_images: RecordIndex,
+    *,
+    documents: bool = True,
 ) -> bool:
-    """Record which images are left out of the next request to a model. Whether there is one.
+    """Record which images and documents are left out of the next request to a model. Whether there
+    is one.
 
-    `with_images` is an index of `image_records`: most sessions have none.
+    `with_images` is an index of `image_records`: most sessions have none. `documents`: its server
+    takes documents, as far as is known.
     """
     if not with_images.of(ctx.records):
         return False
     most = most_media(model.window)
-    gone = _beyond_limits(ctx.records, view, most)
+    gone = _beyond_limits(ctx.records, view, most, documents=documents)
     for change in _overlays(ctx.records, gone):
         ctx.recorder.append("overlay", **change.to_json())
+    refused = gone.pop(NO_DOCUMENTS)
     if crowd := gone.pop(CROWD):
-        text = f"{plural(len(crowd), 'image')}, the oldest, left out"
-        ctx.publish(Notice(f"{text}: {model.id} accepts at most {most} per request."))
-    if count := sum(map(len, gone.values())):
+        what = _in_words(crowd)
+        per = "images and pages" if "document" in what else ""
+        text = f"{what}, the oldest, left out: {model.id} accepts at most {most}"
+        ctx.publish(Notice(" ".join(filter(None, [text, per, "per request."]))))
+    if others := [one for images in gone.values() for one in images]:
+        what = _in_words(others)
         whys = " and ".join(_WHY[why] for why, images in gone.items() if images)
-        text = f"{plural(count, 'image')} left out: the request has too many images {whys}."
+        kind = "images and documents" if "document" in what else "images"
+        text = f"{what} left out: the request has too many {kind} {whys}."
         ctx.publish(Notice(f"{text} Attach a smaller copy to include it."))
-    return bool(crowd or count)
+    return bool(refused or crowd or others)
 
 
-def _beyond_limits(records: Sequence[Record], view: View, most: int) -> dict[str, Sequence[_Image]]:
+def _in_words(images: Sequence[_Image]) -> str:
+    """`2 images and 1 document`."""
+    counts = Counter(str(one.block.get("type")) for one in images)
+    return " and ".join(plural(counts[kind], kind) for kind in sorted(counts, reverse=True))
+
+
+def _beyond_limits(
+    records: Sequence[Record], view: View, most: int, *, documents: bool
+) -> dict[str, Sequence[_Image]]:
     """The images without which those of a view are within the limits, by the limit."""
     shown = list(_images(records, view))
-    crowd = shown[: _surplus(len(shown), most)]
+    refused = [one for one in shown if not documents and one.block.get("type") == "document"]
+    shown = [one for one in shown if one not in refused] if refused else shown
+    crowd = _surplus(shown, most)
     rest = shown[len(crowd) :]
     sent = max((n for n, record in enumerate(records) if record.type == REQUEST), default=-1)
     order = sorted(rest, key=lambda one: one.number <= sent)
@@ -109,12 +137,26 @@ def _beyond_limits(records: Sequence[Record], view: View, most: int) -> dict[str
             break
         heavy.append(one)
         total -= _length(one.block)
-    return {CROWD: crowd, _PIXELS: large, _BYTES: heavy}
+    return {NO_DOCUMENTS: refused, CROWD: crowd, _PIXELS: large, _BYTES: heavy}
 
 
-def _surplus(count: int, most: int) -> int:
-    """How many are to go: where there are too many, all but three quarters of what is taken."""
-    return count - most * 3 // 4 if count > most else 0
+def _surplus(images: Sequence[_Image], most: int) -> Sequence[_Image]:
+    """The oldest, which are to go: where there are too many images and pages, all but three
+    quarters of what is taken."""
+    count = sum(map(_pages, images))
+    if count <= most:
+        return ()
+    going = takewhile(lambda before: count - before > most * 3 // 4, _sums(map(_pages, images)))
+    return images[: sum(1 for _ in going)]
+
+
+def _sums(numbers: Iterable[int]) -> Iterator[int]:
+    """For each number the sum of those before it."""
+    return accumulate(numbers, initial=0)
+
+
+def _pages(one: _Image) -> int:
+    return page_count(one.block) if one.block.get("type") == "document" else 1
 
 
 def _overlays(records: Sequence[Record], gone: Mapping[str, Sequence[_Image]]) -> list[Overlay]:

@@ -349,9 +349,15 @@ class RequestBuilder:
             return self._fresh_viewer(model).build(self._ctx.records, model=model.id)
 
         first = view()
-        if keep_to_limits(self._ctx, first, model, self.with_images):
+        if self.leave_out_images(first, model):
             first = view()
         return self._checked(first, model, view)[0]
+
+    def leave_out_images(self, view: View, model: ModelInfo) -> bool:
+        """Record which images and documents the next request to a model does without. Whether there
+        is one."""
+        documents = "documents" not in self.features.off(model.id)
+        return keep_to_limits(self._ctx, view, model, self.with_images, documents=documents)
 
     def fits(self, model: ModelInfo) -> Fit:
         """Whether the session as it stands fits into the window of a model."""

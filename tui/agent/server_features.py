@@ -27,6 +27,7 @@ _WORDS: Final = {
     "updates": "thinking shown as updates",
     "display": "a choice of how to show thinking",
     "effort": "effort levels",
+    "documents": "PDF documents",
 }
 
 

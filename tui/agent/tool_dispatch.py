@@ -22,7 +22,9 @@ from tui.agent.events import (
     ToolStarted,
 )
 from tui.agent.recorder import to_the_end
+from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
+from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, blocks_of, text_of, tool_calls
 from tui.core.text_cleaning import without_colours
@@ -34,6 +36,7 @@ from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext
 from tui.tools.file_access import FileLedger, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
+from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.process import born
 
 if TYPE_CHECKING:
@@ -69,6 +72,7 @@ class ToolDispatcher:
 
     ctx: AgentContext
     results: ToolResults
+    features: ServerFeatures
     _files: FileLedger = field(default_factory=FileLedger)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _ids: set[str] = field(default_factory=set[str])
@@ -394,7 +398,16 @@ class ToolDispatcher:
             guard=limits.config,
             leave=state.set_partial,
             started=started,
+            document_pages=self._document_pages(limits),
         )
+
+    def _document_pages(self, limits: GuardLimits) -> int:
+        """How many pages of a PDF fit into one result as a document: half of what a result may
+        have in tokens. 0 where it is not known that the model takes documents."""
+        model, refused = self.ctx.model, self.features.off(self.ctx.model.id)
+        if not (self.ctx.first_party and model.documents) or "documents" in refused:
+            return 0
+        return limits.share_tokens // 2 // PAGE_TOKENS
 
 
 def chunks_of(text: str) -> Iterator[str]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
-from tui.agent.image_limits import keep_to_limits
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import with_mentioned
@@ -324,7 +323,7 @@ class TurnRunner:
             await self.requests.frame.read_files()
             await self.requests.settle()  # what the view says no more is said again
             view = self.requests.view()
-        if keep_to_limits(ctx, view, ctx.model, self.requests.with_images):
+        if self.requests.leave_out_images(view, ctx.model):
             view = self.requests.view()
         view = await self.pruning.before_request(view)
         return self.requests.ask(view)[0]

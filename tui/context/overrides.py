@@ -45,6 +45,9 @@ MEDIA = frozenset({"image", "document"})
 CROWD: Final = "more than the model takes"
 """Why the oldest images are left out where there are too many."""
 
+NO_DOCUMENTS: Final = "the server takes no documents"
+"""Why all documents are left out."""
+
 MASKED: Final = "[Masked by the person"
 """The beginning of the text that replaces what the person masked."""
 
@@ -234,8 +237,10 @@ def placeholder(record: Record, by: str = "person") -> str:
     """The text that stands for a masked record."""
     data, blocks = record.data, content_of(record)
     size = f"{chars(blocks):,} chars"
-    others = sum(block.get("type") not in _KEPT | {"text", "tool_result"} for block in blocks)
-    size += f" and {others} other blocks" if others > 1 else " and an image" * others
+    kinds = [string_of(block.get("type")) for block in blocks]
+    others = [kind for kind in kinds if kind not in _KEPT | {"text", "tool_result"}]
+    one = " and a document" if others == ["document"] else " and an image" * len(others)
+    size += f" and {len(others)} other blocks" if len(others) > 1 else one
     who = "by the person" if by == "person" else f"by {by}"
     if record.type != "tool_result":
         what = "a message of the person" if record.type == "user" else "an earlier answer"
@@ -277,6 +282,8 @@ def _imageless(record: Record, room: Room, overlay: Overlay) -> Stand | None:
 
 def _omission_text(block: Block, word: str, overlay: Overlay) -> str:
     """What stands for an image that is not sent."""
+    if overlay.reason == NO_DOCUMENTS and block["type"] == "document":
+        return f"[document left out: {NO_DOCUMENTS}. Read the file again to get its text.]"
     if overlay.reason == CROWD:
         return f"[{block['type']} left out: {CROWD}]"
     if overlay.by != "person":

@@ -179,13 +179,20 @@ def _plain(block: object) -> Block | None:
     if any(len(str(plain.get(name, ""))) > _NAME_CHARS for name in ("id", "name", "tool_use_id")):
         return None
     if plain["type"] == "tool_result" and isinstance(plain.get("content"), list):
-        parts = [_plain(part) for part in list_of(plain["content"])]
+        parts = [_plain(_without_document(part)) for part in list_of(plain["content"])]
         if any(part is None or part["type"] not in ("text", "image") for part in parts):
             return None
         plain["content"] = parts
     if plain["type"] == "image" and plain["source"].get("type") != "base64":
         return None
     return plain
+
+
+def _without_document(part: object) -> object:
+    """A part of a result; a text in the place of a document, which not every server takes."""
+    if is_object(part) and part.get("type") == "document":
+        return text_block("[document left out]")
+    return part
 
 
 def _first_results(content: Iterable[Block]) -> dict[object, Block]:

@@ -42,7 +42,7 @@ __all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
 _TURNS = 6
 """How many turns make the forecast."""
-_UNLIKE_TEXT = THINKING | {"image"}
+_UNLIKE_TEXT = THINKING | {"image", "document"}
 """Blocks that cost what no ratio of text says."""
 
 

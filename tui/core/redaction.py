@@ -39,7 +39,7 @@ _PEM_LINES = re.compile(r"(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+")
 _PEM_CHARS = 20_000
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
-_PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+_PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0")
 """How PNG, JPEG, GIF and WebP begin in base64."""
 
 
@@ -109,13 +109,13 @@ def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def _is_picture(source: dict[str, Any]) -> bool:
-    """Whether an object is the bytes of an image: masked, they would be an image no more."""
+    """Whether an object is the bytes of an image or a PDF: masked, they would be none any more."""
     kind, data = source.get("media_type"), source.get("data")
     return (
         source.keys() == {"type", "media_type", "data"}
         and source["type"] == "base64"
         and isinstance(kind, str)
-        and kind.startswith("image/")
+        and (kind.startswith("image/") or kind == "application/pdf")
         and isinstance(data, str)
         and data.startswith(_PICTURES)
         and _BASE64.fullmatch(data) is not None

@@ -72,6 +72,7 @@ class ModelInfo:
     `system_messages`: messages of the role "system" may be in the middle of a conversation;
     `tool_additions`: they may bring tools; `turn_effort`: they may set the effort. `binds`: its
     thinking is bound to all that stood before it. `compacts`: the server summarizes on request.
+    `documents`: it reads PDFs.
 
     `cached_from` is the size of the smallest prompt that is cached. `retires_at` is the day or
     moment (ISO 8601) from which it answers no more, once one is set. `line` is haiku, sonnet, …
@@ -91,6 +92,7 @@ class ModelInfo:
     turn_effort: bool = False
     binds: bool = False
     compacts: bool = False
+    documents: bool = False
     cached_from: int = 0
     retires_at: str = ""
     line: str = ""

@@ -42,6 +42,7 @@ _GENERATION_5: Final = ModelInfo(
     system_messages=True,
     tool_additions=True,
     compacts=True,
+    documents=True,
     cached_from=512,
 )
 _BINDS: Final = replace(_GENERATION_5, binds=True)

@@ -95,6 +95,8 @@ def _parts(branch: Iterable[Record]) -> Iterator[_Part]:
                 blocks = blocks_of(data.get("content"))
                 yield _Part(name + failed, text_of(blocks), folded=True)
                 yield from (part for part in _blocks(name, blocks) if part.image)
+                titles = [block.get("title") for block in blocks if block.get("type") == "document"]
+                yield from (_Part(name, f"[{title or 'document'}]") for title in titles)
             case "interrupt":
                 yield _Part("Interrupted", str(data.get("text") or ""))
             case "error":

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from tui.core.documents import PAGE_TOKENS, page_count
 from tui.core.errors import StorageError, os_error_as
 from tui.core.files import read_small, replace_file, safe_name
 from tui.core.images import base64_image_info
@@ -88,7 +89,7 @@ def block_weight(block: Block, count: Count = weight) -> float:
         case {"type": "image"}:
             return _image_tokens(block)
         case {"type": "document", "source": {"type": "base64"}}:
-            return IMAGE_TOKENS
+            return page_count(block) * PAGE_TOKENS
         case _:
             return json_weight(block, count)
 

@@ -83,7 +83,8 @@ class ToolContext:
     `leave` before it raises. One that starts a process group passes its id to `started`.
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
-    call was allowed for; None where that was not decided yet.
+    call was allowed for; None where that was not decided yet. `document_pages` is how many pages of
+    a PDF the model takes as one document; 0 where it takes none.
     """
 
     call_id: str
@@ -101,6 +102,7 @@ class ToolContext:
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
     allowed: frozenset[Path] | None = None
+    document_pages: int = 0
 
 
 P = TypeVar("P", bound=Params)

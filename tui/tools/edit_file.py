@@ -165,6 +165,8 @@ def replace_passage(text: str, old: str, new: str) -> tuple[str, list[int]]:
 def not_found(file: DecodedText, old: str, new: str, shown: str) -> ToolError:
     """Why `old` is not in the file, as far as can be told, and what comes close."""
     said = f"old_string isn't in {shown}."
+    if shown.lower().endswith(".ipynb"):
+        said += " A notebook is edited as its JSON, which read_file shows with raw=true."
     if "\ufffd" in old and not file.valid:
         return ToolError(
             said,

@@ -1,4 +1,4 @@
-"""read_file: a page of a text file, an image, or what kind of file it is."""
+"""read_file: a page of a text, pages of a PDF, a notebook, an image, or what kind of file it is."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from threading import Event
 from typing import Annotated, BinaryIO, ClassVar
 
 from tui.core.errors import ToolError
-from tui.core.formatting import size
+from tui.core.formatting import plural, size
 from tui.core.image_resize import MAX_SOURCE
 from tui.core.images import media_type
 from tui.core.messages import ToolOutput, image_block
 from tui.core.output_store import why_missing
+from tui.tools import notebook as notebooks
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
@@ -27,9 +28,13 @@ from tui.tools.file_access import (
     os_failure,
     resolve,
 )
+from tui.tools.notebook import Notebook, NotNotebookError
 from tui.tools.paging import PageLimits, read_page
+from tui.tools.pdf import is_pdf, read_pdf
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
 
+_LINES = 2000
+"""The most lines of one call that does not say how many."""
 _HASHED_BYTES = 2 << 20
 """Files up to this size are read as a whole, so that the ledger knows their content."""
 
@@ -37,7 +42,7 @@ _HASHED_BYTES = 2 << 20
 class ReadFileParams(Params, frozen=True, kw_only=True):
     path: Annotated[str, about("The file, relative to the workspace or absolute.")]
     offset: Annotated[int, about("The first line to read, counted from 1.", ge=1)] = 1
-    limit: Annotated[int, about("The maximum number of lines to read.", ge=1)] = 2000
+    limit: Annotated[int, about("The maximum number of lines to read.", ge=1)] = _LINES
     byte_offset: Annotated[
         int,
         about(
@@ -46,6 +51,12 @@ class ReadFileParams(Params, frozen=True, kw_only=True):
             ge=0,
         ),
     ] = 0
+    pages: Annotated[
+        str, about("Only for a PDF: the pages to read, such as 3 or 3-7; from the first without.")
+    ] = ""
+    raw: Annotated[
+        bool, about("Only for a notebook (.ipynb): its JSON as it is, instead of its cells.")
+    ] = False
 
 
 class ReadFile(Tool[ReadFileParams]):
@@ -62,8 +73,13 @@ class ReadFile(Tool[ReadFileParams]):
         return replace(output, details={**fact, "sha256": digest})
 
     def label(self, params: ReadFileParams) -> str:
+        if params.pages:
+            return f"{params.path} pages {params.pages}"
         if params.byte_offset:
             return f"{params.path} from byte {params.byte_offset}"
+        if params.limit < _LINES:
+            last = params.offset + params.limit - 1
+            return f"{params.path} lines {params.offset}-{last}"
         return params.path if params.offset == 1 else f"{params.path} from line {params.offset}"
 
 
@@ -80,6 +96,13 @@ def _read(
         stat = os.fstat(file.fileno())
         try:
             head = file.read(HEAD_BYTES)
+            if is_pdf(head):
+                return _pdf(params, ctx, file, shown, stop), stat, None
+            if params.pages:
+                raise ToolError(
+                    f"pages is only for PDF files, and {shown} is none.",
+                    hint="Leave it out; use offset and limit for a part of a text.",
+                )
             kind = binary_kind(head)
             if kind is not None and (image := media_type(head)) is not None:
                 return _image(file, head, image, stat, shown), stat, None
@@ -88,6 +111,9 @@ def _read(
                 said = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. Not shown."
                 return ToolOutput.text(said, summary=kind), stat, None
             source, digest = _text(file, head, stat)
+            notebook, why = None, ""
+            if path.suffix.lower() == ".ipynb" and not params.raw:
+                source, notebook, why = _cells(source)
             limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
             page = read_page(
                 source,
@@ -101,7 +127,35 @@ def _read(
     lines = page.text.count("\n") + (page.text != "" and not page.text.endswith("\n"))
     more = ", more follows" if page.next_line or page.next_byte else ""
     summary = f"{lines} line{'s' * (lines != 1)}{more}"
-    return ToolOutput.text(page.render(), summary=summary), stat, digest
+    output = ToolOutput.text(page.render(), summary=summary)
+    if notebook is not None:
+        images = notebook.images_in(page.text)
+        summary = f"{plural(notebook.cells, 'cell')}{more}"
+        output = replace(output, content=[*output.content, *images], summary=summary)
+    return output.with_lines([why] if why else []), stat, digest
+
+
+def _pdf(
+    params: ReadFileParams, ctx: ToolContext, file: BinaryIO, shown: str, stop: Event
+) -> ToolOutput:
+    if params.offset > 1 or params.byte_offset:
+        raise ToolError(
+            f"{shown} is a PDF: offset and byte_offset are only for text files.",
+            hint="Name the pages to read, such as pages=3-7.",
+        )
+    limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
+    most = ctx.document_pages
+    return read_pdf(file, shown, params.pages, limits=limits, document_pages=most, stop=stop)
+
+
+def _cells(source: BinaryIO) -> tuple[BinaryIO, Notebook | None, str]:
+    """A notebook as text and its cells; as it is, and why, where it can't be shown as cells."""
+    try:
+        notebook = notebooks.parse(source)
+    except NotNotebookError as error:
+        return source, None, f"[the notebook as it is, not as cells: {error}]"
+    text = notebook.text.encode("utf-8", "replace")
+    return io.BytesIO(text), notebook, ""
 
 
 def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> ToolOutput:

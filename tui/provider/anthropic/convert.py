@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from tui.core.messages import object_of
+from tui.core.messages import Block, blocks_of, object_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
 
@@ -35,6 +35,7 @@ _REFUSED: Final = (
     ("updates", r"thinking\S*\.display\b.{0,80}should be"),
     ("display", r"thinking\S*\.display\b" + _EXTRA),
     ("effort", r"(?<!\.)\boutput_config(?:\.effort)?" + _EXTRA),
+    ("documents", r"\bdocuments?\b|\bPDFs?\b"),
 )
 """How an error names a feature; the first that the request has is meant."""
 
@@ -59,8 +60,17 @@ def features(request: Request) -> frozenset[str]:
         "cache_life": any("ttl" in mark for mark in marks if mark),
         "display": display is not None,
         "effort": request.effort is not None,
+        "documents": any(_has_document(message["content"]) for message in request.messages),
     }
     return frozenset(name for name, there in found.items() if there)
+
+
+def _has_document(content: Sequence[Block]) -> bool:
+    return any(
+        block.get("type") == "document"
+        or (block.get("type") == "tool_result" and _has_document(blocks_of(block.get("content"))))
+        for block in content
+    )
 
 
 def betas(request: Request) -> list[str]:
@@ -141,6 +151,7 @@ def model_info(model: str, said: object) -> ModelInfo:
         thinking_types=types,
         thinks=known.thinks and bool(types),
         compacts=_is_supported(summarize, known.compacts),
+        documents=_is_supported(abilities.get("pdf_input"), known.documents),
         retires_at=_text(found, "retires_at", known.retires_at),
         line=_text(found, "line", known.line),
     )

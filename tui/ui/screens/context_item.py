@@ -99,6 +99,8 @@ def _block(block: Block) -> str:
         case {"type": "image", "source": {"data": str(data), "media_type": str(kind)}}:
             image = of_block(block, "")
             return f"── {kind}, {facts(image) if image else size(len(data) * 3 // 4)} ──"
+        case {"type": "document", "source": {"type": "base64", "data": str(data)}}:
+            return f"── {block.get('title') or 'PDF'}, {size(len(data) * 3 // 4)} ──"
         case _:
             return json.dumps(block, ensure_ascii=False, indent=2, default=str)
 

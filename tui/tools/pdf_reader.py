@@ -1,0 +1,115 @@
+"""Reads pages of a PDF, as a program of its own: `-m tui.tools.pdf_reader WHAT FIRST LAST BYTES`.
+
+The PDF is on standard input. The answer is lines of JSON, each complete by itself, so that what was
+read is not lost if the program is ended: `{"pages": 133}` first, then as WHAT asks for:
+
+    text      `{"page": 3, "text": "…"}` for each page, until `BYTES` of text are there
+    document  `{"last": 20, "data": "…"}`: the pages as a PDF in base64, fewer where all of them
+              would have more than `BYTES`
+
+or `{"problem": "…"}`, for a page with its number. A PDF can be from anybody, and made so that
+reading it never ends or fills the memory: here it has limits that the system enforces.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import sys
+from base64 import b64encode
+from contextlib import suppress
+from typing import Any, Final
+
+from pypdf import PdfReader, PdfWriter
+from pypdf.errors import DependencyError, PdfReadError
+
+CPU_SECONDS: Final = 60
+"""Only if nobody is there any more to end it."""
+MEMORY: Final = 1 << 30
+IN_MEMORY: Final = 64 << 20
+"""Files up to this size are read at once, which is faster."""
+PAGE_CHARS: Final = 1_000_000
+"""The longest text of one page."""
+
+
+def main(arguments: list[str]) -> None:
+    """Answer, whatever happens: no error gets out."""
+    what, *numbers = arguments
+    first, last, size = map(int, numbers)
+    for limit, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, CPU_SECONDS)):
+        hard = resource.getrlimit(limit)[1]
+        with suppress(OSError, ValueError):  # macOS refuses to limit memory
+            resource.setrlimit(limit, (most if hard < 0 else min(most, hard), hard))
+    try:
+        reader = _opened()
+        if reader is None:
+            return
+        total = len(reader.pages)
+        _answer(pages=total)
+        if what == "document":
+            _document(reader, first, min(last, total), size)
+        else:
+            _texts(reader, first, min(last, total), size)
+    except Exception as error:  # noqa: BLE001 - a damaged file raises anything
+        _answer(problem=_words(error))
+
+
+def _opened() -> PdfReader | None:
+    """The PDF; None where it can't be opened, once that is in the answer."""
+    source = sys.stdin.buffer
+    size = source.seek(0, 2)
+    source.seek(0)
+    reader = PdfReader(io.BytesIO(source.read()) if size <= IN_MEMORY else source)
+    try:
+        if reader.is_encrypted and not reader.decrypt(""):
+            _answer(problem="password")
+            return None
+    except DependencyError:
+        _answer(problem="cipher")
+        return None
+    return reader
+
+
+def _texts(reader: PdfReader, first: int, last: int, size: int) -> None:
+    for number in range(first, last + 1):
+        try:
+            text = reader.pages[number - 1].extract_text()[:PAGE_CHARS]
+        except Exception as error:  # noqa: BLE001 - the other pages may be sound
+            _answer(page=number, problem=_words(error))
+            continue
+        # Fonts without a table of characters give NULs and halves of surrogate pairs.
+        text = text.replace("\0", "").encode("utf-8", "replace").decode()
+        _answer(page=number, text=text)
+        size -= len(text.encode())
+        if size <= 0:
+            return
+
+
+def _document(reader: PdfReader, first: int, last: int, size: int) -> None:
+    while first <= last:
+        writer = PdfWriter()
+        writer.append(reader, pages=(first - 1, last), import_outline=False)
+        made = io.BytesIO()
+        writer.write(made)
+        if made.tell() <= size:
+            _answer(last=last, data=b64encode(made.getvalue()).decode("ascii"))
+            return
+        last = first + (last - first + 1) // 2 - 1
+    _answer(problem="size")
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, PdfReadError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _answer(**line: Any) -> None:
+    print(json.dumps(line), flush=True)  # noqa: T201 - it is a program
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
