@@ -91,6 +91,21 @@ def read_ends(path: Path) -> LoadedSession:
     return replace(seen, findings=findings.all())  # the gap is no damage
 
 
+def read_end(path: Path, size: int) -> list[Record]:
+    """The part of the active branch that is in the last `size` bytes of a session. Blocks.
+
+    Raises SessionError as `read` does.
+    """
+    with open_session(path) as stream:
+        state = os.fstat(stream.fileno())
+        start = max(0, state.st_size - size)
+        with _readable(path):
+            data = os.pread(stream.fileno(), size, start)
+    data = data[data.find(b"\n") + 1 :] if start else data
+    objects = list(_without_drafts(parse(_lines(data), Findings()), DraftReader()))
+    return _assemble(path, objects, state.st_mtime, Findings(), NOTHING).branch
+
+
 def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
     for line in split(BytesIO(data).read):
         yield msgspec.structs.replace(line, offset=line.offset + offset)
