@@ -65,3 +65,16 @@ def test_what_is_loaded_for_good_is_not_looked_at_again() -> None:
         loaded = [[str(n)] for n in range(1_000)]
     assert gc.get_freeze_count() >= before + len(loaded)
     gc.unfreeze()
+
+
+def test_what_was_loaded_for_good_and_is_garbage_goes_with_collect() -> None:
+    with gc_pause.gc_pause(loading=True):
+        node = Node()
+        node.itself = node
+        gone = weakref.ref(node)
+    del node
+    gc.collect()
+    assert gone() is not None
+    gc_pause.collect()
+    assert gone() is None
+    gc.unfreeze()

@@ -270,7 +270,7 @@ class ScreenFrontend:
             with suppress(HoldfastError), gc_pause():
                 items = await asyncio.to_thread(end_of, choice.path)
                 await asyncio.to_thread(warm)
-                self.chat.fill(items)
+                self.chat.fill(items, end=True)
 
     async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
         from tui.ui.widgets.record_items import entry_of  # noqa: PLC0415 - it draws

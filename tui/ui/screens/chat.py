@@ -116,6 +116,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._read_only = False
         self._typed = False
         self._covered = covered
+        self._end_shown = bool(end)
         self._spin: Timer | None = None
         self._covers_phase = False
         self._search: PromptSearch | None = None
@@ -319,10 +320,14 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
 
-    def fill(self, items: list[Item]) -> None:
-        """Show another session from its beginning."""
-        self.conversation.clear()
-        self.conversation.extend(items)
+    def fill(self, items: list[Item], *, end: bool = False) -> None:
+        """Show another session: all of it, or its `end` before the next `fill` brings all."""
+        if self._end_shown:
+            self.conversation.complete(items)
+        else:
+            self.conversation.clear()
+            self.conversation.extend(items)
+        self._end_shown = end
         if self.has_class("-fresh") == bool(items):
             self._set_fresh(not items)
         self.uncover()
