@@ -12,6 +12,10 @@ import pytest
 from tui.core import gc_pause
 
 
+class Node:
+    itself: Node
+
+
 @pytest.fixture(autouse=True)
 def interpreter() -> Iterator[tuple[bool, float]]:
     before = gc.isenabled(), sys.getswitchinterval()
@@ -44,9 +48,6 @@ def test_an_error_ends_the_pause() -> None:
 
 
 def test_garbage_of_a_later_pause_is_collected() -> None:
-    class Node:
-        itself: Node
-
     with gc_pause.gc_pause():
         pass
     node = Node()

@@ -93,7 +93,7 @@ def _end_of_session(options: Options) -> Sequence[Item]:
     from tui.ui.widgets.markdown import code  # noqa: PLC0415
     from tui.ui.widgets.record_items import end_of  # noqa: PLC0415
 
-    code.color(False)  # until the whole session is there
+    code.color(on=False)  # until the whole session is there
     try:
         path = session_path(options)
         return end_of(path) if path else ()

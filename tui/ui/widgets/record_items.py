@@ -380,5 +380,5 @@ def warm() -> None:
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
-    code.color(True)
+    code.color(on=True)
     render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80)

@@ -62,7 +62,7 @@ class _Colors:
     on = True
 
 
-def color(on: bool) -> None:
+def color(*, on: bool) -> None:
     """Color the code that is drawn from now on, or draw it in one color."""
     _Colors.on = on
 
