@@ -81,7 +81,8 @@ def _keys(argv: list[str], env: dict[str, str], work: Path) -> tuple[list[float]
         screen.wait_for(f"question {MESSAGES // 2 - 1}")
         while not loaded or len(waits) < loaded + 100:
             assert len(waits) < 5_000, f"it never loaded: …{screen.text[-2000:]}"
-            waits.append(screen.echo(_KEYS[len(waits) % len(_KEYS)]))
+            number = len(waits)  # never the same key in the same place as before
+            waits.append(screen.echo(_KEYS[(number + number // len(_KEYS)) % len(_KEYS)]))
             _rest(screen, 0.02)
             if len(waits) % len(_KEYS) == 0:
                 screen.type("\x15")  # else the prompt grows
