@@ -27,8 +27,9 @@ def run() -> list[tuple[str, float, float]]:
         long = Path(folder) / "long.jsonl"
         _write(long, "feedfeedfeed", LONG)
         lines = long.read_bytes().splitlines()
-        whole = _best(lambda: read(long))
-        loads = _best(lambda: [json.loads(line) for line in lines])
+        whole, loads = _best_of_each(
+            lambda: read(long), lambda: [json.loads(line) for line in lines]
+        )
         ends = _best(lambda: read_ends(long))
         _many(home)
         build = _once(lambda: index.list_sessions(home))
@@ -71,6 +72,12 @@ def _once(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def _best_of_each(one: Callable[[], object], other: Callable[[], object]) -> tuple[float, float]:
+    """In turn: other load on the machine then slows both."""
+    rounds = [(_once(one), _once(other)) for _ in range(ROUNDS)]
+    return min(a for a, _ in rounds), min(b for _, b in rounds)
 
 
 def _best(work: Callable[[], object]) -> float:

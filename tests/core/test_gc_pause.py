@@ -12,6 +12,10 @@ import pytest
 from tui.core import gc_pause
 
 
+class Node:
+    itself: Node
+
+
 @pytest.fixture(autouse=True)
 def interpreter() -> Iterator[tuple[bool, float]]:
     before = gc.isenabled(), sys.getswitchinterval()
@@ -44,9 +48,6 @@ def test_an_error_ends_the_pause() -> None:
 
 
 def test_garbage_of_a_later_pause_is_collected() -> None:
-    class Node:
-        itself: Node
-
     with gc_pause.gc_pause():
         pass
     node = Node()
@@ -64,4 +65,17 @@ def test_what_is_loaded_for_good_is_not_looked_at_again() -> None:
     with gc_pause.gc_pause(loading=True), gc_pause.gc_pause():
         loaded = [[str(n)] for n in range(1_000)]
     assert gc.get_freeze_count() >= before + len(loaded)
+    gc.unfreeze()
+
+
+def test_what_was_loaded_for_good_and_is_garbage_goes_with_collect() -> None:
+    with gc_pause.gc_pause(loading=True):
+        node = Node()
+        node.itself = node
+        gone = weakref.ref(node)
+    del node
+    gc.collect()
+    assert gone() is not None
+    gc_pause.collect()
+    assert gone() is None
     gc.unfreeze()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui.core.errors import SessionError
-from tui.session.reader import read, read_ends
+from tui.session.reader import read, read_end, read_ends
 from tui.session.records import Header, Record
 
 
@@ -52,3 +52,18 @@ def test_an_empty_file_and_none(tmp_path: Path) -> None:
     assert read_ends(path).branch == []
     with pytest.raises(SessionError):
         read_ends(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize("size", [1000, 20_000, 10_000_000])
+def test_the_last_bytes_hold_the_last_records(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, 500, tail=b'{"type": "user", "id"')
+    end, whole = read_end(path, size), read(path).branch
+    assert [r.id for r in end] == [r.id for r in whole[-len(end) :]]
+    assert min(500, size // 400) <= len(end) <= 500
+
+
+def test_less_than_a_line_holds_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, 3)
+    assert read_end(path, 50) == []

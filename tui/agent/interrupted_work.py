@@ -61,6 +61,8 @@ def interrupted_work(records: Sequence[Record], root: Path) -> InterruptedWork:
 
 def new_findings(records: Sequence[Record], findings: Sequence[Finding]) -> list[Finding]:
     """The findings that no repair record of the branch has: each is shown once."""
+    if not findings:
+        return []
     known = {
         (item.get("code"), item.get("where"), item.get("action"))
         for record in records

@@ -25,7 +25,7 @@ from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
 from tui.app.work import TurnProgress, Work, follow
 from tui.core.errors import StorageError
-from tui.core.gc_pause import gc_pause
+from tui.core.gc_pause import collect, gc_pause
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -107,7 +107,7 @@ class Conversation:
             await self.frontend.opening(choice)
             if self.agent and self.agent.session.path == choice.path is not None:
                 await self.close(typed=False)  # opened again, by this program
-            with gc_pause():
+            with gc_pause(loading=True):
                 agent = await self.services.make_agent(choice, self.frontend.approver)
             wanted = None
             try:
@@ -117,6 +117,7 @@ class Conversation:
                     await agent.close()
             if wanted != choice:
                 return wanted
+            before = self.agent is not None
             try:
                 await self.close(typed=False)
             except StorageError as error:  # that session stays as far as it could be saved
@@ -124,7 +125,9 @@ class Conversation:
             await self.frontend.show_session(agent, choice)
             self.agent = agent
             self.frontend.refresh()
-            with gc_pause():
+            if before:
+                collect()
+            with gc_pause(loading=True):
                 first = await agent.start()
             for event in first:
                 self.frontend.show(event)

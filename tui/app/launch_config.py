@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 from tui.agent.composition import Launch, with_whole_names
 from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
+from tui.app.session_path import folder_of, workspace_of
 from tui.core import log
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace
 from tui.provider.prices import price_of
-from tui.session import catalog
 from tui.session.session import Session
 from tui.settings import credentials
 from tui.settings import layers as settings
@@ -58,7 +58,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
 
         read_script(options.practice_script)  # a broken one is told before anything opens
     wait = options.max_wait
-    extra = tuple(_folder(folder, "--add-dir") for folder in options.add_dirs)
+    extra = tuple(folder_of(folder, "--add-dir") for folder in options.add_dirs)
     ceiling = loaded.config.permissions.ceiling
     launch = Launch(
         workspace=Workspace.at(
@@ -122,37 +122,12 @@ def with_key(
     raise CredentialsError(without, hint=hint)
 
 
-def session_path(options: Options) -> Path | None:
-    """The file of the session that the options name; None for a new one. Raises SessionError."""
-    home = folders()
-    if options.resume:
-        path = catalog.resolve(options.resume, home)
-        catalog.check_ours(path, home)
-        return path
-    if options.newest:
-        return catalog.newest(home, workspace_of(options))
-    return None
-
-
 def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
     """A new session, in memory only where nothing is to be kept. Raises SessionError."""
     root = launch.workspace.root
     if options.no_session:
         return Session.in_memory(root, clock=clock)
     return Session.create(root, folders=launch.folders, clock=clock)
-
-
-def workspace_of(options: Options) -> Path:
-    """The real path of the folder to work in. Raises UsageError where it cannot be used."""
-    if options.cwd is not None:
-        return _folder(options.cwd, "-C")
-    try:
-        return _folder(Path.cwd(), "-C")
-    except FileNotFoundError:
-        raise UsageError(
-            "The current folder no longer exists.",
-            hint="Change to another folder, or name one with -C.",
-        ) from None
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
@@ -183,12 +158,3 @@ def _home() -> Folders:
             hint="Set it to a folder; Holdfast creates it if needed.",
         )
     return folders()
-
-
-def _folder(path: Path, flag: str) -> Path:
-    real = Path(os.path.realpath(path.expanduser()))
-    if not real.is_dir():
-        raise UsageError(f"{path} isn't a folder.", hint=f"Give {flag} an existing folder.")
-    if not os.access(real, os.R_OK | os.X_OK):
-        raise UsageError(f"Can't read {path}.", hint="Check its permissions.")
-    return real

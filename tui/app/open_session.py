@@ -122,7 +122,7 @@ async def _accept(
     """A session was read: the choice itself where it shall be shown, another, or None."""
     if choice.path is None or choice.read_only:
         return choice
-    with gc_pause():
+    with gc_pause(loading=True):
         found = await _damage(agent)  # of a long session it takes a while
     return await ask_damaged(conversation, agent, choice, found) if found else choice
 

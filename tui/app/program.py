@@ -28,6 +28,7 @@ from tui.app.dialog_data import (
 )
 from tui.app.options.arguments import Options
 from tui.app.services import AppServices, Opening, SessionChoice
+from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, UsageError
@@ -99,7 +100,7 @@ class CompositionRoot:
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
-        return SessionChoice(launch_config.session_path(self.options))
+        return SessionChoice(session_path(self.options))
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
@@ -307,6 +308,7 @@ class CompositionRoot:
             self.launch, session, approver, clock=self.clock, remember_always=remember
         )
         agent.view()  # looked at once, it costs later what comes since
+        agent.spending()  # so does this
         return agent
 
     def _rows(self) -> list[SessionRow]:

@@ -17,8 +17,8 @@ import msgspec
 
 from tui.agent.composition import refreshed_models
 from tui.agent.event_text import when
-from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
+from tui.app.session_path import workspace_of
 from tui.app.work import heeded_signals
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
@@ -99,7 +99,7 @@ def write_summary(summary: RunSummary, planned: RunPlan) -> list[Path]:
 
 def reset(options: Options) -> int:
     """Remove state and logs."""
-    folder = RunFolder(launching.workspace_of(options))
+    folder = RunFolder(workspace_of(options))
     if not folder.path.is_dir():
         print_notice("There is no run here.")
         return EXIT_DONE
@@ -120,7 +120,7 @@ def reset(options: Options) -> int:
 
 def status(options: Options) -> int:
     """Show how far the run of a folder is."""
-    folder = RunFolder(launching.workspace_of(options))
+    folder = RunFolder(workspace_of(options))
     state = folder.load()
     if state is None:
         if options.tasks is None:

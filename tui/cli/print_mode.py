@@ -25,6 +25,7 @@ from tui.agent.prompts import parse
 from tui.app import launch_config
 from tui.app.interruption import interruption_report, summary_of
 from tui.app.options.arguments import Options
+from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
@@ -254,7 +255,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     if not (typed.strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
     launch = launch_config.with_key(launch)
-    if path := launch_config.session_path(options):
+    if path := session_path(options):
         session = Session.open(path, clock=clock)
     else:
         session = launch_config.new_session(options, launch, clock)

@@ -14,6 +14,7 @@ from typing import Any
 from tui.agent.composition import make_agent
 from tui.app import launch_config
 from tui.app.options.arguments import Options
+from tui.app.session_path import workspace_of
 from tui.app.session_repository import add_title
 from tui.cli import request_commands
 from tui.cli.session_io import load, note, path_of, print_json, print_text
@@ -40,7 +41,7 @@ _MESSAGES = frozenset({"user", "assistant"})
 
 
 def list_(options: Options) -> int:
-    where = None if options.all else launch_config.workspace_of(options)
+    where = None if options.all else workspace_of(options)
     entries = index.list_sessions(folders(), where, progress=_progress)
     if options.json:
         return print_json([entry.to_json() for entry in entries])

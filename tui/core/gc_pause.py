@@ -3,7 +3,8 @@
 A collection among a million new objects stops every thread for 50 ms and more, and a thread that
 imports or parses keeps the interpreter from the one that answers keys. Pauses are counted: the
 first changes the settings, the last puts back what the first found. What exists when start-up is
-over, or another pause that loads code for good, is not looked at by collections any more.
+over, or another pause that loads what stays, code or a session, is not looked at by collections any
+more, until `collect`.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def begin() -> None:
 
 
 def end() -> None:
-    """End a pause. After one that loads code, what exists is taken for permanent; after others
-    that would keep for ever what a session leaves behind."""
+    """End a pause. After one that loads what stays, what exists is taken for permanent; after
+    others that would keep for ever what a screen leaves behind."""
     global _pauses, _loading  # noqa: PLW0603 - as above
     with _lock:
         _pauses -= 1
@@ -53,7 +54,7 @@ def end() -> None:
 
 @contextmanager
 def gc_pause(*, loading: bool = False) -> Generator[None]:
-    """Pause for the block: heavy work in a thread, or `loading` code for good."""
+    """Pause for the block: heavy work in a thread, or `loading` what stays."""
     global _loading  # noqa: PLW0603 - as above
     begin()
     _loading = _loading or loading
@@ -61,3 +62,10 @@ def gc_pause(*, loading: bool = False) -> Generator[None]:
         yield
     finally:
         end()
+
+
+def collect() -> None:
+    """Free what a session left behind that was taken for permanent. Takes a moment."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -70,11 +70,11 @@ def _fields(**types: _Is) -> _Is:
 
 
 def _odd(data: Mapping[str, Any], types: Mapping[str, _Is]) -> list[str]:
-    """The fields of another type than these."""
+    """The fields of another type than these, in the order of the data."""
     return [
         name
-        for name, is_one in types.items()
-        if (value := data.get(name)) is not None and not is_one(value)
+        for name, value in data.items()
+        if value is not None and name in types and not types[name](value)
     ]
 
 
@@ -167,10 +167,6 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
 }
 """By the type of a record, what its fields are."""
 
-_BLOCK_TYPES = _each("type", _text)
-"""The rest of a block is checked before it is sent (`tui.context.validate`)."""
-
-_BLOCK = _fields(**_BLOCK_TYPES)
 _SPEAKING = frozenset({"user", "assistant", "tool_result"})
 
 
@@ -189,16 +185,25 @@ def leave_out_odd(type_: str, data: dict[str, Any]) -> list[str]:
 
 
 def _is_content(value: object) -> bool:
-    return isinstance(value, str) or _list_of(_BLOCK)(value)
+    if not isinstance(value, list):
+        return isinstance(value, str)
+    return all(map(_is_block, cast("list[object]", value)))
+
+
+def _is_block(value: object) -> bool:
+    """The rest of a block is checked before it is sent (`tui.context.validate`)."""
+    if not isinstance(value, dict):
+        return False
+    type_ = cast("Block", value).get("type")
+    return type_ is None or isinstance(type_, str)
 
 
 def _blocks(value: object) -> Iterable[Block]:
-    """What can be read of odd content. A block keeps the fields that have their types."""
+    """What can be read of odd content. A block loses a type that is no text."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     for item in items:
         if isinstance(item, dict):
             block = cast("Block", item)
-            odd = _odd(block, _BLOCK_TYPES)
-            yield {name: field for name, field in block.items() if name not in odd}
+            yield block if _is_block(block) else {k: v for k, v in block.items() if k != "type"}
         elif isinstance(item, str):
             yield text_block(item)

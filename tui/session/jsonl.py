@@ -67,12 +67,11 @@ class Findings:
         return (*self.items, more)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLine:
+class JsonLine(msgspec.Struct, frozen=True):
     """A line without its newline. `number` counts from 1; `offset` is the place of its first byte.
 
     `data` is None for a line longer than MAX_LINE, with `head` its beginning and `size` its
-    length. `ended`: a newline followed.
+    length. `ended`: a newline followed. A Struct, which is made four times as fast as a dataclass.
     """
 
     number: int
@@ -100,6 +99,10 @@ def split(read: Callable[[int], bytes]) -> Iterator[JsonLine]:
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
+            if not size and 0 < len(part) <= MAX_LINE:  # in one piece, as nearly all are
+                yield JsonLine(number, offset, part)
+                number, offset = number + 1, offset + len(part) + 1
+                continue
             held.append(part)
             size += len(part)
             if found := line(ended=True):

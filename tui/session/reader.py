@@ -14,8 +14,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
+
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
+from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.session.drafts import NOTHING, DraftReader, UnsentWork
 from tui.session.field_types import leave_out_odd
@@ -56,13 +59,13 @@ def read(path: Path) -> LoadedSession:
     Raises SessionError only if the file itself cannot be read.
     """
     findings, drafts = Findings(), DraftReader()
-    with open_session(path) as stream:
+    with open_session(path) as stream, gc_pause():
         state = os.fstat(stream.fileno())
         with _readable(path):
             objects = list(_without_drafts(parse(split(stream.read), findings), drafts))
-    if not state.st_size:
-        findings.add("B45", "line 1 (byte 0)", "the whole file is empty")
-    return _assemble(path, objects, state.st_mtime, findings, drafts.unsent())
+        if not state.st_size:
+            findings.add("B45", "line 1 (byte 0)", "the whole file is empty")
+        return _assemble(path, objects, state.st_mtime, findings, drafts.unsent())
 
 
 def read_ends(path: Path) -> LoadedSession:
@@ -88,9 +91,24 @@ def read_ends(path: Path) -> LoadedSession:
     return replace(seen, findings=findings.all())  # the gap is no damage
 
 
+def read_end(path: Path, size: int) -> list[Record]:
+    """The part of the active branch that is in the last `size` bytes of a session. Blocks.
+
+    Raises SessionError as `read` does.
+    """
+    with open_session(path) as stream:
+        state = os.fstat(stream.fileno())
+        start = max(0, state.st_size - size)
+        with _readable(path):
+            data = os.pread(stream.fileno(), size, start)
+    data = data[data.find(b"\n") + 1 :] if start else data
+    objects = list(_without_drafts(parse(_lines(data), Findings()), DraftReader()))
+    return _assemble(path, objects, state.st_mtime, Findings(), NOTHING).branch
+
+
 def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
     for line in split(BytesIO(data).read):
-        yield replace(line, offset=line.offset + offset)
+        yield msgspec.structs.replace(line, offset=line.offset + offset)
 
 
 def _without_drafts(places: Iterable[_Place], drafts: DraftReader) -> Iterator[_Place]:

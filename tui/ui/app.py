@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend, TurnEnded
     from tui.ui.start.terminal_takeover import TerminalTakeover
     from tui.ui.widgets.conversation import view
+    from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.welcome_text import Intro
 
@@ -48,7 +49,8 @@ class HoldfastApp(ThemedApp):
 
     Its first frame needs few imports. Then `load` runs in a thread and returns what the rest
     works with; prompts and commands given meanwhile wait for it. What it raises ends the app and
-    is `failure` afterwards. `theme` is a guess until then; `first` is what it follows.
+    is `failure` afterwards. `theme` is a guess until then; `first` is what it follows. `end` are
+    the last items of the session that will be opened: they are in the first frame.
 
     `conversation` and `frontend` exist from then on, when `ready` is true.
     """
@@ -69,6 +71,7 @@ class HoldfastApp(ThemedApp):
         clock: Clock | None = None,
         version: str = tui.__version__,
         first: TerminalTakeover | None = None,
+        end: Sequence[Item] = (),
     ) -> None:
         super().__init__(driver_class=first.driver if first else None)
         self.pacing = first.pacing if first else None
@@ -84,8 +87,9 @@ class HoldfastApp(ThemedApp):
             self._clock,
             version=version,
             layout_file=folders().data / "screen.json",
-            fresh=early is None or early.fresh,
-            covered=early is not None and early.welcoming,
+            fresh=(early is None or early.fresh) and not end,
+            end=end,
+            covered=early is not None and early.welcoming and not end,
         )
         self.guess_theme(theme, early.look if early else None)
 
@@ -305,7 +309,8 @@ class HoldfastApp(ThemedApp):
         await self._do("/retry" if event.wish == "now" else "/retry other")
 
     def on_conversation_view_item_selected(self, event: view.ConversationView.ItemSelected) -> None:
-        self.frontend.renderer.open_output(event.item)
+        if self.ready:
+            self.frontend.renderer.open_output(event.item)
 
     @work(group="recheck")
     async def action_recheck(self) -> None:
@@ -356,6 +361,8 @@ class HoldfastApp(ThemedApp):
             return False
         except HoldfastError as error:
             self.chat.notice.say(error.message, "error", hint=error.hint)
+            if not self.conversation.busy:
+                self.chat.idle()
         self.chat.uncover()
         with gc_pause():
             await asyncio.to_thread(warm)

@@ -41,7 +41,7 @@ from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
 from tui.ui.widgets.event_log import EventLog
-from tui.ui.widgets.record_items import end_of, restored, result_text
+from tui.ui.widgets.record_items import end_of, restored, result_text, warm
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -264,16 +264,21 @@ class ScreenFrontend:
     async def opening(self, choice: SessionChoice) -> None:
         """Show the end of the first session, where it has one, while the rest is read."""
         self.chat.work("opening the session")
+        if self.chat.conversation.items:
+            return  # it is there already
         if choice.path is not None and self.conversation.agent is None:
             with suppress(HoldfastError), gc_pause():
-                self.chat.fill(await asyncio.to_thread(end_of, choice.path))
+                items = await asyncio.to_thread(end_of, choice.path)
+                await asyncio.to_thread(warm)
+                self.chat.fill(items, end=True)
 
     async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
         from tui.ui.widgets.record_items import entry_of  # noqa: PLC0415 - it draws
 
         chat, records = self.chat, agent.session.records
-        with gc_pause():
+        with gc_pause(loading=True):
             past = await asyncio.to_thread(restored, records)
+            await asyncio.to_thread(warm)
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.renderer.resume(past)
         self._model = agent.model

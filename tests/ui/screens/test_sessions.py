@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.support.world import OldSession, World, record
-from tests.ui.screens.driving import answer, app_of, items, running, say, turn, until
+from tests.ui.screens.driving import WIDE, answer, app_of, items, running, say, turn, until
 from tui.agent.agent import Agent
 from tui.app.services import Opening, SessionChoice
 from tui.core.errors import SessionError
 from tui.core.paths import folders
 from tui.permissions.types import Approver
+from tui.session.records import Record
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
     UserItem,
 )
+from tui.ui.widgets.record_items import items_of
 
 
 async def test_a_session_is_resumed_with_all_that_was_said() -> None:
@@ -111,3 +116,81 @@ async def test_the_end_of_a_session_is_shown_while_the_rest_is_read(tmp_path: Pa
         assert app.chat.queued.texts == ("continue",)
         held.set()
         await until(pilot, lambda: bool(world.agents) and world.agent.sent == ["continue"])
+
+
+def _asked(count: int) -> list[Record]:
+    content = [{"type": "text", "text": "x"}]
+    return [record("user", n + 1, content=content, text=f"question {n}") for n in range(count)]
+
+
+class _Slow:
+    """An app that shows the last 30 prompts of a hundred, and is not complete before `go_on`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world, self.go_on = World(), asyncio.Event()
+        self.world.add_row("old", hours=2)
+        path, records = self.world.rows[0].path, _asked(100)
+        self.world.old[path] = OldSession(records=records)
+        opening = Opening(services=self.world.services(), choice=SessionChoice(path))
+        end = items_of(records[-30:])
+        self.app = HoldfastApp(lambda: opening, clock=self.world.clock, end=end)
+        self._complete: Callable[[Opening], Awaitable[None]] = getattr(self.app, "_complete")  # noqa: B009
+        monkeypatch.setattr(self.app, "_complete", self._later)
+
+    async def _later(self, opening: Opening) -> None:
+        await self.go_on.wait()
+        await self._complete(opening)
+
+
+def _first_row(app: HoldfastApp) -> str:
+    return "".join(segment.text for segment in app.chat.conversation.render_line(0)).strip()
+
+
+async def test_the_end_of_a_session_is_there_before_the_program_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = _Slow(monkeypatch)
+    app = slow.app
+    async with app.run_test(size=WIDE) as pilot:
+        assert [item.text for item in items(app, UserItem)][-1] == "question 99"
+        assert app.chat.busy
+        await say(pilot, "continue")
+        await until(pilot, lambda: app.chat.queued.texts == ("continue",))
+        await pilot.click("#conversation", offset=(4, 2))
+        await pilot.press("pageup", "escape")
+        assert not app.ready
+        slow.go_on.set()
+        agents = slow.world.agents
+        await until(pilot, lambda: bool(agents) and agents[0].sent == ["continue"])
+        assert [item.text for item in items(app, UserItem)][:100] == [
+            f"question {n}" for n in range(100)
+        ]
+
+
+async def test_who_has_scrolled_up_in_the_end_stays_there_when_the_rest_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = _Slow(monkeypatch)
+    app = slow.app
+    async with app.run_test(size=(120, 18)) as pilot:
+        await pilot.press("pageup")
+        await pilot.pause()
+        assert not app.chat.conversation.following
+        before = _first_row(app)
+        assert "question 8" in before
+        slow.go_on.set()
+        await until(pilot, lambda: app.ready and len(app.chat.conversation.items) == 100)
+        await until(pilot, lambda: not app.chat.busy)
+        assert _first_row(app) == before
+        assert not app.chat.conversation.following
+
+
+async def test_who_follows_the_end_follows_it_when_the_rest_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = _Slow(monkeypatch)
+    app = slow.app
+    async with app.run_test(size=WIDE) as pilot:
+        slow.go_on.set()
+        await until(pilot, lambda: len(app.chat.conversation.items) == 100)
+        assert app.chat.conversation.following

@@ -10,7 +10,7 @@ from rich.style import Style
 
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.line_view.strips import copied
-from tui.ui.widgets.markdown import Document, Line, render
+from tui.ui.widgets.markdown import Document, Line, code, render
 from tui.ui.widgets.markdown import document as markdown_document
 from tui.ui.widgets.markdown.parse import parse
 from tui.ui.widgets.markdown.text import RULES
@@ -296,3 +296,16 @@ def test_a_path_that_is_too_long_is_broken_behind_a_slash(width: int) -> None:
     names = max(map(len, path.split("/"))) + 1
     if width >= 2 * names:
         assert all(line.endswith("/") for line in lines[:-1])
+
+
+def test_code_is_drawn_the_same_before_what_colors_it_is_loaded() -> None:
+    text = "```python\nx = 1  # one\n\tprint('a tab')\n```\n"
+    colored = render(text, STYLES, 40)
+    code.color(on=False)
+    try:
+        plain = render(text, STYLES, 40)
+    finally:
+        code.color(on=True)
+    assert [line.text for line in plain] == [line.text for line in colored]
+    assert plain != colored
+    assert render(text, STYLES, 40) == colored

@@ -14,11 +14,11 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tui.app import launch_config
 from tui.app.doctor import machine, setup
 from tui.app.doctor import sandbox as confined
 from tui.app.doctor.check import Check, Subject
 from tui.app.options.arguments import Options
+from tui.app.session_path import workspace_of
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import folders
@@ -49,7 +49,7 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
 
 def run(options: Options) -> int:
     """Print what was found. Returns 1 where a check fails; raises UsageError for a wrong -C."""
-    workspace = launch_config.workspace_of(options)
+    workspace = workspace_of(options)
     checks = examine(Subject.of(workspace, folders(), os.environ))
     if options.json:
         text = json.dumps({"checks": [check.to_json() for check in checks]}, indent=2)

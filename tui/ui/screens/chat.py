@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -62,7 +63,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     `intro`, of the id "intro", is where nothing has been said yet, else the program's own with
     its `version`; then the prompt is right below it, until the first message. `fresh`: a session
     in which nothing was said is expected. What the first frame does without exists after
-    `furnish`. `covered`: the head of the welcome screen hides all until `uncover`.
+    `furnish`; the conversation exists before that where the `end` of one is known. `covered`: the
+    head of the welcome screen hides all until `uncover`.
     """
 
     class StopAsked(Message):
@@ -85,6 +87,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         layout_file: Path | None = None,
         fresh: bool = True,
         covered: bool = False,
+        end: Sequence[Item] = (),
     ) -> None:
         super().__init__(classes="" if intro else "-start")
         self.set_class(fresh, "-fresh")
@@ -94,7 +97,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.header = HeaderBar(id="header")
         first = intro or Intro(version, id="intro")
         self.start = first if isinstance(first, Intro) else None
-        self.left = ConversationSide(first, id="left")
+        self.left = ConversationSide(first, end, id="left")
+        if end:
+            self.conversation = self.left.conversation
         self.queued, self.notice = self.left.queued, self.left.notice
         self.splitter = Splitter(id="splitter")
         self.side = OutputSide(id="side")
@@ -111,6 +116,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._read_only = False
         self._typed = False
         self._covered = covered
+        self._end_shown = bool(end)
         self._spin: Timer | None = None
         self._covers_phase = False
         self._search: PromptSearch | None = None
@@ -184,6 +190,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_begun()
         self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
+        if self.left.begun:
+            self.work("opening the session")
         self.show_mode()
 
     async def furnish(self) -> None:
@@ -312,11 +320,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
 
-    def fill(self, items: list[Item]) -> None:
-        """Show another session from its beginning."""
-        self.conversation.clear()
-        self.conversation.extend(items)
-        self._set_fresh(not items)
+    def fill(self, items: list[Item], *, end: bool = False) -> None:
+        """Show another session: all of it, or its `end` before the next `fill` brings all."""
+        if self._end_shown:
+            self.conversation.complete(items)
+        else:
+            self.conversation.clear()
+            self.conversation.extend(items)
+        self._end_shown = end
+        if self.has_class("-fresh") == bool(items):
+            self._set_fresh(not items)
         self.uncover()
         self.side.clear()
         self.measure(None)

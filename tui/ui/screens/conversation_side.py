@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -13,6 +14,7 @@ from tui.ui.widgets.notices import NoticeLine, QueuedPrompts
 from tui.ui.widgets.panes import CachedVertical, PaneRule
 
 if TYPE_CHECKING:
+    from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.view import ConversationView
     from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.retry_banner import RetryBanner
@@ -20,40 +22,55 @@ if TYPE_CHECKING:
 
 
 class ConversationSide(CachedVertical):
-    """`intro` is where nothing has been said yet. `conversation`, `todos` and `retry` exist
-    after `furnish`; the find bar once it is asked for."""
+    """`intro` is where nothing has been said yet; `end` is what was said last in the session that
+    will be opened. `conversation`, `todos` and `retry` exist after `furnish`, `conversation` before
+    that where it has begun with an `end`; the find bar once it is asked for."""
 
     conversation: ConversationView
     todos: TodoList
     retry: RetryBanner
 
-    def __init__(self, intro: Widget, *, id: str) -> None:  # noqa: A002
+    def __init__(self, intro: Widget, end: Sequence[Item] = (), *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self.queued = QueuedPrompts(id="queued")
         self.notice = NoticeLine(id="notice")
         self.meter = ContextMeter(id="meter")
         self.rule = PaneRule("conversation", id="conversation-rule")
         self._intro = intro
+        self.begun = bool(end)
+        if end:
+            self._begin(end)
         self._find: FindBar | None = None
 
     def compose(self) -> ComposeResult:
         yield self.rule
         yield self._intro
+        if self.begun:
+            yield self.conversation
         yield self.queued
         yield self.notice
         yield self.meter
 
     async def furnish(self, clock: Clock) -> None:
         """Add what the first frame does without."""
-        from tui.ui.widgets.conversation.view import ConversationView  # noqa: PLC0415
         from tui.ui.widgets.notices import TodoList  # noqa: PLC0415
         from tui.ui.widgets.retry_banner import RetryBanner  # noqa: PLC0415
 
-        self.conversation = ConversationView(id="conversation")
         self.todos = TodoList(id="todos")
         self.retry = RetryBanner(clock, id="retry")
-        await self.mount(self.conversation, self.todos, after=self._intro)
+        if self.begun:
+            await self.mount(self.todos, after=self.conversation)
+        else:
+            self._begin()
+            await self.mount(self.conversation, self.todos, after=self._intro)
         await self.mount(self.retry, after=self.queued)
+
+    def _begin(self, end: Sequence[Item] = ()) -> None:
+        from tui.ui.widgets.conversation.view import ConversationView  # noqa: PLC0415
+
+        self.conversation = ConversationView(id="conversation")
+        self.conversation.extend(end)
+        self.begun = True
 
     def on_descendant_focus(self) -> None:
         self.rule.lit = True

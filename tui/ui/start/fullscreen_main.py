@@ -10,10 +10,13 @@ from tui.core import gc_pause
 from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.app.options.arguments import Options
     from tui.app.program import CompositionRoot
     from tui.app.services import Opening
     from tui.ui.start.first_frame import EarlyPrompt
+    from tui.ui.widgets.conversation.items import Item
 
 _TERMINAL_GONE = 129
 """The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
@@ -69,7 +72,8 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         named = options.theme if options else None
         theme = named or look.get("theme", DEFAULT_DARK)
         over = TerminalTakeover(first)
-        app = HoldfastApp(load, theme=theme, first=over)
+        end = _end_of_session(options) if options else ()
+        app = HoldfastApp(load, theme=theme, first=over, end=end)
         app.run()
     if over.gone:
         return _TERMINAL_GONE  # nobody is there to be told anything
@@ -78,3 +82,20 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     if program and program.session and program.session.path and program.session.path.exists():
         print(f"Resume with: holdfast -r {program.session.id}")  # noqa: T201
     return app.return_code or 0
+
+
+def _end_of_session(options: Options) -> Sequence[Item]:
+    """The last items of the session that the options name, to be in the first real frame."""
+    if not (options.resume or options.newest):
+        return ()
+    from tui.app.session_path import session_path  # noqa: PLC0415
+    from tui.core.errors import HoldfastError  # noqa: PLC0415
+    from tui.ui.widgets.markdown import code  # noqa: PLC0415
+    from tui.ui.widgets.record_items import end_of  # noqa: PLC0415
+
+    code.color(on=False)  # until the whole session is there
+    try:
+        path = session_path(options)
+        return end_of(path) if path else ()
+    except HoldfastError:
+        return ()  # when it is opened, it is said why it cannot be

@@ -15,13 +15,12 @@ from rich.style import Style
 
 from tui.agent.events import ToolFinished
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
-from tui.context.overrides import overlays_of, pins_of
 from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, blocks_of, text_of
 from tui.core.text_cleaning import printed_text
-from tui.session.reader import read_ends
+from tui.session.reader import read_end
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
     SHOWS_ALL,
@@ -48,6 +47,9 @@ SHORT_DIFF = 16
 """Lines of a diff that is open in the conversation once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
+_END_BYTES = (32 * 1024, 512 * 1024)
+"""How much of a session's file is read for its end: more, where that holds too few items."""
+_END_ITEMS = 40
 
 
 def items_of(records: Iterable[Record]) -> list[Item]:
@@ -336,6 +338,8 @@ class RestoredItems:
 def restored(records: Sequence[Record]) -> RestoredItems:
     """What the records of a branch come to. Takes a second for 100,000 of them: call it in a
     thread."""
+    from tui.context.overrides import overlays_of, pins_of  # noqa: PLC0415 - not for `end_of`
+
     items = items_of(records)
     tools = {item.id: item for item in items if isinstance(item, ToolItem)}
     outputs: dict[str, str] = {}
@@ -362,15 +366,19 @@ def result_text(records: Sequence[Record], id_: str) -> str:
 
 
 def end_of(path: Path) -> list[Item]:
-    """The last items of a session's file, and what they are drawn with loaded. Blocks; raises
-    SessionError where it cannot be read."""
-    items = items_of(read_ends(path).branch)
-    warm()
+    """The last items of a session's file. Blocks; raises SessionError where it cannot be read."""
+    items: list[Item] = []
+    for size in _END_BYTES:
+        items = items_of(read_end(path, size))
+        if len(items) >= _END_ITEMS:
+            break
     return items
 
 
 def warm() -> None:
-    """Load, in a thread, what the first answer is drawn with."""
-    from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - not for the first frame
+    """Load, in a thread, what the first answer is drawn with, colors of code included."""
+    from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
+    from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
+    code.color(on=True)
     render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80)

@@ -70,15 +70,18 @@ class ItemsView(LineView):
         start = len(self._items)
         if start and items and item_renderer.joins(self._items[-1], items[0]):
             self._forget(self._leader(start - 1))
-        for item in items if self._tools_open else ():
-            if isinstance(item, ToolItem):
-                item.folded = False
+        self._unfold(items)
         self._items += items
         self._index.update(zip(items, range(start, len(self._items)), strict=True))
         self._viewport.extend(self._estimates(items))
         if not self._viewport.following:
             self._behind += len(items)
         self._touch()
+
+    def _unfold(self, items: Sequence[Item]) -> None:
+        for item in items if self._tools_open else ():
+            if isinstance(item, ToolItem):
+                item.folded = False
 
     def _estimates(self, items: Sequence[Item]) -> list[int]:
         """About how high the items are; of many, all but the last as high as a sample on average,
@@ -154,6 +157,20 @@ class ItemsView(LineView):
         self._pictures.clear()
         self._viewport.clear()
         self._behind = 0
+        self._touch()
+
+    def complete(self, items: Sequence[Item]) -> None:
+        """Show all items where the last ones are shown; who has scrolled up in them stays there."""
+        more, following = len(items) - len(self._items), self._viewport.following
+        if following or more < 0:
+            self.clear()
+            self.extend(items)
+            return
+        self._unfold(items)
+        self._items[:] = items
+        self._index = {item: place for place, item in enumerate(items)}
+        self._pictures.clear()
+        self._viewport.replace(self._estimates(items), more)
         self._touch()
 
     # Streams

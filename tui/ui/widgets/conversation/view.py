@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -95,6 +96,13 @@ class ConversationView(ItemsView):
         self._cursor = None
         self._finder = self._hit = None
         super().clear()
+
+    def complete(self, items: Sequence[Item]) -> None:
+        cursor, more = self._cursor, len(items) - len(self._items)
+        self.end_find()
+        super().complete(items)
+        if cursor is not None and more >= 0:
+            self._cursor = cursor + more
 
     def go_to(self, item: Item) -> None:
         """Bring an item into sight, with the cursor on it."""

@@ -77,6 +77,10 @@ class Heights:
         known = len(self._heights)
         self._heights += heights
         sums = list(accumulate(heights, initial=self.total))  # before each, and of all
+        if not known:
+            self._tree += [sums[node] - sums[node & (node - 1)] for node in range(1, len(sums))]
+            self.total = sums[-1]
+            return
         for node, upto in enumerate(sums[1:], known + 1):
             first = node & (node - 1)  # what it sums begins behind so many
             before = sums[first - known] if first >= known else self.offset(first)

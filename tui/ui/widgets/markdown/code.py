@@ -55,6 +55,18 @@ _KINDS = (  # the first that holds wins
 )
 
 
+class _Colors:
+    """Whether code is colored. Loading what does it takes longer than all else that an answer is
+    drawn with."""
+
+    on = True
+
+
+def color(*, on: bool) -> None:
+    """Color the code that is drawn from now on, or draw it in one color."""
+    _Colors.on = on
+
+
 @lru_cache(maxsize=512)
 def kind(token: _TokenType) -> str:
     """The style that stands for a pygments token."""
@@ -110,7 +122,7 @@ def pieces(rows: list[str]) -> Iterator[list[str]]:
 def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
     """The lines of `code` as (text, style name)."""
     rows: list[list[tuple[str, str]]] = [[]]
-    bare = [[(row, "fence")] if row else [] for row in code.split("\n")]
+    bare = _bare(code)
     found = lexer(language)
     if found is None or any(len(row) > _PLAIN_FROM for row in code.split("\n")):
         return bare
@@ -131,11 +143,16 @@ def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
     return rows if drawn == code else bare  # what changes the text is not to be trusted with it
 
 
+def _bare(code: str) -> list[list[tuple[str, str]]]:
+    return [[(row, "fence")] if row else [] for row in code.split("\n")]
+
+
 def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> list[Line]:
     """The lines of one piece on the ground of code, wrapped where they are too long."""
     fill = styles["fence"]
     drawn: list[Line] = []
-    tokens = _tokens("\n".join(row.expandtabs(4) for row in rows), language)
+    text = "\n".join(row.expandtabs(4) for row in rows)
+    tokens = _tokens(text, language) if _Colors.on else _bare(text)
     for row, source in zip(tokens, rows, strict=True):
         spans = [(text, styles[name]) for text, name in row]
         parts = [

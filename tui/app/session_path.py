@@ -1,0 +1,46 @@
+"""Which session and which folder the command line means. Loads little: it comes first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tui.app.options.arguments import Options
+from tui.core.errors import UsageError
+from tui.core.paths import folders
+from tui.session import catalog
+
+
+def session_path(options: Options) -> Path | None:
+    """The file of the session that the options name; None for a new one. Raises SessionError."""
+    home = folders()
+    if options.resume:
+        path = catalog.resolve(options.resume, home)
+        catalog.check_ours(path, home)
+        return path
+    if options.newest:
+        return catalog.newest(home, workspace_of(options))
+    return None
+
+
+def workspace_of(options: Options) -> Path:
+    """The real path of the folder to work in. Raises UsageError where it cannot be used."""
+    if options.cwd is not None:
+        return folder_of(options.cwd, "-C")
+    try:
+        return folder_of(Path.cwd(), "-C")
+    except FileNotFoundError:
+        raise UsageError(
+            "The current folder no longer exists.",
+            hint="Change to another folder, or name one with -C.",
+        ) from None
+
+
+def folder_of(path: Path, flag: str) -> Path:
+    """The real path of a folder that a flag names. Raises UsageError where it cannot be used."""
+    real = Path(os.path.realpath(path.expanduser()))
+    if not real.is_dir():
+        raise UsageError(f"{path} isn't a folder.", hint=f"Give {flag} an existing folder.")
+    if not os.access(real, os.R_OK | os.X_OK):
+        raise UsageError(f"Can't read {path}.", hint="Check its permissions.")
+    return real
