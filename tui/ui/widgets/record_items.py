@@ -373,4 +373,4 @@ def warm() -> None:
     """Load, in a thread, what the first answer is drawn with."""
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - not for the first frame
 
-    render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80)
+    list(render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80))  # drawn as it is read
