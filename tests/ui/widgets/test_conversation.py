@@ -187,6 +187,36 @@ async def test_a_stream_ends_as_the_whole_text_would_be_drawn() -> None:
         assert not item.streaming
 
 
+async def test_code_above_an_answer_that_came_at_once_is_colored_when_it_comes_into_sight() -> None:
+    def colors() -> int:
+        strips = app.talk.render_lines(app.talk.size.region)
+        return len({part.style.color for strip in strips for part in strip if part.style})
+
+    text = "".join(f"```python\ndef f{n}():\n    return 'x'  # {n}\n```\n\n" for n in range(200))
+    app = Talk()
+    async with app.run_test(size=SIZE) as pilot:
+        item = AssistantItem(streaming=True)
+        app.talk.append(item)
+        app.talk.stream(item, text)
+        app.talk.finish(item)
+        await pilot.pause()
+        seen = colors()
+        assert seen > 4
+        seen_text: list[str] = []
+        for _ in range(6):
+            seen_text = app.rows() + seen_text
+            await pilot.press("pageup")
+            assert app.rows()[-1] == seen_text[0]
+            assert colors() == seen
+        whole = Talk()
+        whole.items = [AssistantItem(text)]
+        async with whole.run_test(size=SIZE) as other:
+            await pilot.press("home")
+            await other.press("home")
+            assert app.rows() == whole.rows()
+            assert colors() == seen
+
+
 async def test_finish_takes_what_was_not_drawn_yet() -> None:
     app = Talk()
     async with app.run_test(size=SIZE) as pilot:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from unittest.mock import Mock
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.style import Style
@@ -17,8 +21,10 @@ from tui.ui.widgets.conversation.items import (
 from tui.ui.widgets.conversation.style import STYLE_RULES
 from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.line_view.viewport import Heights, Viewport
+from tui.ui.widgets.markdown import code
 from tui.ui.widgets.markdown.text import RULES as MARKDOWN_RULES
 from tui.ui.widgets.markdown.text import Line
+from tui.ui.widgets.record_items import warm
 
 STYLES = {name: Style() for name in MARKDOWN_RULES} | {f"c-{name}": Style() for name in STYLE_RULES}
 
@@ -149,7 +155,7 @@ def test_items_that_arrive_do_not_move_what_is_read() -> None:
     assert not model.view.following
 
 
-def shown(lines: list[Line]) -> list[str]:
+def shown(lines: Sequence[Line]) -> list[str]:
     return [line.text.rstrip() for line in lines]
 
 
@@ -390,3 +396,10 @@ def test_attempts_that_failed_one_after_the_other_share_a_row() -> None:
     assert not item_renderer.joins(tries[2], AttemptItem(1, "network", 1.0))
     rows = shown(item_renderer.draw(tries[0], 60, STYLES, along=tries[1:]))
     assert rows == [" ! failed 3× · overloaded (529)"]
+
+
+def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    color = Mock(wraps=code.draw_rows)
+    monkeypatch.setattr(code, "draw_rows", color)
+    warm()
+    assert color.call_count == 1

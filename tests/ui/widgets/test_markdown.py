@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from rich.style import Style
 
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.line_view.strips import copied
-from tui.ui.widgets.markdown import Document, Line, code, render
+from tui.ui.widgets.markdown import Document, Line, code, flow, render
 from tui.ui.widgets.markdown import document as markdown_document
 from tui.ui.widgets.markdown.parse import parse
 from tui.ui.widgets.markdown.text import RULES
@@ -32,7 +34,7 @@ def streamed(text: str, cuts: list[int], *, draw: bool, width: int = 40) -> list
             assert document.lines[: len(settled)] == settled, "settled lines must stay"
             settled = document.lines[: document.settled]
     document.finish()
-    return document.lines
+    return list(document.lines)
 
 
 PIECES = st.sampled_from(
@@ -69,14 +71,44 @@ def test_streamed_in_any_pieces_is_the_same_as_at_once(
     text, cuts = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(markdown_document, "CAP", cap)
-        assert streamed(text, cuts, draw=draw) == render(text, STYLES, 40)
+        assert streamed(text, cuts, draw=draw) == list(render(text, STYLES, 40))
 
 
 @settings(max_examples=150, deadline=None)
 @given(TEXTS)
 def test_letter_by_letter_is_the_same_as_at_once(text: str) -> None:
     cuts = list(range(1, len(text)))
-    assert streamed(text, cuts, draw=True) == render(text, STYLES, 40)
+    assert streamed(text, cuts, draw=True) == list(render(text, STYLES, 40))
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+@example("a&#10;b\n\nc")
+@example("![](" + 10 * '"' + ")\n\nc")
+@example("1. &#10;a\n2. b\n")
+def test_lines_drawn_when_they_are_read_are_those_that_are_drawn_at_once(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flow, "height", Mock(return_value=None))
+        at_once = list(render(text, STYLES, 24))
+    assert list(render(text, STYLES, 24)) == at_once
+
+
+def test_of_a_text_that_comes_at_once_only_what_is_read_is_colored_and_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    color, parse_text = Mock(wraps=code.draw_rows), Mock(wraps=flow.unit)
+    monkeypatch.setattr(code, "draw_rows", color)
+    monkeypatch.setattr(flow, "unit", parse_text)
+    part = "## Part\n\nSome **text**\n\n- item\n\n```python\nx = 1\ny = 2\n```\n\n"
+    lines = render(part * 300, STYLES, 60)
+    assert len(lines) == 300 * 10 - 1
+    assert color.call_count == parse_text.call_count == 0
+    assert [line.text for line in lines[-3:]] == [" python", " x = 1", " y = 2"]
+    assert (color.call_count, parse_text.call_count) == (1, 0)
+    assert lines[-1] is lines[len(lines) - 1]
+    assert len({segment.style for segment in lines[-1].segments}) > 1
+    assert lines[0].text == "Part"
+    assert (color.call_count, parse_text.call_count) == (1, 1)
 
 
 @settings(max_examples=200, deadline=None)
@@ -300,12 +332,12 @@ def test_a_path_that_is_too_long_is_broken_behind_a_slash(width: int) -> None:
 
 def test_code_is_drawn_the_same_before_what_colors_it_is_loaded() -> None:
     text = "```python\nx = 1  # one\n\tprint('a tab')\n```\n"
-    colored = render(text, STYLES, 40)
+    colored = list(render(text, STYLES, 40))
     code.color(on=False)
     try:
-        plain = render(text, STYLES, 40)
+        plain = list(render(text, STYLES, 40))
     finally:
         code.color(on=True)
     assert [line.text for line in plain] == [line.text for line in colored]
     assert plain != colored
-    assert render(text, STYLES, 40) == colored
+    assert list(render(text, STYLES, 40)) == colored

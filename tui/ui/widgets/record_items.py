@@ -381,4 +381,4 @@ def warm() -> None:
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
     code.color(on=True)
-    render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80)
+    list(render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80))  # drawn as it is read

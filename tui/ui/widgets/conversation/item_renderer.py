@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.style import Style
 from textual.selection import Selection
@@ -27,6 +28,7 @@ from tui.ui.widgets.conversation.style import inner, railed
 from tui.ui.widgets.conversation.tool_card import draw_card, draw_group, has_inside
 from tui.ui.widgets.line_view import LAST_ROW, place
 from tui.ui.widgets.line_view.strips import copied, extent
+from tui.ui.widgets.markdown.lazy import LazyLines
 from tui.ui.widgets.markdown.text import (
     Line,
     Span,
@@ -120,7 +122,7 @@ def joins(before: Item, item: Item) -> bool:
 
 def draw(
     item: Item, width: int, styles: Styles, frame: int = -1, along: Sequence[Item] = ()
-) -> list[Line]:
+) -> Sequence[Line]:
     """The lines of an item in `width` cells, mark and margin included, and of those `along` with
     it, after it, that share its row."""
     if along:
@@ -133,7 +135,9 @@ def draw(
         case UserItem():
             return _user(item, width, styles)
         case AssistantItem():
-            return reply(markdown.render(item.text, styles, inner(width)), styles)
+            lines = LazyLines()
+            add_reply(lines, markdown.render(item.text, styles, inner(width)), styles)
+            return lines
         case ThinkingItem():
             return _thinking(item, width, styles)
         case ToolItem():
@@ -142,13 +146,16 @@ def draw(
             return _notice(item, width, styles)
 
 
-def reply(rows: list[Line], styles: Styles, start: int = 0) -> list[Line]:
-    """The model's text after its mark; `start` is the index of the first row."""
-    text = styles["text"]
-    return [
-        prefixed(row, [(" ● ", styles["c-reply"])] if not start + index else [("   ", text)])
-        for index, row in enumerate(rows)
-    ]
+def add_reply(lines: LazyLines, rows: Sequence[Line], styles: Styles, start: int = 0) -> None:
+    """Add the model's text from its row `start` on, after its mark."""
+    first: list[Span] = [(" ● ", styles["c-reply"])]
+    others: list[Span] = [("   ", styles["text"])]
+    for index in range(start, len(rows)):
+        lines.defer(1, partial(_marked_row, rows, index, others if index else first))
+
+
+def _marked_row(rows: Sequence[Line], index: int, mark: list[Span]) -> list[Line]:
+    return [prefixed(rows[index], mark)]
 
 
 def _long(text: str) -> bool:

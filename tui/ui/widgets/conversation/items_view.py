@@ -209,7 +209,7 @@ class ItemsView(LineView):
     def _gap(self, index: int) -> bool:
         return item_renderer.gap(self._items[index - 1] if index else None, self._items[index])
 
-    def _lines(self, index: int) -> list[Line]:
+    def _lines(self, index: int) -> Sequence[Line]:
         return self._picture(index).lines
 
     def _picture(self, index: int) -> RenderedItem:

@@ -13,7 +13,8 @@ from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
 from tui.ui.widgets.line_view import RenderedItem
 from tui.ui.widgets.markdown import Document
-from tui.ui.widgets.markdown.text import BLANK, Line
+from tui.ui.widgets.markdown.lazy import LazyLines
+from tui.ui.widgets.markdown.text import BLANK
 
 KEPT_LINES = 6_000
 """Lines that are kept beside those in sight."""
@@ -78,19 +79,16 @@ class RenderCache:
         picture = self._kept.get(item)
         if picture is not None:
             return picture
+        lines = LazyLines([BLANK] if gap else ())
         stream = self._streams.get(item)
         if stream is not None and isinstance(item, AssistantItem):
             if stream.document is None:
                 stream.document = Document(self._styles, item_renderer.inner(self.width))
                 stream.document.feed(item.text)
             stream.document.draw()
-            rows = item_renderer.reply(stream.document.lines, self._styles)
+            item_renderer.add_reply(lines, stream.document.lines, self._styles)
         else:
-            rows = item_renderer.draw(item, self.width, self._styles, self.frame, along)
-        return self._keep(item, [BLANK, *rows] if gap else rows)
-
-    def _keep(self, item: Item, lines: list[Line]) -> RenderedItem:
-        self.drop(item)
+            lines.extend(item_renderer.draw(item, self.width, self._styles, self.frame, along))
         picture = self._kept[item] = RenderedItem(lines)
         self._lines += len(lines)
         return picture
@@ -135,12 +133,19 @@ class RenderCache:
         if picture is None or document is None:
             self.drop(item)
             return
-        keep, before = document.settled, len(picture.lines)
+        keep = document.settled
         document.draw()
-        picture.lines[keep + gap :] = item_renderer.reply(document.lines[keep:], self._styles, keep)
+        self._renew(picture, document, keep, gap=gap)
+
+    def _renew(self, picture: RenderedItem, document: Document, keep: int, *, gap: bool) -> None:
+        """Bring a picture up to date with its document, whose first `keep` lines are the same."""
+        lines, before = picture.lines, len(picture.lines)
+        assert isinstance(lines, LazyLines)
+        lines.cut(keep + gap)
+        item_renderer.add_reply(lines, document.lines, self._styles, keep)
         for row in range(keep + gap, before):
             picture.strips.pop(row, None)
-        self._lines += len(picture.lines) - before
+        self._lines += len(lines) - before
 
     def finish(self, item: Streaming, *, gap: bool) -> None:
         """An item's text is whole; its picture is what drawing it at once would give."""
@@ -148,12 +153,12 @@ class RenderCache:
         if stream is not None and stream.pending:
             self._pour(item, stream)
         document = stream.document if stream is not None else None
-        if document is None or stream is None or item.text != stream.text or item not in self._kept:
+        picture = self._kept.get(item)
+        if document is None or stream is None or item.text != stream.text or picture is None:
             self.drop(item)
             return
-        document.finish()
-        rows = item_renderer.reply(document.lines, self._styles)
-        self._keep(item, [BLANK, *rows] if gap else rows)
+        keep = document.finish()
+        self._renew(picture, document, keep, gap=gap)
 
     def forget_stream(self, item: Item) -> None:
         """An item is gone; what was on its way to it is void."""

@@ -6,6 +6,7 @@ strip is kept with its line, so that all that Textual derives from a strip is ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import ClassVar
@@ -34,7 +35,7 @@ FRAME_S = 1 / 12
 class RenderedItem:
     """The lines of an item, and what was painted of them."""
 
-    lines: list[Line]
+    lines: Sequence[Line]
     strips: dict[int, Strip] = field(default_factory=dict[int, Strip])
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rich.style import Style
+
 from tui.ui.widgets.markdown.text import Line, clip, decoration, fold, prefixed
 
 if TYPE_CHECKING:
@@ -163,6 +165,19 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
             parts[0] = parts[0]._replace(source=source)
         drawn += parts
     return drawn
+
+
+def height(rows: list[str], width: int) -> int:
+    """How many lines `draw_rows` gives, without coloring anything."""
+    return sum(
+        1 if len(row) <= width - 2 and row.isascii() and "\t" not in row else _folded(row, width)
+        for row in rows
+    )
+
+
+def _folded(row: str, width: int) -> int:
+    null = Style.null()
+    return len(fold([(row.expandtabs(4), null)], width - 2, null))
 
 
 def draw_top(language: str, width: int, styles: Styles) -> list[Line]:

@@ -7,13 +7,18 @@ characters more could make something quite different of it.
 
 Three rules keep the cost of a token independent of what came before: fenced code is settled in
 pieces (`code.pieces`), a list item by item, and a block longer than CAP is cut at a row's end.
+Of what is settled, code and short texts are drawn when they come into sight: of an answer that
+arrives all at once, most is never seen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tui.ui.widgets.markdown import code, flow
+from tui.ui.widgets.markdown.lazy import LazyLines
 from tui.ui.widgets.markdown.parse import Intake, References, Unit, as_if_ended, parse
 from tui.ui.widgets.markdown.text import BLANK, Line, Styles
 
@@ -39,7 +44,7 @@ class Document:
     """
 
     def __init__(self, styles: Styles, width: int) -> None:
-        self.lines: list[Line] = []
+        self.lines = LazyLines()
         self.settled = 0
         self._styles = styles
         self._width = max(8, width)
@@ -62,27 +67,29 @@ class Document:
     def draw(self) -> None:
         """Bring `lines` up to date."""
         self.advance()
-        self.lines += self._tail()
+        self.lines.extend(self._tail())
 
     def advance(self) -> None:
         """Settle what is complete, and draw nothing else."""
         self._take(final=False)
         self._advance(final=False)
 
-    def finish(self) -> None:
-        """Draw the rest for good, and again what named links that were defined after it."""
+    def finish(self) -> int:
+        """Settle the rest, and again what named links that were defined after it. Returns how
+        many lines are what they were before."""
+        before = self.settled
         self._take(final=True)
         self._new = True
         self._advance(final=True)
         if self._fence is not None:
             self._close_fence()
-        self._relink()
+        return min(before, self._relink())
 
     def _take(self, *, final: bool) -> None:
         rows = self._intake.take(final=final)
         self._rows += rows
         self._new = self._new or bool(rows)
-        del self.lines[self.settled :]
+        self.lines.cut(self.settled)
 
     # Settling
 
@@ -189,9 +196,17 @@ class Document:
         return 0
 
     def _settle(self, unit: Unit, rows: list[str], at: int, end: int, number: int | None) -> None:
+        count = flow.height(unit.tokens, pen := self._pen(rows, self._references))
+        if count is not None:
+            if self._gap(unit, rows):
+                self.lines.append(BLANK)
+            self.lines.defer(count, partial(flow.unit, unit.tokens, number, pen))
+            self.settled = len(self.lines)
+            self._before = unit.tokens[0].type
+            return
         drawn = self._draw_unit(unit, rows, number, self._references)
         start = len(self.lines)
-        self.lines += drawn
+        self.lines.extend(drawn)
         gap = len(drawn) > 0 and drawn[0] is BLANK
         source = rows[at:end]
         if drawn and any("[" in row for row in source):
@@ -223,22 +238,21 @@ class Document:
     def _pen(self, rows: list[str], references: References) -> flow.Pen:
         return flow.Pen(rows, self._width, self._styles, references, self._styles["text"])
 
-    def _relink(self) -> None:
-        """Draw again the blocks that were drawn before all links were known."""
-        lines: list[Line] = []
-        at = 0
-        for block in self._blocks:
+    def _relink(self) -> int:
+        """Draw again the blocks that were drawn before all links were known. Returns how many
+        lines come before the first of them."""
+        first = len(self.lines)
+        for block in reversed(self._blocks):
             if block.known == len(self._references):
                 continue
-            lines += self.lines[at : block.start]
-            at = block.start + block.count
             pen = self._pen(block.rows, self._references)
-            for unit in parse(block.rows, {}):
-                lines += flow.unit(unit.tokens, block.number, pen)
-        if at:
-            self.lines = lines + self.lines[at:]
+            units = parse(block.rows, {})
+            drawn = [row for one in units for row in flow.unit(one.tokens, block.number, pen)]
+            self.lines.replace(block.start, block.count, drawn)
+            first = block.start
         self._blocks.clear()
         self.settled = len(self.lines)
+        return first
 
     # Fenced code
 
@@ -246,7 +260,7 @@ class Document:
         opening, row = unit.tokens[0], rows[unit.start]
         if self._gap(unit, rows):
             self.lines.append(BLANK)
-        self.lines += code.draw_top(opening.info, self._width, self._styles)
+        self.lines.extend(code.draw_top(opening.info, self._width, self._styles))
         self.settled = len(self.lines)
         self._before = "fence"
         self._list = None
@@ -268,7 +282,8 @@ class Document:
         return []
 
     def _settle_piece(self, fence: code.OpenFence) -> None:
-        self.lines += code.draw_rows(fence.rows, fence.info, self._width, self._styles)
+        draw = partial(code.draw_rows, fence.rows, fence.info, self._width, self._styles)
+        self.lines.defer(code.height(fence.rows, self._width), draw)
         self.settled = len(self.lines)
         fence.rows, fence.chars, fence.drawn, fence.seen = [], 0, [], 0
 
@@ -305,8 +320,9 @@ class Document:
         return drawn
 
 
-def render(text: str, styles: Styles, width: int) -> list[Line]:
-    """The lines of a whole text: what feeding it in any pieces comes to."""
+def render(text: str, styles: Styles, width: int) -> Sequence[Line]:
+    """The lines of a whole text: what feeding it in any pieces comes to. Some are drawn when they
+    are read."""
     document = Document(styles, width)
     for start in range(0, len(text), 2 * CAP):
         document.feed(text[start : start + 2 * CAP])

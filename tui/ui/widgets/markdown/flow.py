@@ -83,6 +83,12 @@ MEASURE = 120
 """Prose is not set wider than this: longer lines are hard to follow back."""
 _BULLETS = "•◦▪"
 _TASK = re.compile(r"\[([ xX])\](?= |$)")
+_LEAF = 3
+"""Tokens of a paragraph or a heading: its beginning, its text and its end."""
+_MARK_MAX = 20
+"""Cells that the mark of a list item may take."""
+_MAY_GROW = re.compile(r"[&<\[\n]")
+"""What may be more cells than characters, or a row more: entities, addresses, images, breaks."""
 _BLANK_ROW = re.compile(r"[ \t>]*$")
 
 
@@ -219,6 +225,18 @@ def block(group: list[Token], pen: Pen) -> list[Line]:
 def unit(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
     """The lines of a top-level block, or of one item of a list; `number` is an ordered item's."""
     return item(group, number, pen) if group[0].type == "list_item_open" else block(group, pen)
+
+
+def height(group: list[Token], pen: Pen) -> int | None:
+    """How many lines `unit` gives, where that is plain before it is parsed and drawn: one for a
+    short text in which nothing is longer when drawn than as it is written."""
+    item = group[0].type == "list_item_open"
+    inside = group[1:-1] if item else group
+    if len(inside) != _LEAF or inside[0].type not in {"paragraph_open", "heading_open"}:
+        return None
+    room = min(pen.width - _MARK_MAX if item else pen.width, MEASURE)
+    text = inside[1].content
+    return 1 if len(text) <= room and text.isascii() and not _MAY_GROW.search(text) else None
 
 
 def blocks(inside: list[list[Token]], pen: Pen) -> list[Line]:

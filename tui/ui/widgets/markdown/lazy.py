@@ -1,0 +1,67 @@
+"""Lines that are drawn when somebody asks for them: a long text costs what is seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from tui.ui.widgets.markdown.text import Line
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Lines that are not drawn yet; it stands in the place of each."""
+
+    count: int
+    draw: Callable[[], Sequence[Line]]
+
+
+class LazyLines(Sequence[Line]):
+    """Lines of which some are drawn when one of their block is read; then they stay the same."""
+
+    def __init__(self, lines: Iterable[Line] = ()) -> None:
+        self._rows: list[Line | _Block] = list(lines)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Line: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Line]: ...
+    def __getitem__(self, index: int | slice) -> Line | list[Line]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self._rows)))]
+        row = self._rows[index]
+        return row if isinstance(row, Line) else self._drawn(row, index % len(self._rows))
+
+    def _drawn(self, block: _Block, index: int) -> Line:
+        """Draw the block to which a row belongs, and return the row."""
+        start = index
+        while start and self._rows[start - 1] is block:
+            start -= 1
+        lines = block.draw()
+        assert len(lines) == block.count, "a block must have as many lines as was announced"
+        self._rows[start : start + block.count] = lines
+        return lines[index - start]
+
+    def append(self, line: Line) -> None:
+        """Add a line."""
+        self._rows.append(line)
+
+    def extend(self, lines: Iterable[Line]) -> None:
+        """Add lines; what is not drawn of them stays so."""
+        self._rows += lines._rows if isinstance(lines, LazyLines) else lines  # noqa: SLF001 - its own
+
+    def defer(self, count: int, draw: Callable[[], Sequence[Line]]) -> None:
+        """Add `count` lines that `draw` will give when one of them is read."""
+        self._rows += [_Block(count, draw)] * count
+
+    def replace(self, start: int, count: int, lines: Iterable[Line]) -> None:
+        """Put other lines in the place of some, of whole blocks."""
+        self._rows[start : start + count] = lines
+
+    def cut(self, count: int) -> None:
+        """Keep the first `count` lines, which end with a block."""
+        del self._rows[count:]
