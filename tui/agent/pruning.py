@@ -13,19 +13,17 @@ from datetime import datetime
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_reasons import first_turn
+from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
 from tui.agent.events import ContextChanged, Pruned
 from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
-from tui.context.breaks import thoughtless
 from tui.context.cache_cost import PruneFigures
-from tui.context.overrides import SPEAKING, Overlay, Stand, content_of, stand
+from tui.context.overrides import SPEAKING, Overlay, Stand, stand
 from tui.context.prune import Due
-from tui.context.request_trail import has_thinking
+from tui.context.record_index import RecordNumbers
 from tui.context.view import View
 from tui.core.errors import HoldfastError
-from tui.core.messages import Usage
-from tui.session.records import Record, is_answer
+from tui.session.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,9 @@ class PruneSchedule:
     _known: set[str] = field(default_factory=set[str])
     """The ids of the records that were pruned in the view before."""
     _paid: float = 0.0
+    _answers: AnswerFacts = field(default_factory=AnswerFacts)
+    _thinking: ThinkingAnswers = field(default_factory=ThinkingAnswers)
+    _numbers: RecordNumbers = field(default_factory=RecordNumbers)
 
     def begin(self, view: View) -> None:
         """Take what a resumed session has pruned before as known."""
@@ -61,10 +62,10 @@ class PruneSchedule:
         """How many tokens go with a change of these records because they wait for a break."""
         if self.ctx.config.prune.when != "auto":
             return 0
-        records = {record.id: n for n, record in enumerate(self.ctx.records)}
-        place = min((records[id_] for id_ in targets if id_ in records), default=len(records))
+        numbers, end = self._numbers.of(self.ctx.records), len(self.ctx.records)
+        place = min((numbers[id_] for id_ in targets if id_ in numbers), default=end)
         due = (one for one in view.due if one.record not in targets)
-        behind = ((one, records[one.record]) for one in due if one.record in records)
+        behind = ((one, numbers[one.record]) for one in due if one.record in numbers)
         saved = 0
         for one, at in behind:
             if at >= place:
@@ -104,10 +105,11 @@ class PruneSchedule:
             view = self.requests.view()
         auto = self.ctx.config.prune.when == "auto"
         place = self.requests.next_break(view) if auto else None
-        behind = [one for one in view.due if place is not None and self._place(one) >= place]
-        if behind:
-            self._prune(behind, "at another break")
-            view = self.requests.view()
+        if place is not None:
+            numbers = self._numbers.of(self.ctx.records)
+            if behind := [one for one in view.due if numbers[one.record] >= place]:
+                self._prune(behind, "at another break")
+                view = self.requests.view()
         if not view.due:
             return view
         if auto and (lost := self._thoughts(view.due, place)):
@@ -128,29 +130,18 @@ class PruneSchedule:
             overlay = Overlay(one.record, "pruned", "policy", why, age=one.age)
             self.ctx.recorder.append("overlay", **overlay.to_json())
 
-    def _place(self, due: Due) -> int:
-        records = self.ctx.records
-        return next((n for n, record in enumerate(records) if record.id == due.record), 0)
-
     def _thoughts(self, due: Sequence[Due], place: int | None) -> int:
         """How many answers would lose their thinking for these alone.
 
         What a break at `place` takes anyway is none of them.
         """
-        ctx = self.ctx
-        if not self.requests.rules.binds(ctx.model):
+        records = self.ctx.records
+        if not self.requests.rules.binds(self.ctx.model):
             return 0
-        start = first_turn(ctx.records, {one.record for one in due})
-        first = next((n for n, record in enumerate(ctx.records) if record.id == start), 0)
-        gone = thoughtless(ctx.records)
-        taken = range(self.requests.thoughtless_from(place), len(ctx.records))
-        return sum(
-            record.type == "assistant"
-            and record.id not in gone
-            and first + n not in taken
-            and has_thinking(content_of(record))
-            for n, record in enumerate(ctx.records[first:])
-        )
+        numbers = self._numbers.of(records)
+        first = min(numbers[one.record] for one in due)
+        start, end = map(self.requests.thoughtless_from, (first, place))
+        return self._thinking.between(records, start, end)
 
     def _figures(self, due: Sequence[Due], place: int | None) -> PruneFigures:
         """What pruning costs and saves; what comes after a break at `place` costs nothing."""
@@ -162,12 +153,12 @@ class PruneSchedule:
         records = self.ctx.records
         anew = {record.id for record in records[place:]} if place is not None else set[str]()
         behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
-        since = max((n for n, r in enumerate(records) if r.type == "compaction"), default=0)
-        answers = sum(map(is_answer, records[since:]))
+        answers = self._answers
+        answers.follow(records)
         brought = sum(item.recorded for item in items if item.state != "summarised")
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
-        expected = cache_cost.expected(answers, brought, room)
-        idle, life = self._idle_s(), self._life_s()
+        expected = cache_cost.expected(answers.since_compaction, brought, room)
+        idle, life = self._idle_s(answers.last), answers.life_s
         figures = PruneFigures(saved, behind, expected, idle, self._paid, life_s=life)
         if (price := self.ctx.price) is None or (
             rates := price.rates_for(ledger.tokens)
@@ -176,22 +167,8 @@ class PruneSchedule:
         write = rates.write_1h if life == cache_cost.LONG_LIFE_S else rates.write_5m
         return replace(figures, write=write / rates.input, read=rates.read / rates.input)
 
-    def _last_answer(self) -> Record | None:
-        return next((r for r in reversed(self.ctx.records) if is_answer(r)), None)
-
-    def _life_s(self) -> float:
-        """How long the cache holds what was written last."""
-        for record in reversed(self.ctx.records):
-            if record.type != "assistant":
-                continue
-            usage = Usage.from_json(record.data.get("usage"))
-            if usage.cache_creation_input_tokens:
-                hour = usage.ephemeral_1h_input_tokens
-                return cache_cost.LONG_LIFE_S if hour else cache_cost.LIFE_S
-        return cache_cost.LIFE_S
-
-    def _idle_s(self) -> float | None:
-        answer = self._last_answer()
+    def _idle_s(self, answer: Record | None) -> float | None:
+        """How long ago an answer came."""
         if answer is None:
             return None
         try:
