@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
@@ -33,6 +34,15 @@ class Waiting:
 
     records: frozenset[str] = frozenset()
     tokens: int = 0
+
+
+class _Tokens(NamedTuple):
+    """What pruning is about: the tokens that it saves, those that come `behind` the first of these
+    and are written again, and all that was `brought` since a summary."""
+
+    saved: int
+    behind: int
+    brought: int
 
 
 @dataclass(slots=True)
@@ -115,7 +125,9 @@ class PruneSchedule:
         if auto and (lost := self._thoughts(view.due, place)):
             self.ctx.debug(f"[DEBUG] {len(view.due)} results wait: {lost} thoughts would be lost")
             return view
-        figures = self._figures(view.due, place)
+        figures = self._figures(self._fewest_tokens(view.due, place))
+        if self.ctx.verbose or figures.write < figures.read or cache_cost.verdict(figures).pays:
+            figures = self._figures(self._tokens(view.due, place))
         found = cache_cost.verdict(figures)
         self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {found.reason}")
         if not found.pays:
@@ -143,23 +155,49 @@ class PruneSchedule:
         start, end = map(self.requests.thoughtless_from, (first, place))
         return self._thinking.between(records, start, end)
 
-    def _figures(self, due: Sequence[Due], place: int | None) -> PruneFigures:
-        """What pruning costs and saves; what comes after a break at `place` costs nothing."""
-        ledger, window = self.ctx.ledger, self.ctx.model.window
-        items = ledger.conversation_sizes()
+    def _tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
+        """What pruning is about; what comes after a break at `place` costs nothing."""
+        items, records = self.ctx.ledger.conversation_sizes(), self.ctx.records
         gone = {one.record for one in due}
         first = next((n for n, item in enumerate(items) if item.id in gone), len(items))
         saved = sum(item.tokens for item in items if item.id in gone)
-        records = self.ctx.records
         anew = {record.id for record in records[place:]} if place is not None else set[str]()
         behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
-        answers = self._answers
-        answers.follow(records)
         brought = sum(item.recorded for item in items if item.state != "summarised")
+        return _Tokens(saved, behind, brought)
+
+    def _fewest_tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
+        """As `_tokens`, without walking the session: `behind` and `brought` are at least so many.
+
+        With fewer of these pruning pays sooner: what does not pay with them does not pay.
+        """
+        ledger = self.ctx.ledger
+        share, gone = ledger.share, ledger.entries_of(one.record for one in due)
+        saved = sum(round(share * entry.weight) for entry in gone)
+        end = len(ledger.sent)
+        if place is not None:
+            after = islice(self.ctx.records, place, None)
+            end = min(
+                (entry.number for entry in ledger.entries_of(r.id for r in after)), default=end
+            )
+        first = min((entry.number for entry in gone), default=end)
+        weight = ledger.sent.between(first, end)
+        weight -= sum(entry.weight for entry in gone if entry.number < end)
+        behind = _least(share * weight, end - first)
+        brought = _least(
+            share * ledger.brought.between(0, len(ledger.brought)), len(ledger.brought)
+        )
+        return _Tokens(saved, behind, max(1, brought))
+
+    def _figures(self, tokens: _Tokens) -> PruneFigures:
+        """What pruning costs and saves."""
+        ledger, window = self.ctx.ledger, self.ctx.model.window
+        answers = self._answers
+        answers.follow(self.ctx.records)
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
-        expected = cache_cost.expected(answers.since_compaction, brought, room)
+        expected = cache_cost.expected(answers.since_compaction, tokens.brought, room)
         idle, life = self._idle_s(answers.last), answers.life_s
-        figures = PruneFigures(saved, behind, expected, idle, self._paid, life_s=life)
+        figures = PruneFigures(tokens.saved, tokens.behind, expected, idle, self._paid, life_s=life)
         if (price := self.ctx.price) is None or (
             rates := price.rates_for(ledger.tokens)
         ).input <= 0:
@@ -212,3 +250,9 @@ class ContextOverrides:
 
 def _pruned(view: View) -> set[str]:
     return {id_ for id_, stand in view.stands.items() if stand.state == "pruned"}
+
+
+def _least(tokens: float, items: int) -> int:
+    """The least that so many items take which are rounded one by one; and 1 for what is lost in
+    adding up."""
+    return max(0, int(tokens - items / 2) - 1)
