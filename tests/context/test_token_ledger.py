@@ -382,7 +382,10 @@ def test_sums_follow_the_items_whatever_happens(records: list[Record], data: st.
         some = data.draw(st.lists(st.sampled_from([each.id for each in records]), max_size=8))
         stands = {id_: Stand("masked", [text_block("gone")]) for id_ in some}
         made.stand(dict.fromkeys(some, "masked"), stands)
+        kept_sums(made, records)
         made.stand(dict.fromkeys(some[:3], "full"), {})
+        made.stand(dict.fromkeys(some[2:5], "summarised"), {})
+    kept_sums(made, records)
     made.fixed([("identity", "text")], TOOLS[:3])
     items, now = made.items(), made.measure()
     assert now.tokens == made.tokens >= 0
@@ -405,6 +408,17 @@ def test_sums_follow_the_items_whatever_happens(records: list[Record], data: st.
     assert sum(item.tokens for item in made.items()) > 0
     made.use("m", estimate.UNKNOWN)
     assert [item.id for item in made.items()] == [item.id for item in items]
+    kept_sums(made, records)
+
+
+def kept_sums(made: Ledger, records: list[Record]) -> None:
+    """The sums that are kept are those of the entries, up to any place."""
+    entries = made.entries_of(each.id for each in records)
+    assert [entry.number for entry in entries] == [*range(len(made.sent))]
+    for number in range(len(entries) + 1):
+        assert near(made.sent.between(0, number), sum(each.weight for each in entries[:number]))
+        rest = [each.own for each in entries[number:] if each.state != "summarised"]
+        assert abs(made.brought.between(number, len(entries)) - sum(rest)) < 1e-6
 
 
 def test_items_sum_up_to_what_was_reported_and_what_came_since() -> None:

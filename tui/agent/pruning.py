@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_reasons import first_turn
+from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
 from tui.agent.events import ContextChanged, Pruned
 from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
-from tui.context.breaks import thoughtless
 from tui.context.cache_cost import PruneFigures
-from tui.context.overrides import SPEAKING, Overlay, Stand, content_of, stand
+from tui.context.overrides import SPEAKING, Overlay, Stand, stand
 from tui.context.prune import Due
-from tui.context.request_trail import has_thinking
+from tui.context.record_index import RecordNumbers
 from tui.context.view import View
 from tui.core.errors import HoldfastError
-from tui.core.messages import Usage
-from tui.session.records import Record, is_answer
+from tui.session.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,15 @@ class Waiting:
     tokens: int = 0
 
 
+class _Tokens(NamedTuple):
+    """What pruning is about: the tokens that it saves, those that come `behind` the first of these
+    and are written again, and all that was `brought` since a summary."""
+
+    saved: int
+    behind: int
+    brought: int
+
+
 @dataclass(slots=True)
 class PruneSchedule:
     """Prunes old results of one agent's session before a request, put off until it pays."""
@@ -46,6 +54,9 @@ class PruneSchedule:
     _known: set[str] = field(default_factory=set[str])
     """The ids of the records that were pruned in the view before."""
     _paid: float = 0.0
+    _answers: AnswerFacts = field(default_factory=AnswerFacts)
+    _thinking: ThinkingAnswers = field(default_factory=ThinkingAnswers)
+    _numbers: RecordNumbers = field(default_factory=RecordNumbers)
 
     def begin(self, view: View) -> None:
         """Take what a resumed session has pruned before as known."""
@@ -61,10 +72,10 @@ class PruneSchedule:
         """How many tokens go with a change of these records because they wait for a break."""
         if self.ctx.config.prune.when != "auto":
             return 0
-        records = {record.id: n for n, record in enumerate(self.ctx.records)}
-        place = min((records[id_] for id_ in targets if id_ in records), default=len(records))
+        numbers, end = self._numbers.of(self.ctx.records), len(self.ctx.records)
+        place = min((numbers[id_] for id_ in targets if id_ in numbers), default=end)
         due = (one for one in view.due if one.record not in targets)
-        behind = ((one, records[one.record]) for one in due if one.record in records)
+        behind = ((one, numbers[one.record]) for one in due if one.record in numbers)
         saved = 0
         for one, at in behind:
             if at >= place:
@@ -104,16 +115,19 @@ class PruneSchedule:
             view = self.requests.view()
         auto = self.ctx.config.prune.when == "auto"
         place = self.requests.next_break(view) if auto else None
-        behind = [one for one in view.due if place is not None and self._place(one) >= place]
-        if behind:
-            self._prune(behind, "at another break")
-            view = self.requests.view()
+        if place is not None:
+            numbers = self._numbers.of(self.ctx.records)
+            if behind := [one for one in view.due if numbers[one.record] >= place]:
+                self._prune(behind, "at another break")
+                view = self.requests.view()
         if not view.due:
             return view
         if auto and (lost := self._thoughts(view.due, place)):
             self.ctx.debug(f"[DEBUG] {len(view.due)} results wait: {lost} thoughts would be lost")
             return view
-        figures = self._figures(view.due, place)
+        figures = self._figures(self._fewest_tokens(view.due, place))
+        if self.ctx.verbose or figures.write < figures.read or cache_cost.verdict(figures).pays:
+            figures = self._figures(self._tokens(view.due, place))
         found = cache_cost.verdict(figures)
         self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {found.reason}")
         if not found.pays:
@@ -128,47 +142,62 @@ class PruneSchedule:
             overlay = Overlay(one.record, "pruned", "policy", why, age=one.age)
             self.ctx.recorder.append("overlay", **overlay.to_json())
 
-    def _place(self, due: Due) -> int:
-        records = self.ctx.records
-        return next((n for n, record in enumerate(records) if record.id == due.record), 0)
-
     def _thoughts(self, due: Sequence[Due], place: int | None) -> int:
         """How many answers would lose their thinking for these alone.
 
         What a break at `place` takes anyway is none of them.
         """
-        ctx = self.ctx
-        if not self.requests.rules.binds(ctx.model):
+        records = self.ctx.records
+        if not self.requests.rules.binds(self.ctx.model):
             return 0
-        start = first_turn(ctx.records, {one.record for one in due})
-        first = next((n for n, record in enumerate(ctx.records) if record.id == start), 0)
-        gone = thoughtless(ctx.records)
-        taken = range(self.requests.thoughtless_from(place), len(ctx.records))
-        return sum(
-            record.type == "assistant"
-            and record.id not in gone
-            and first + n not in taken
-            and has_thinking(content_of(record))
-            for n, record in enumerate(ctx.records[first:])
-        )
+        numbers = self._numbers.of(records)
+        first = min(numbers[one.record] for one in due)
+        start, end = map(self.requests.thoughtless_from, (first, place))
+        return self._thinking.between(records, start, end)
 
-    def _figures(self, due: Sequence[Due], place: int | None) -> PruneFigures:
-        """What pruning costs and saves; what comes after a break at `place` costs nothing."""
-        ledger, window = self.ctx.ledger, self.ctx.model.window
-        items = ledger.conversation_sizes()
+    def _tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
+        """What pruning is about; what comes after a break at `place` costs nothing."""
+        items, records = self.ctx.ledger.conversation_sizes(), self.ctx.records
         gone = {one.record for one in due}
         first = next((n for n, item in enumerate(items) if item.id in gone), len(items))
         saved = sum(item.tokens for item in items if item.id in gone)
-        records = self.ctx.records
         anew = {record.id for record in records[place:]} if place is not None else set[str]()
         behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
-        since = max((n for n, r in enumerate(records) if r.type == "compaction"), default=0)
-        answers = sum(map(is_answer, records[since:]))
         brought = sum(item.recorded for item in items if item.state != "summarised")
+        return _Tokens(saved, behind, brought)
+
+    def _fewest_tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
+        """As `_tokens`, without walking the session: `behind` and `brought` are at least so many.
+
+        With fewer of these pruning pays sooner: what does not pay with them does not pay.
+        """
+        ledger = self.ctx.ledger
+        share, gone = ledger.share, ledger.entries_of(one.record for one in due)
+        saved = sum(round(share * entry.weight) for entry in gone)
+        end = len(ledger.sent)
+        if place is not None:
+            after = islice(self.ctx.records, place, None)
+            end = min(
+                (entry.number for entry in ledger.entries_of(r.id for r in after)), default=end
+            )
+        first = min((entry.number for entry in gone), default=end)
+        weight = ledger.sent.between(first, end)
+        weight -= sum(entry.weight for entry in gone if entry.number < end)
+        behind = _least(share * weight, end - first)
+        brought = _least(
+            share * ledger.brought.between(0, len(ledger.brought)), len(ledger.brought)
+        )
+        return _Tokens(saved, behind, max(1, brought))
+
+    def _figures(self, tokens: _Tokens) -> PruneFigures:
+        """What pruning costs and saves."""
+        ledger, window = self.ctx.ledger, self.ctx.model.window
+        answers = self._answers
+        answers.follow(self.ctx.records)
         room = self.ctx.config.compaction.threshold * window - ledger.tokens
-        expected = cache_cost.expected(answers, brought, room)
-        idle, life = self._idle_s(), self._life_s()
-        figures = PruneFigures(saved, behind, expected, idle, self._paid, life_s=life)
+        expected = cache_cost.expected(answers.since_compaction, tokens.brought, room)
+        idle, life = self._idle_s(answers.last), answers.life_s
+        figures = PruneFigures(tokens.saved, tokens.behind, expected, idle, self._paid, life_s=life)
         if (price := self.ctx.price) is None or (
             rates := price.rates_for(ledger.tokens)
         ).input <= 0:
@@ -176,22 +205,8 @@ class PruneSchedule:
         write = rates.write_1h if life == cache_cost.LONG_LIFE_S else rates.write_5m
         return replace(figures, write=write / rates.input, read=rates.read / rates.input)
 
-    def _last_answer(self) -> Record | None:
-        return next((r for r in reversed(self.ctx.records) if is_answer(r)), None)
-
-    def _life_s(self) -> float:
-        """How long the cache holds what was written last."""
-        for record in reversed(self.ctx.records):
-            if record.type != "assistant":
-                continue
-            usage = Usage.from_json(record.data.get("usage"))
-            if usage.cache_creation_input_tokens:
-                hour = usage.ephemeral_1h_input_tokens
-                return cache_cost.LONG_LIFE_S if hour else cache_cost.LIFE_S
-        return cache_cost.LIFE_S
-
-    def _idle_s(self) -> float | None:
-        answer = self._last_answer()
+    def _idle_s(self, answer: Record | None) -> float | None:
+        """How long ago an answer came."""
         if answer is None:
             return None
         try:
@@ -235,3 +250,9 @@ class ContextOverrides:
 
 def _pruned(view: View) -> set[str]:
     return {id_ for id_, stand in view.stands.items() if stand.state == "pruned"}
+
+
+def _least(tokens: float, items: int) -> int:
+    """The least that so many items take which are rounded one by one; and 1 for what is lost in
+    adding up."""
+    return max(0, int(tokens - items / 2) - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from tui.context.history import same_model
@@ -100,6 +100,34 @@ class Entry:
     """What it weighs as it stands now."""
     stand: Stand | None = None
     state: RecordState = "full"
+    number: int = 0
+    """Its place among the records."""
+
+
+@dataclass(slots=True)
+class RunningSums:
+    """The sums of a growing list of numbers up to any place. What is after a number that changed
+    is added up again when it is asked for."""
+
+    _numbers: list[float] = field(default_factory=list[float])
+    _sums: list[float] = field(default_factory=lambda: [0.0])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def put(self, place: int, number: float) -> None:
+        """Set the number of a place, or of the one after the last."""
+        if place == len(self._numbers):
+            self._numbers.append(number)
+        elif number != self._numbers[place]:
+            self._numbers[place] = number
+            del self._sums[place + 1 :]
+
+    def between(self, start: int, end: int) -> float:
+        """The sum from one place to before another."""
+        for place in range(len(self._sums) - 1, max(start, end)):
+            self._sums.append(self._sums[place] + self._numbers[place])
+        return self._sums[end] - self._sums[start]
 
 
 def entry_of(record: Record, content: list[Block]) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +10,11 @@ from tui.core.messages import Message
 from tui.session.records import Record
 
 _RECENT: Final = 64
+
+
+def continues(records: Sequence[Record], count: int, last: Record | None) -> bool:
+    """Whether a branch only grew since it had `count` records, the last of which was `last`."""
+    return not count or (count <= len(records) and records[count - 1] is last)
 
 
 @dataclass(slots=True)
@@ -27,8 +32,7 @@ class RecordIndex:
 
     def of(self, records: Sequence[Record]) -> Sequence[Record]:
         """The records in their order; to be read, not changed."""
-        count = self._count
-        if count > len(records) or (count and records[count - 1] is not self._last):
+        if not continues(records, self._count, self._last):
             self._found, self._count = [], 0
         for place in range(self._count, len(records)):
             record = records[place]
@@ -37,6 +41,28 @@ class RecordIndex:
         self._count = len(records)
         self._last = records[-1] if records else None
         return self._found
+
+
+@dataclass(slots=True)
+class RecordNumbers:
+    """The numbers of the records of a growing branch, by their ids; of two with one id the first's.
+
+    A branch that was rewound is counted again.
+    """
+
+    _numbers: dict[str, int] = field(default_factory=dict[str, int])
+    _count: int = 0
+    _last: Record | None = None
+
+    def of(self, records: Sequence[Record]) -> Mapping[str, int]:
+        """The numbers by id; to be read, not changed."""
+        if not continues(records, self._count, self._last):
+            self._numbers, self._count = {}, 0
+        for number in range(self._count, len(records)):
+            self._numbers.setdefault(records[number].id, number)
+        self._count = len(records)
+        self._last = records[-1] if records else None
+        return self._numbers
 
 
 def replaced(old: Sequence[Message], new: Sequence[Message]) -> Iterator[int]:

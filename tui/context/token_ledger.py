@@ -23,6 +23,7 @@ from tui.context.ledger_items import (
     Kind,
     Measure,
     Part,
+    RunningSums,
     entry_of,
     fixed_entries,
     in_frame,
@@ -52,6 +53,10 @@ class Ledger:
 
     model: str = ""
     ratio: float = estimate.UNKNOWN
+    sent: RunningSums = field(default_factory=RunningSums)
+    """What the records weigh as they stand now, by the numbers of their entries."""
+    brought: RunningSums = field(default_factory=RunningSums)
+    """What those weigh that no summary covers, as recorded."""
     _fixed: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _weights: dict[Kind, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
@@ -131,6 +136,7 @@ class Ledger:
             if entry is None or state is None:
                 continue
             stood[id_] = entry.state = state
+            self._count(entry)
             if (stand := stands.get(id_)) != entry.stand:
                 entry.stand = stand
                 self._restand(entry, measured=measured)
@@ -219,6 +225,11 @@ class Ledger:
             sizes.insert(0, ItemSize(self._summary.record.id, "full", tokens, 0))
         return sizes
 
+    def entries_of(self, ids: Iterable[str]) -> list[Entry]:
+        """The entries of records, each once; of those that have one. To be read, not changed."""
+        found = (self._entries.get(id_) for id_ in dict.fromkeys(ids))
+        return [entry for entry in found if entry is not None]
+
     def _enter(self, record: Record, *, learn: bool, known: Entry | None = None) -> None:
         self._stale = self._stale or record.type in {"compaction", "uncompaction"}
         if record.type not in SPEAKING:
@@ -242,7 +253,10 @@ class Ledger:
             if usage.output_tokens:
                 entry.weight = usage.output_tokens / self.ratio
         self._weights[entry.kind] += entry.weight
+        before = self._entries.get(record.id)
+        entry.number = before.number if before else len(self._entries)
         self._entries[record.id] = entry
+        self._count(entry)
         if record.type in {"assistant", "interrupt"}:
             self._prompt = None
         self._saved += withheld_tokens(record)
@@ -269,6 +283,7 @@ class Ledger:
         weight, share = weight_as(entry, entry.stand), self.share
         change = weight - entry.weight
         entry.weight = weight
+        self._count(entry)
         self._weights[entry.kind] += change
         if measured and self._measured:
             return
@@ -277,6 +292,10 @@ class Ledger:
         self._comparable = self._comparable and not self._measured
         for index in range(len(self._marks)):  # what was taken away did not make turns smaller
             self._marks[index] += change * share
+
+    def _count(self, entry: Entry) -> None:
+        self.sent.put(entry.number, entry.weight)
+        self.brought.put(entry.number, 0.0 if entry.state == "summarised" else entry.own)
 
     def _sum_up(self, summary: Record | None, *, measured: bool) -> bool:
         """Count the compaction in force. Returns whether nothing measured holds any more."""
