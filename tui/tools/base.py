@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from tui.tools.jobs import Jobs
     from tui.tools.process import Starter
 
-Effect: TypeAlias = Literal["none", "read", "write", "run"]
-"""The side-effect class: nothing outside the program, reads, writes files, runs a command.
+Effect: TypeAlias = Literal["none", "read", "fetch", "write", "run"]
+"""The side-effect class: nothing outside the program, reads, reads the web, writes files, runs a
+command.
 
-Calls of class none and read may run at the same time; the others run alone and in order.
+Calls of the first three may run at the same time; the others run alone and in order.
 """
 
 
@@ -74,6 +75,15 @@ class CallPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class UrlAccess:
+    """What the permissions say about a web address; `private`: it may lead into the person's own
+    network."""
+
+    answer: Literal["allow", "ask", "deny"]
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. Made by the dispatcher, one per call.
 
@@ -83,7 +93,8 @@ class ToolContext:
     `leave` before it raises. One that starts a process group passes its id to `started`.
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
-    call was allowed for; None where that was not decided yet.
+    call was allowed for; None where that was not decided yet. `url_access` is what the permissions
+    say about an address that the call is led to.
     """
 
     call_id: str
@@ -101,6 +112,7 @@ class ToolContext:
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
     allowed: frozenset[Path] | None = None
+    url_access: Callable[[str], UrlAccess] = lambda _: UrlAccess("deny")
 
 
 P = TypeVar("P", bound=Params)
