@@ -12,7 +12,7 @@ from tui.core.web_address import WebAddress
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 
 if TYPE_CHECKING:
-    from tui.tools.web.client import Page, Resolve, WebLimits
+    from tui.tools.web.client import WebPage, Resolve, WebLimits
     from tui.tools.web.readable import Readable
 
 _TITLE_CHARS = 60
@@ -58,7 +58,7 @@ class WebFetch(Tool[WebFetchParams]):
         return _output(page, content)
 
 
-def _output(page: Page, content: Readable) -> ToolOutput:
+def _output(page: WebPage, content: Readable) -> ToolOutput:
     status = f"{page.status} {page.reason}".strip()
     facts = {
         "URL": str(page.address),

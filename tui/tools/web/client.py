@@ -63,7 +63,7 @@ class WebLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """What a server answered. `cut`: there was more than is in `body`."""
 
     address: WebAddress
@@ -106,7 +106,7 @@ async def fetch(
     limits: WebLimits,
     wanted: Callable[[bytes], bool],
     resolve: Resolve = resolve_host,
-) -> Page:
+) -> WebPage:
     """The page at an address, or where it is redirected to.
 
     `access` says where redirects may lead, and what may be in the person's own network. Of a page
@@ -127,7 +127,7 @@ async def _follow(
     limits: WebLimits,
     wanted: Callable[[bytes], bool],
     resolve: Resolve,
-) -> Page:
+) -> WebPage:
     for _ in range(limits.redirects + 1):
         backend = _CheckedBackend(address, access(str(address)).private, resolve)
         with _failures_in_words(address, limits):
@@ -135,7 +135,7 @@ async def _follow(
                 target = response.headers.get("location", "")
                 if response.status_code not in _REDIRECTS or not target:
                     body, cut = await _body(response, limits.max_bytes, wanted)
-                    return Page(
+                    return WebPage(
                         address,
                         response.status_code,
                         response.reason_phrase,

@@ -16,7 +16,7 @@ from tui.core.images import media_type
 from tui.core.messages import Block, image_block
 from tui.core.text_cleaning import clean
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of
-from tui.tools.web.client import Page
+from tui.tools.web.client import WebPage
 
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _HTML_START = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
@@ -64,7 +64,7 @@ def is_text(head: bytes) -> bool:
     return binary_kind(head) is None or media_type(head) is not None
 
 
-def readable(page: Page) -> Readable:
+def readable(page: WebPage) -> Readable:
     """What can be read of a page."""
     body, head = page.body, page.body[:HEAD_BYTES]
     total = page.full_size
@@ -88,7 +88,7 @@ def readable(page: Page) -> Readable:
     return Readable(page.content_type or "text", text, note=note or _if_empty(text))
 
 
-def _markdown(html: str, page: Page, note: str) -> Readable:
+def _markdown(html: str, page: WebPage, note: str) -> Readable:
     from html_to_markdown import (  # noqa: PLC0415 - loaded with the first page
         ConversionOptions,
         PreprocessingOptions,
@@ -123,7 +123,7 @@ def _if_empty(text: str, html: str = "") -> str:
     return "The page is empty."
 
 
-def _charset(page: Page) -> str | None:
+def _charset(page: WebPage) -> str | None:
     """The charset of the header."""
     return _known(page.headers.get("content-type", "").lower().partition("charset=")[2])
 
@@ -139,7 +139,7 @@ def _known(label: str) -> str | None:
     return name if name in _CHARSETS else None
 
 
-def _decoded(page: Page) -> str:
+def _decoded(page: WebPage) -> str:
     """The text: by its byte order mark, the header, what it says itself, or what fits."""
     bom, name = bom_of(page.body)
     if bom:
