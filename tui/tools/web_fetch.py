@@ -12,7 +12,7 @@ from tui.core.web_address import WebAddress
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 
 if TYPE_CHECKING:
-    from tui.tools.web.client import WebPage, Resolve, WebLimits
+    from tui.tools.web.client import Resolve, WebLimits, WebPage
     from tui.tools.web.readable import Readable
 
 _TITLE_CHARS = 60
