@@ -167,6 +167,21 @@ async def test_pages_with_nothing_to_read(folder: Folder) -> None:
     assert "\x1b" not in await page(folder, response("a\x1b[31mb", "text/plain"))
 
 
+async def test_a_page_that_breaks_the_converter_is_shown_as_it_is(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class PanicError(BaseException):
+        """What its native code raises is no Exception."""
+
+    def panic(*_: object) -> None:
+        raise PanicError
+
+    monkeypatch.setattr("html_to_markdown.convert", panic)
+    text = await page(folder, response("<p>hello"))
+    assert text.endswith("Note: It couldn't be converted, so this is its HTML.\n\n<p>hello")
+    assert "couldn't convert http://127.0.0.1" in caplog.text
+
+
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Internal Server Error", "429 "])
 async def test_an_error_of_the_server_is_an_error_with_its_page(
     folder: Folder, status: str

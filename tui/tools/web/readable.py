@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import logging
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,8 @@ from tui.core.messages import Block, image_block
 from tui.core.text_cleaning import clean
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of
 from tui.tools.web.client import WebPage
+
+log = logging.getLogger(__name__)
 
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _HTML_START = re.compile(rb"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
@@ -102,13 +105,19 @@ def _markdown(html: str, page: WebPage, note: str) -> Readable:
         # Its guesses at what is no content drop the headings of some pages.
         preprocessing=PreprocessingOptions(enabled=False),
     )
-    result = convert(html, options)
+    kind = page.content_type or "text/html"
+    try:
+        result = convert(html, options)
+    except BaseException:
+        # A panic of the converter's own code is no Exception, and nobody stops a thread.
+        log.exception("couldn't convert %s", page.address)
+        return Readable(kind, html, note=note or "It couldn't be converted, so this is its HTML.")
     text = _FRONT_MATTER.sub("", result.content or "", count=1).strip()
     title = result.metadata.document.title if result.metadata else None
     if result.warnings and not note:
         note = "Parts of the page couldn't be converted: " + result.warnings[0].message
     return Readable(
-        page.content_type or "text/html",
+        kind,
         text,
         " ".join((title or "").split())[:_TITLE_CHARS],
         note or _if_empty(text, html),
