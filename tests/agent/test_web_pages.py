@@ -90,8 +90,23 @@ async def test_where_nobody_is_asked_a_rule_allows_a_page(tmp_path: Path) -> Non
     assert (
         f"There is no one to ask. Allow with --allow 'web_fetch(http://{site}/a)'" in results["2"]
     )
-    assert "redirects to another site, http://localhost/x" in results["3"]
+    assert "redirects to http://localhost/x, which needs its own permission" in results["3"]
     assert len(web.requests) == 2
+
+
+async def test_a_redirect_gets_past_no_rule_that_asks_or_forbids(tmp_path: Path) -> None:
+    pages = {"/": redirect("/admin"), "/b": redirect("/secret"), "/admin": response("no")}
+    async with web_server({**pages, "/secret": response("no")}) as web:
+        ask, deny = (f"web_fetch({web.url(path)})" for path in ("/admin", "/secret"))
+        calls = [call("web_fetch", "1", url=web.url()), call("web_fetch", "2", url=web.url("/b"))]
+        agent = make_agent(
+            tmp_path,
+            ScriptedProvider(calls, say("ok")),
+            approver=Yes(),
+            gate=Gate(Policy.of(ask=[ask], deny=[deny])),
+        )
+        await events_of(agent, "read them")
+    assert sorted(head.split(" ")[1] for head in web.requests) == ["/", "/b"]
 
 
 async def test_elevated_reaches_no_private_address(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def page_served(body: bytes) -> Generator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args: object) -> None:
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:

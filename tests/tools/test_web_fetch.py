@@ -11,6 +11,7 @@ import subprocess
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -196,7 +197,7 @@ async def test_an_error_of_the_server_is_an_error_with_its_page(
 
 
 async def test_redirects_within_a_site_are_followed(folder: Folder) -> None:
-    allow(folder, lambda _url: UrlAccess("ask", private=True))
+    allow(folder, lambda _url: UrlAccess("site", private=True))
     pages = {"/": redirect("/a/../b"), "/b": redirect("c?d=1"), "/c?d=1": response("here")}
     async with web_server(pages) as web:
         text = await folder.text(WebFetch(), url=web.url())
@@ -213,13 +214,15 @@ async def test_a_redirect_loop_ends(folder: Folder) -> None:
 
 async def test_redirects_that_are_not_followed(folder: Folder) -> None:
     def access(url: str) -> UrlAccess:
-        answer = "deny" if "secret" in url else "allow" if "allowed" in url else "ask"
-        return UrlAccess(answer, private="127.0.0.1" in url)
+        answers = {"secret": "deny", "allowed": "allow", "question": "ask"}
+        answer = next((answers[word] for word in answers if word in url), "site")
+        return UrlAccess(cast("Any", answer), private="127.0.0.1" in url)
 
     allow(folder, access)
     locations = {
-        "/other": ("https://example.org/x", "to another site, https://example.org/x. Fetch that"),
-        "/port": ("http://127.0.0.1:1/", "to another site"),
+        "/other": ("https://example.org/x", "to https://example.org/x, which needs its own"),
+        "/port": ("http://127.0.0.1:1/", "needs its own permission"),
+        "/rule": ("/question", "needs its own permission. Fetch that address"),
         "/file": ("file:///etc/passwd", "isn't an http"),
         "/user": ("http://a:b@example.org/", "name or password"),
         "/denied": ("/secret", "which your permissions don't allow"),
@@ -279,10 +282,16 @@ async def test_certificates_are_checked_by_name(
     assert len(web.requests) == 1
 
 
-async def test_TLS_with_a_server_that_has_none(folder: Folder) -> None:
-    async with web_server({"/": response("hello")}) as web:
-        error = await folder.error(WebFetch(SHORT), url=web.url(scheme="https"))
-    assert "No encrypted connection to 127.0.0.1" in error or "broke off" in error
+async def test_a_server_without_TLS_at_an_https_address(folder: Folder) -> None:
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        error = await folder.error(WebFetch(), url=f"https://127.0.0.1:{port}/")
+    assert error.startswith(f"No encrypted connection to 127.0.0.1:{port}: ")
 
 
 def names(*answers: Sequence[str]) -> Resolve:
@@ -342,6 +351,16 @@ async def test_hosts_that_do_not_answer(folder: Folder) -> None:
     assert error == (
         f"127.0.0.1:{web.port} couldn't be reached: it refused the connection (port {web.port})."
     )
+
+
+async def test_a_name_that_is_never_resolved(folder: Folder) -> None:
+    async def hang(host: str, port: int) -> Sequence[str]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    limits = WebLimits(connect_s=0.1)
+    error = await folder.error(WebFetch(limits, hang), url="https://example.org/")
+    assert error == "example.org couldn't be reached within 0.1 s."
 
 
 async def test_a_server_that_hangs_before_and_within_the_page(folder: Folder) -> None:
@@ -430,7 +449,7 @@ async def test_what_is_no_web_address_is_refused_before_anyone_is_asked(
 async def test_a_proxy_of_the_environment_is_used(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    allow(folder, lambda _url: UrlAccess("ask"))
+    allow(folder, lambda _url: UrlAccess("site"))
     async with web_server({"http://example.test/": response("by proxy")}) as web:
         monkeypatch.setenv("http_proxy", web.url())
         monkeypatch.delenv("no_proxy", raising=False)

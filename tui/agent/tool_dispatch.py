@@ -322,7 +322,8 @@ class ToolDispatcher:
     def _url_access(self, call: Call, url: str) -> UrlAccess:
         """What the permissions say about an address that a call is led to."""
         decision = self._decide(replace(call, subject=url))
-        return UrlAccess(decision.answer, decision.private)
+        free = decision.answer == "ask" and decision.by == "default"
+        return UrlAccess("site" if free else decision.answer, decision.private)
 
     async def _levels(self, call: Call) -> Collection[Level]:
         """The levels that the sandbox holds for a command; none for anything else."""

@@ -76,10 +76,13 @@ class CallPreview:
 
 @dataclass(frozen=True, slots=True)
 class UrlAccess:
-    """What the permissions say about a web address; `private`: it may lead into the person's own
-    network."""
+    """What the permissions say about a web address that a call is led to.
 
-    answer: Literal["allow", "ask", "deny"]
+    "site": the call may go there if it is on the site that it was allowed for. `private`: the
+    address may be in the person's own network.
+    """
+
+    answer: Literal["allow", "site", "ask", "deny"]
     private: bool = False
 
 
@@ -94,7 +97,7 @@ class ToolContext:
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
     call was allowed for; None where that was not decided yet. `url_access` is what the permissions
-    say about an address that the call is led to.
+    say about an address.
     """
 
     call_id: str

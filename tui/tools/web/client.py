@@ -162,18 +162,17 @@ def _redirected(
         raise ToolError(
             f"{address} redirects to {target}, which isn't encrypted. It wasn't followed."
         )
-    if answer != "allow" and not _same_site(address, target):
+    if answer == "ask" or (answer == "site" and not _same_site(address, target)):
         raise ToolError(
-            f"{address} redirects to another site, {target}.",
-            hint="Fetch that address if you need it: it needs its own permission.",
+            f"{address} redirects to {target}, which needs its own permission.",
+            hint="Fetch that address if you need it.",
         )
     return target
 
 
 def _same_site(one: WebAddress, other: WebAddress) -> bool:
     """Whether two addresses are of one site: with or without `www.`, or encryption."""
-    hosts = {address.host.removeprefix("www.") for address in (one, other)}
-    return len(hosts) == 1 and (one.port == other.port or one.scheme != other.scheme)
+    return one.site.removeprefix("www.") == other.site.removeprefix("www.")
 
 
 async def _body(
@@ -250,7 +249,12 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         failed: Exception | None = None
-        for ip in await self._checked(host, port):
+        try:
+            async with asyncio.timeout(timeout):
+                ips = await self._checked(host, port)
+        except TimeoutError as error:
+            raise httpcore2.ConnectTimeout from error
+        for ip in ips:
             try:
                 return await self._network.connect_tcp(
                     ip, port, timeout, local_address, socket_options
