@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, until
@@ -254,3 +257,36 @@ def test_what_was_cut_of_the_prompts_files_is_said_on_stderr(holdfast: Program, 
     lines = holdfast.lines("--practice", "-p", "hello")
     (files,) = (line["files"] for line in lines if line["type"] == "context_files")
     assert files == [{"name": "AGENTS.md", "origin": "project", "raw": 31_000, "kept": 20_000}]
+
+
+def test_a_page_is_fetched_where_a_rule_allows_it(holdfast: Program) -> None:
+    with page_served(b"<title>News</title><h1>Hello</h1>") as url:
+        done = holdfast("--practice", "-p", f"fetch {url}", "--allow", f"web_fetch({url}*)")
+        assert f"I fetched `{url}`" in done.stdout
+        assert "# Hello" in done.stdout
+        done = holdfast("--practice", "-p", f"fetch {url}")
+        assert f"Allow with --allow 'web_fetch({url})'" in done.stdout
+
+
+@contextmanager
+def page_served(body: bytes) -> Generator[str]:
+    """A web server in a thread that answers everything with one page; its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

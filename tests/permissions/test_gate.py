@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.permissions.test_policy import command, read, write
+from tests.permissions.test_policy import command, read, web, write
 from tui.core.errors import StorageError
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate, RulesOnly, prefix_of
@@ -161,6 +161,24 @@ def test_a_yes_to_a_guarded_file_covers_only_that(person: Person) -> None:
     assert not again.is_asked(write(".git/config"))
 
 
+@pytest.mark.parametrize(
+    ("url", "site"),
+    [
+        ("https://docs.python.org/3/", "docs.python.org"),
+        ("http://localhost:3000/a?b", "localhost:3000"),
+        ("http://[::1]:3000/", "[::1]:3000"),
+    ],
+)
+def test_a_yes_to_a_web_address_covers_its_host(person: Person, url: str, site: str) -> None:
+    person.answers(web(url), "always")
+    assert person.gate.scope_of(web(url)) == f"pages of {site}"
+    again = Person(person.root, Policy.of(allow=person.remembered))
+    for one in (person, again):
+        assert not one.is_asked(web(f"{url.partition(site)[0]}{site}/other"))
+        assert one.is_asked(web("https://docs.python.org.evil.com/"))
+        assert one.is_asked(web("http://localhost:3001/"))
+
+
 def test_where_a_rule_asks_a_yes_covers_this_call_in_this_session(person: Person) -> None:
     strict = Person(person.root, Policy.of(ask=["run_command(make*)", "write_file(a*)"]))
     strict.answers(command("make x"), "always")
@@ -211,7 +229,8 @@ async def test_no_rule_is_named_for_a_command_that_none_covers(tmp_path: Path) -
 
 
 async def test_the_rule_that_is_named_works(tmp_path: Path) -> None:
-    for call in (command("make all"), command("rm -r a*"), write("a.txt")):
+    page = web("http://localhost:8000/a*b?c=[1]")
+    for call in (command("make all"), command("rm -r a*"), write("a.txt"), page):
         answer = await RulesOnly().ask(call, Decision("ask", "", "default"))
         rule = answer.reason.split("--allow ")[1].split(", or with")[0].strip("'")
         assert not Person(tmp_path, Policy.of(allow=[rule])).is_asked(call)

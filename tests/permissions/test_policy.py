@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tui.core.errors import UsageError
+from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Grant, Policy, decide
 from tui.permissions.rules import Rule
@@ -359,3 +361,92 @@ def test_a_granted_prefix_stops_at_standard_risk_and_at_ask_rules(world: World) 
 def test_the_reason_of_a_denial_says_what_to_do(world: World) -> None:
     assert "--add-dir" in world.decide(read("/etc/passwd")).reason
     assert "the user" in world.decide(write(".holdfast/config.toml")).reason
+
+
+def web(url: str) -> Call:
+    return Call("1", "web_fetch", "fetch", str(WebAddress.parse(url)))
+
+
+DOCS = "https://docs.python.org/3/library/"
+
+
+def test_a_web_address_asks_in_every_mode_but_elevated(world: World) -> None:
+    for mode in ("ask", "accept_edits", "plan"):
+        decision = world.decide(web(DOCS), mode=mode)
+        assert (decision.answer, decision.by) == ("ask", "default")
+        assert decision.reason == "Sends this address to docs.python.org."
+    assert world.decide(web(DOCS), elevated=True).by == "elevated"
+    assert world.decide(web(DOCS), allow=["web_fetch"], mode="plan").answer == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "allowed"),
+    [
+        ("web_fetch", DOCS, True),
+        ("web_fetch(*)", DOCS, True),
+        ("*", DOCS, True),
+        ("web_fetch(https://docs.python.org/*)", DOCS, True),
+        ("web_fetch(https://Docs.Python.org/3/*)", DOCS, True),
+        ("web_fetch(https://docs.python.org*)", DOCS, True),
+        ("web_fetch(https://*.python.org/*)", DOCS, True),
+        ("web_fetch(http*://docs.python.org/*)", DOCS, True),
+        ("web_fetch(https://docs.python.org/3/library/)", DOCS, True),
+        ("web_fetch(https://docs.python.org/2/*)", DOCS, False),
+        ("web_fetch(http://docs.python.org/*)", DOCS, False),
+        ("web_fetch(docs.python.org/*)", DOCS, False),
+        ("read_file", DOCS, False),
+        ("web_fetch(https://docs.python.org*)", "https://docs.python.org.evil.com/", False),
+        ("web_fetch(https://*.python.org/*)", "https://evil.com/.python.org/", False),
+        ("web_fetch(https://docs.python.org/*)", "https://docs.python.org:8443/", False),
+    ],
+)
+def test_rules_for_web_addresses(world: World, rule: str, url: str, allowed: bool) -> None:
+    decision = world.decide(web(url), allow=[rule])
+    assert (decision.answer == "allow") is allowed
+    assert not decision.private
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "web_fetch",
+        "web_fetch(https://docs.python.org)",
+        "web_fetch(https://docs.python.org/*)",
+        "web_fetch(*python.org*)",
+    ],
+)
+def test_a_deny_rule_for_web_addresses_goes_before_all(world: World, rule: str) -> None:
+    decision = world.decide(web(DOCS), deny=[rule], allow=["web_fetch"], elevated=True)
+    assert (decision.answer, decision.by) == ("deny", rule)
+    assert world.decide(web(DOCS), ask=[rule], allow=["web_fetch"]).answer == "ask"
+
+
+def test_an_address_with_a_key_is_refused_whatever_the_rules_say(world: World) -> None:
+    for key in ("ghp_" + "a1" * 18, "%67hp_" + "a1" * 18):
+        decision = world.decide(web(f"https://x.org/?q={key}"), allow=["*"], elevated=True)
+        assert (decision.answer, decision.by) == ("deny", "secret")
+
+
+def test_the_own_network_needs_a_rule_that_names_it_or_an_answer(world: World) -> None:
+    server = web("http://localhost:3000/a")
+    asked = world.decide(server)
+    assert (asked.answer, asked.private) == ("ask", True)
+    assert "on this machine or in your own network" in asked.reason
+    for rule in ("web_fetch", "*", "web_fetch(*)", "web_fetch(http://*/*)"):
+        assert world.decide(server, allow=[rule]).answer == "ask"
+    for rule in ("web_fetch(http://localhost:3000/*)", "web_fetch(http://local*/*) private"):
+        decision = world.decide(server, allow=[rule], elevated=True)
+        assert (decision.answer, decision.by, decision.private) == ("allow", rule, True)
+    elevated = world.decide(server, elevated=True)
+    assert (elevated.answer, elevated.private) == ("allow", False)
+    granted = [Grant("web_fetch", (Rule("web_fetch", "http://localhost:3000/*"),))]
+    assert world.decide(server, grants=granted).private
+
+
+def test_a_name_leads_into_the_own_network_only_by_a_rule_that_says_so(world: World) -> None:
+    wiki = web("https://wiki.corp/start")
+    assert not world.decide(wiki, allow=["web_fetch(https://wiki.corp/*)"]).private
+    assert world.decide(wiki, allow=["web_fetch(https://wiki.corp/*) private"]).private
+    assert not world.decide(web(DOCS), allow=["web_fetch(https://wiki.corp/*) private"]).private
+    with pytest.raises(UsageError, match="can't say how far"):
+        world.decide(wiki, deny=["web_fetch(https://wiki.corp/*) private"])

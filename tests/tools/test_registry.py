@@ -16,7 +16,7 @@ from tui.tools.todo_write import TodoWrite
 
 NAMES = [
     *("read_file", "write_file", "edit_file", "list_dir", "find_by_name", "grep_search"),
-    *("run_command", "command_status", "todo_write"),
+    *("run_command", "command_status", "web_fetch", "todo_write"),
 ]
 
 
@@ -32,6 +32,7 @@ def test_effects() -> None:
         *("read_file", "list_dir", "find_by_name", "grep_search"),
     ]
     assert [n for n in NAMES if effects[n] == "write"] == ["write_file", "edit_file"]
+    assert effects["web_fetch"] == "fetch"
     assert effects["todo_write"] == "none"
 
 
@@ -57,10 +58,9 @@ def test_a_schema_explains_every_argument(name: str) -> None:
 
 
 def test_naming_the_tools_loads_nothing_heavy() -> None:
-    heavy = "{'textual', 'anthropic', 'tiktoken', 'rich', 'httpx'} & set(sys.modules)"
-    code = (
-        f"import sys; from tui.tools.registry import builtin_tools; builtin_tools(); print({heavy})"
-    )
+    heavy = {"textual", "anthropic", "tiktoken", "rich", "httpx2", "html_to_markdown"}
+    code = "import sys; from tui.tools.registry import builtin_tools; builtin_tools(); "
+    code += f"print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

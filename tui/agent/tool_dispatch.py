@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,7 +34,7 @@ from tui.permissions.plain_environment import plain_environment
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
-from tui.tools.base import Params, Todo, Tool, ToolContext
+from tui.tools.base import Params, Todo, Tool, ToolContext, UrlAccess
 from tui.tools.file_access import FileLedger, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
@@ -200,7 +201,7 @@ class ToolDispatcher:
         elif decision.answer == "deny":
             self._record_permission(call, "deny", decision.by, decision.reason)
             return _refused(decision.reason, by_person=False)
-        elif tool.effect in {"write", "run"} or decision.by == "elevated":
+        elif tool.effect not in {"none", "read"} or decision.by == "elevated":
             self._record_permission(call, "allow", decision.by, decision.reason, decision.level)
         else:
             self._debug_decision(tool.name, "allow", decision.by, decision.reason)
@@ -215,7 +216,11 @@ class ToolDispatcher:
             **await self._target(tool, params),
         )
         await self.ctx.recorder.sync()
-        ctx = replace(ctx, allowed=frozenset(decision.paths))
+        ctx = replace(
+            ctx,
+            allowed=frozenset(decision.paths),
+            url_access=partial(self._url_access, call),
+        )
         if decision.by == "safe":
             ctx = replace(ctx, environment=plain_environment(ctx.workspace))
         return await self._carry_out(decision, replace(checked, ctx=ctx))
@@ -317,6 +322,12 @@ class ToolDispatcher:
             workspace=now.workspace,
             holds=self._holds,
         )
+
+    def _url_access(self, call: Call, url: str) -> UrlAccess:
+        """What the permissions say about an address that a call is led to."""
+        decision = self._decide(replace(call, subject=url))
+        free = decision.answer == "ask" and decision.by == "default"
+        return UrlAccess("site" if free else decision.answer, decision.private)
 
     async def _levels(self, call: Call) -> Collection[Level]:
         """The levels that the sandbox holds for a command; none for anything else."""

@@ -19,6 +19,7 @@ from tui.agent.events import Debug, Event, Notice, ToolFinished
 from tui.agent.image_limits import fit_images
 from tui.agent.recorder import to_the_end
 from tui.context.repair import INTERRUPTED
+from tui.context.untrusted import wrap
 from tui.core.files import safe_name
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore
@@ -88,7 +89,8 @@ class ToolResults:
         receipt = await _noted(guarded.receipt, self.ctx.outputs)
         summary = _preview(output.summary) if output.is_error else output.summary
         display = output.display[:SHOWN_CHARS]
-        text, details = text_of(guarded.content), _with_limits(output.details, receipt)
+        content = _marked(guarded.content, output.source)
+        text, details = text_of(content), _with_limits(output.details, receipt)
         finished = ToolFinished(
             state.id,
             state.name,
@@ -98,9 +100,9 @@ class ToolResults:
             summary,
             text[:SHOWN_CHARS],
             display,
-            tuple(_without_data(b) for b in guarded.content if b.get("type") == "image"),
+            tuple(_without_data(b) for b in content if b.get("type") == "image"),
         )
-        self._record(finished, guarded.content, details)
+        self._record(finished, content, details)
         del open_calls[state.id]
         await self.ctx.recorder.show(finished)
         if self.ctx.verbose:
@@ -238,6 +240,18 @@ def _with_limits(details: dict[str, Any], receipt: dict[str, Any] | None) -> dic
     if receipt is None:
         return details
     return {**details, "limits": receipt["stages"], "path": receipt["path"]}
+
+
+def _marked(content: list[Block], source: str) -> list[Block]:
+    """A result with its texts marked as untrusted where it has a source, after they were cut."""
+    if not source:
+        return content
+    return [
+        {**block, **text_block(wrap(str(block.get("text", "")), source))}
+        if block.get("type") == "text"
+        else block
+        for block in content
+    ]
 
 
 def _preview(error: str) -> str:

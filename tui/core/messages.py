@@ -110,7 +110,8 @@ class ToolOutput:
     `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such
     as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full` is
     a file that holds the whole raw output of this call, if the tool has written one; it is
-    removed if nothing was cut from the content. `raw` describes that output.
+    removed if nothing was cut from the content. `raw` describes that output. `source` names where
+    a text comes from that somebody else wrote: the model gets it marked as untrusted.
     """
 
     content: list[Block]
@@ -120,6 +121,7 @@ class ToolOutput:
     details: dict[str, Any] = field(default_factory=dict[str, Any])
     full: Path | None = None
     raw: RawOutput | None = None
+    source: str = ""
 
     @classmethod
     def text(cls, text: str, *, is_error: bool = False, summary: str = "") -> ToolOutput:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
+from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
 from tui.permissions.plain_command import PlainCommand
 from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
@@ -135,6 +136,8 @@ class Gate:
             return _Scope(words, _this_call(call, "").grant, ())
         if facts.verdict is not None:
             return _command(facts)
+        if call.effect == "fetch":
+            return _site(call)
         if call.effect == "write" and facts.real:
             return _write(facts, workspace)
         if facts.real or call.effect == "read":
@@ -153,6 +156,12 @@ def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
     tools = _EDITORS if call.tool in _EDITORS else (call.tool,)
     rules = tuple(Rule(tool, f"{escape(str(folder))}/*") for tool in tools)
     return _Scope(f"edits in {shorten(folder)}", Grant(call.tool, rules), rules)
+
+
+def _site(call: Call) -> _Scope:
+    address = WebAddress.parse(call.subject)
+    rule = Rule(call.tool, f"{escape(address.origin)}/*")
+    return _Scope(f"pages of {address.site}", Grant(call.tool, (rule,)), (rule,))
 
 
 def _this_call(call: Call, words: str) -> _Scope:

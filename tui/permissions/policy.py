@@ -8,6 +8,10 @@ brackets into an allow, and nothing else.
 Where a sandbox confines commands, the decision says to which level. Nobody is asked about a command
 that runs read-only, whatever it is: the walls decide. Without one, a command is safe if it is plain
 (`plain_command`), and everything else asks.
+
+A web address asks in every mode but elevated: it is sent to its host, and so is all that is in it.
+One that holds a key is refused. Where it may lead into the person's own network, the decision says
+so: a rule names it, or the person saw it.
 """
 
 from __future__ import annotations
@@ -15,8 +19,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from tui.core.errors import ToolError
+from tui.core.redaction import mask
+from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
@@ -31,6 +38,7 @@ from tui.permissions.rules import (
     path_forms,
     rule_allowing_command,
     rule_allowing_path,
+    rule_allowing_url,
     rule_naming_program,
 )
 from tui.permissions.sandbox.walls import Level
@@ -158,6 +166,9 @@ def decide(
         decision = replace(decision, answer="allow", by="elevated", level=Level.NETWORK)
     if free and decision.answer == "allow" and decision.level is Level.WORKSPACE:
         decision = replace(decision, level=Level.NETWORK)
+    if call.effect == "fetch":
+        private = decision.by != "elevated" and _may_be_private(call, policy)
+        return replace(decision, private=private)
     level = decision.level if decision.level in holds else Level.OUTSIDE
     walls = bool(holds) and facts.verdict is not None
     return replace(decision, level=level, walls=walls, paths=facts.real)
@@ -165,6 +176,9 @@ def decide(
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     """The facts that a decision needs. Raises ToolError for a path outside the workspace."""
+    if call.effect == "fetch":
+        # A rule that forbids may name the host alone.
+        return CallFacts(call, None, (), (call.subject, WebAddress.parse(call.subject).origin))
     paths = tuple(workspace.resolve(path) for path in call.paths)
     if call.command is None:
         forms = tuple(form for path in paths for form in path_forms(path, workspace, policy.home))
@@ -193,6 +207,9 @@ def _refused(
         return Decision("deny", f"Always blocked: {verdict.reason}.", "blocked", risk)
     if verdict is None and (why := _own_files(facts, policy, workspace)):
         return Decision("deny", why, "protected")
+    if call.effect == "fetch" and (mask(call.subject)[1] or mask(unquote(call.subject))[1]):
+        why = "The address contains a key or token, which would be sent to its host."
+        return Decision("deny", why, "secret")
     if rule := matching_rule(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"Denied by the rule {rule}.", str(rule), risk)
     if facts.line is None and (rule := rule_naming_program(policy.deny, call)):
@@ -296,7 +313,16 @@ def _allowing_rule(
         return rule_allowing_command(
             rules, facts.call, facts.verdict, facts.line, explicit=explicit
         )
+    if facts.call.effect == "fetch":
+        return rule_allowing_url(rules, facts.call)
     return rule_allowing_path(rules, facts.call, facts.forms, facts.guarded, explicit=explicit)
+
+
+def _may_be_private(call: Call, policy: Policy) -> bool:
+    """Whether an address may lead into the person's own network, if it may be fetched at all: its
+    own words say so, or a rule."""
+    rules = [rule for rule in policy.allow if rule.private]
+    return WebAddress.parse(call.subject).is_local or rule_allowing_url(rules, call) is not None
 
 
 def _free_write(
@@ -324,6 +350,10 @@ def _is_temporary(facts: CallFacts, workspace: Workspace) -> bool:
 def _reason(facts: CallFacts) -> str:
     if facts.call.effect in {"none", "read"}:
         return "Read-only."
+    if facts.call.effect == "fetch":
+        address = WebAddress.parse(facts.call.subject)
+        where = " (on this machine or in your own network)" if address.is_local else ""
+        return f"Sends this address to {address.site}{where}."
     if facts.guarded:
         return f"Writes into {facts.guarded}: {GUARDED[facts.guarded]}."
     if facts.verdict is None:

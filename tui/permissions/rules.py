@@ -2,8 +2,9 @@
 
 In a glob `*` matches everything, `/` too; `?` one character; `[*]` a literal star. A trailing ` *`
 also matches nothing: `git status *` covers `git status`. A word after it, `network` or `outside`,
-lets what is allowed further than the workspace (`tui.permissions.sandbox`). Rules that forbid or
-ask match generously, rules that allow narrowly: see `rule_allowing_command`.
+lets what is allowed further than the workspace (`tui.permissions.sandbox`); `private` lets a web
+address lead into the person's own network. Rules that forbid or ask match generously, rules that
+allow narrowly: see `rule_allowing_command` and `rule_allowing_url`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tui.core.errors import UsageError
+from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.plain_command import PlainCommand
 from tui.permissions.risk import CommandPart, RiskVerdict
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call
 
-_SYNTAX = re.compile(r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?(?:\s+(network|outside))?\s*", re.DOTALL)
+_SYNTAX = re.compile(
+    r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?(?:\s+(network|outside|private))?\s*", re.DOTALL
+)
 _WORDS: Mapping[str, Level] = {"network": Level.NETWORK, "outside": Level.OUTSIDE}
+_PRIVATE = "private"
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
@@ -32,11 +37,13 @@ class Rule:
     """One rule. `str(rule)` is its text, `glob` None means whatever the tool does.
 
     `level` is what a command may do that the rule allows: `run_command(git push *) outside`.
+    `private`: a web address that it allows may lead into the person's own network.
     """
 
     tool: str
     glob: str | None = None
     level: Level = Level.WORKSPACE
+    private: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Rule:
@@ -48,7 +55,8 @@ class Rule:
                 hint="A rule is a tool, or tool(pattern): run_command(git status*), "
                 "write_file(src/*).",
             )
-        return cls(found[1], found[2], _WORDS.get(found[3] or "", Level.WORKSPACE))
+        level = _WORDS.get(found[3] or "", Level.WORKSPACE)
+        return cls(found[1], found[2], level, found[3] == _PRIVATE)
 
     @classmethod
     def exactly(cls, tool: str, subject: str) -> Rule:
@@ -58,6 +66,7 @@ class Rule:
     def __str__(self) -> str:
         text = self.tool if self.glob is None else f"{self.tool}({self.glob})"
         word = next((word for word, level in _WORDS.items() if level is self.level), "")
+        word = _PRIVATE if self.private else word
         return f"{text} {word}".rstrip()
 
     def names(self, tool: str) -> bool:
@@ -94,7 +103,7 @@ def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
     """Raises UsageError that names the first bad rule. Only one that allows may say how far."""
     rules = tuple(map(Rule.parse, texts))
     for rule in rules:
-        if rule.level is not Level.WORKSPACE and not allow:
+        if (rule.level is not Level.WORKSPACE or rule.private) and not allow:
             raise UsageError(
                 f"{str(rule)!r} forbids or asks, so it can't say how far.",
                 hint="Leave the word out: the rule applies with and without the sandbox.",
@@ -212,6 +221,37 @@ def rule_allowing_path(
         if opens and any(rule.matches(form) for form in forms):
             return rule
     return None
+
+
+def rule_allowing_url(rules: Iterable[Rule], call: Call) -> Rule | None:
+    """A rule by which a web address may be fetched, None if there is none.
+
+    A wildcard in the host of a rule covers nothing of the path: `https://*.example.org/*` is not
+    `https://example.com/.example.org/`. What is in the person's own network by its very address
+    needs a rule that names its host, or says `private`.
+    """
+    address = WebAddress.parse(call.subject)
+    for rule in rules:
+        named = rule.private or rule.start.startswith(f"{address.origin}/")
+        if rule.names(call.tool) and _covers_url(rule, address) and (named or not address.is_local):
+            return rule
+    return None
+
+
+def _covers_url(rule: Rule, address: WebAddress) -> bool:
+    """Whether a rule matches an address: its host by the rule's host, the rest by the rest."""
+    if rule.glob in {None, "*"}:
+        return True
+    scheme, slashes, rest = str(rule.glob).partition("://")
+    host, slash, target = rest.partition("/")
+    if not slash and host.endswith("*"):  # what begins with a host's name is another host
+        host, target = host[:-1], "*"
+    return (
+        bool(slashes)
+        and fnmatchcase(address.scheme, scheme)
+        and fnmatchcase(address.site, host.lower())
+        and fnmatchcase(address.target, f"/{target}")
+    )
 
 
 def _covers(rule: Rule, part: CommandPart, *, explicit: bool) -> bool:

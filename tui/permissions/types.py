@@ -36,7 +36,7 @@ class Call:
 
     id: str
     tool: str
-    effect: Literal["none", "read", "write", "run"]
+    effect: Literal["none", "read", "fetch", "write", "run"]
     subject: str
     """What rules match: a command, a path or a URL."""
     command: str | None = None
@@ -73,6 +73,8 @@ class Decision:
     """Whether a yes counts for this very call alone: no lasting one would cover the next."""
     paths: tuple[Path, ...] = ()
     """The real paths it is about: what they lead to may be another file soon after."""
+    private: bool = False
+    """Whether a web address may lead into the person's own network."""
 
 
 @dataclass(frozen=True, slots=True)

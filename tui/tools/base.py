@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from tui.tools.jobs import Jobs
     from tui.tools.process import Starter
 
-Effect: TypeAlias = Literal["none", "read", "write", "run"]
-"""The side-effect class: nothing outside the program, reads, writes files, runs a command.
+Effect: TypeAlias = Literal["none", "read", "fetch", "write", "run"]
+"""The side-effect class: nothing outside the program, reads, reads the web, writes files, runs a
+command.
 
-Calls of class none and read may run at the same time; the others run alone and in order.
+Calls of the first three may run at the same time; the others run alone and in order.
 """
 
 
@@ -74,6 +75,18 @@ class CallPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class UrlAccess:
+    """What the permissions say about a web address that a call is led to.
+
+    "site": the call may go there if it is on the site that it was allowed for. `private`: the
+    address may be in the person's own network.
+    """
+
+    answer: Literal["allow", "site", "ask", "deny"]
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. Made by the dispatcher, one per call.
 
@@ -84,7 +97,8 @@ class ToolContext:
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
     call was allowed for; None where that was not decided yet. `document_pages` is how many pages of
-    a PDF the model takes as one document; 0 where it takes none.
+    a PDF the model takes as one document; 0 where it takes none. `url_access` is what the
+    permissions say about an address.
     """
 
     call_id: str
@@ -103,6 +117,7 @@ class ToolContext:
     starter: Starter | None = None
     allowed: frozenset[Path] | None = None
     document_pages: int = 0
+    url_access: Callable[[str], UrlAccess] = lambda _: UrlAccess("deny")
 
 
 P = TypeVar("P", bound=Params)

@@ -17,10 +17,11 @@ def builtin_tools() -> dict[str, Tool[Any]]:
     from tui.tools.read_file import ReadFile  # noqa: PLC0415
     from tui.tools.run_command import RunCommand  # noqa: PLC0415
     from tui.tools.todo_write import TodoWrite  # noqa: PLC0415
+    from tui.tools.web_fetch import WebFetch  # noqa: PLC0415
     from tui.tools.write_file import WriteFile  # noqa: PLC0415
 
     tools: tuple[Tool[Any], ...] = (
         ReadFile(), WriteFile(), EditFile(), ListDir(), FindByName(), GrepSearch(), RunCommand(),
-        CommandStatus(), TodoWrite(),
+        CommandStatus(), WebFetch(), TodoWrite(),
     )  # fmt: skip
     return {tool.name: tool for tool in tools}

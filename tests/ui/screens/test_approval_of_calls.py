@@ -22,6 +22,7 @@ from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.plain.questions import approval_lines
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.questions import Choice
 
 
 class Refusing(Approver):
@@ -167,3 +168,18 @@ async def test_a_part_inside_another_command_is_named_too(tmp_path: Path) -> Non
     asked = await asked_about(tmp_path, "run_command", command=command)
     assert "(`git push`)" in asked[1].reason
     assert "(`sudo true`)" in asked[1].reason
+
+
+async def test_a_web_address_is_shown_as_a_whole(tmp_path: Path) -> None:
+    url = "https://docs.p\u0443thon.org/3/search.html?q=" + "a%20b" * 50
+    asked = await asked_about(tmp_path, "web_fetch", url=url)
+    address = asked[0].preview
+    assert address.startswith("https://docs.xn--pthon-eze.org/3/search.html?q=a%20b")
+    assert address.endswith("a%20b")
+    async with shown(asked) as (_, app, _pilot):
+        assert question(app) == "Fetch this page?"
+        assert address in "".join(line.strip() for line in drawn(app).splitlines())
+        assert text_of(app, "#why") == "Sends this address to docs.xn--pthon-eze.org."
+        site = str(app.screen.query_one("#session", Choice).render())
+        assert "pages of docs.xn--pthon-eze.org, this session" in site
+    assert any(address in line for line in approval_lines(*asked))

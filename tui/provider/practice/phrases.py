@@ -53,6 +53,11 @@ def _read(path: str) -> Work:
     return _failure(result) or (f"{said}\n\n{note}" if note else said)
 
 
+def _fetch(url: str) -> Work:
+    result = yield ToolUse(name="web_fetch", input={"url": url})
+    return _failure(result) or f"I fetched {code(url)}:\n\n{fence(result.text)}"
+
+
 def _search(text: str, path: str = ".") -> Work:
     if re.search(r"[*?]", text):
         result = yield ToolUse(name="find_by_name", input={"pattern": text, "path": path})
@@ -161,6 +166,11 @@ PHRASES = (
         rf"(?:change|replace) (?P<old>{_QUOTED}|.+?) (?:to|with|by) (?P<new>{_QUOTED}|.+?)"
         rf" in {_PATH}",
         "change {old} to {new} in {path}", "edit_file", _change,
+    ),
+    Phrase(
+        "fetch https://example.org",
+        rf"(?:fetch|get|read|open|show)(?: me)? (?P<url>https?://[^\s,]+){_MORE}",
+        "fetch {url}", "web_fetch", _fetch,
     ),
     Phrase(
         "read README.md", rf"(?:read|open|show|cat|view|what(?:'s| is) in)(?: me)? {_PATH}{_MORE}",

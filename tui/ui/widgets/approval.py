@@ -238,6 +238,8 @@ class ApprovalModal(Dialog[Answer]):
                 changed = (f" {counts(call.preview)}", "$text-muted")
                 named = one_line(title(call.tool, visible(call.subject)))
                 return Content.assemble(named, changed, risk, wall)
+            case _ if call.effect == "fetch":
+                return Content.assemble("Fetch this page?", risk, wall)
             case _:
                 return Content.assemble(f"Allow {one_line(verb(visible(call.tool)))}?", risk, wall)
 

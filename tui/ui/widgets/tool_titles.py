@@ -11,6 +11,7 @@ VERBS: Final = {
     "list_dir": "List",
     "grep_search": "Search",
     "find_by_name": "Find",
+    "web_fetch": "Fetch",
     "edit_file": "Edit",
     "write_file": "Write",
     "todo_write": "To-do list",
