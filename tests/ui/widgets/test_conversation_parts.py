@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from unittest.mock import Mock
 
 import pytest
@@ -154,7 +155,7 @@ def test_items_that_arrive_do_not_move_what_is_read() -> None:
     assert not model.view.following
 
 
-def shown(lines: list[Line]) -> list[str]:
+def shown(lines: Sequence[Line]) -> list[str]:
     return [line.text.rstrip() for line in lines]
 
 
