@@ -100,7 +100,7 @@ def _is_new(record: Record, seen: _Seen) -> bool:
     new_file = isinstance(path, str) and path != "" and path not in seen.files
     if new_file:
         seen.files.add(str(path))
-    did_more = effect in {"write", "run"} or tool == "todo_write"
+    did_more = effect in {"fetch", "write", "run"} or tool == "todo_write"
     new_call = did_more and (tool, arguments) not in seen.done
     if new_call:
         seen.done.add((tool, arguments))
