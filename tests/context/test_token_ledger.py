@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.tokenisers import Server, by_bytes, by_cl100k, code, prose, session
-from tui.context.overrides import Stand
-from tui.context.token_ledger import PARTS, Ledger
+from tui.context import token_ledger
+from tui.context.overrides import RecordState, Stand
+from tui.context.token_ledger import PARTS, Item, Ledger
 from tui.core.messages import Block, text_block
 from tui.session.records import Record
 from tui.tokens import estimate
@@ -419,6 +421,49 @@ def kept_sums(made: Ledger, records: list[Record]) -> None:
         assert near(made.sent.between(0, number), sum(each.weight for each in entries[:number]))
         rest = [each.own for each in entries[number:] if each.state != "summarised"]
         assert abs(made.brought.between(number, len(entries)) - sum(rest)) < 1e-6
+
+
+MASK = Stand("masked", [text_block("gone")])
+STATES: list[RecordState] = ["full", "masked", "summarised"]
+
+
+OTHERS = st.dictionaries(st.integers(0, 9), st.sampled_from(STATES), max_size=2)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), OTHERS), max_size=8))
+def test_states_that_only_grew_are_taken_as_any_others(
+    steps: list[tuple[int, dict[int, RecordState]]],
+) -> None:
+    """Now and then a state changes, or is said before its record comes."""
+    told = [result("word " * n) for n in range(24)]
+
+    def played() -> list[tuple[list[Item], int]]:
+        made, count, seen = Ledger("m"), 0, list[tuple[list[Item], int]]()
+        for more, others in steps:
+            for each in told[count : count + more]:
+                made.add(each)
+            count += more
+            states: dict[str, RecordState] = {each.id: "full" for each in told[:count]}
+            states |= {told[n].id: state for n, state in others.items()}
+            gone = [id_ for id_, state in states.items() if state == "masked"]
+            made.stand(states, dict.fromkeys(gone, MASK))
+            seen.append((made.items(), made.tokens))
+        return seen
+
+    taken = played()
+    with patch.object(token_ledger, "_grown", return_value=False):
+        assert taken == played()
+
+
+def test_a_state_that_is_said_before_its_record_counts_when_that_comes() -> None:
+    made, early, other = Ledger("m"), result("a " * 90), result("b " * 90)
+    made.stand({early.id: "masked"}, {early.id: MASK})
+    made.add(early)
+    made.add(other)
+    made.stand({early.id: "masked"}, {early.id: MASK})
+    assert [item.state for item in made.items()] == ["masked", "full"]
+    made.stand({other.id: "masked", early.id: "full"}, {other.id: MASK})
+    assert [item.state for item in made.items()] == ["full", "masked"]
 
 
 def test_items_sum_up_to_what_was_reported_and_what_came_since() -> None:

@@ -13,6 +13,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from tui.context.ledger_items import (
@@ -73,6 +74,9 @@ class Ledger:
     _stood: dict[str, RecordState] = field(
         default_factory=dict[str, RecordState]
     )  # as it was set last
+    _seen: Mapping[str, RecordState] = field(
+        default_factory=dict[str, RecordState]
+    )  # as given last; none where a record came after its state
     _stands: Mapping[str, Stand] = field(default_factory=dict[str, Stand])
     _summary: Entry | None = None
     _stale: bool = False  # a compaction came after what was measured
@@ -128,9 +132,15 @@ class Ledger:
         measured = measured and not self._stale
         anew = self._sum_up(summary, measured=measured)
         stood, before = self._stood, self._stands
-        changed = [id_ for id_, state in states.items() if stood.get(id_) is not state]
-        changed += [id_ for id_, stand in stands.items() if before.get(id_) is not stand]
-        changed += before.keys() - stands.keys()
+        if _grown(states, self._seen):
+            changed = [*islice(states, len(self._seen), None)]
+        else:
+            changed = [id_ for id_, state in states.items() if stood.get(id_) is not state]
+        if _grown(stands, before):
+            changed += islice(stands, len(before), None)
+        else:
+            changed += [id_ for id_, stand in stands.items() if before.get(id_) is not stand]
+            changed += before.keys() - stands.keys()
         for id_ in changed:
             entry, state = self._entries.get(id_), states.get(id_)
             if entry is None or state is None:
@@ -140,7 +150,7 @@ class Ledger:
             if (stand := stands.get(id_)) != entry.stand:
                 entry.stand = stand
                 self._restand(entry, measured=measured)
-        self._stands = stands
+        self._seen, self._stands = states, stands
         if anew:
             self._reckon()
 
@@ -257,6 +267,8 @@ class Ledger:
         entry.number = before.number if before else len(self._entries)
         self._entries[record.id] = entry
         self._count(entry)
+        if record.id in self._seen:
+            self._seen = {}
         if record.type in {"assistant", "interrupt"}:
             self._prompt = None
         self._saved += withheld_tokens(record)
@@ -333,3 +345,11 @@ class Ledger:
         """
         share = self._total() / max(self._weight(), 1.0)
         return share if estimate.plausible(share) else self.ratio
+
+
+def _grown(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Whether there is nothing but new keys, at the end. Compared as wholes, which is far faster:
+    there is one for each record."""
+    count = len(before)
+    keys, values = [*islice(now, count)], [*islice(now.values(), count)]
+    return keys == [*before] and values == [*before.values()]

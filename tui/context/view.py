@@ -143,10 +143,11 @@ class Viewer:
             messages[-1] = {"role": last["role"], "content": list(last["content"])}
             if last["role"] == "assistant" and not prompt_follows:
                 messages.append({"role": "user", "content": [text_block(CONTINUE)]})
-        repaired: dict[str, RecordState] = dict.fromkeys(self._hit(findings), "repaired")
+        hit = (id_ for id_ in self._hit(findings) if id_ not in self._stands)
+        repaired: dict[str, RecordState] = dict.fromkeys(hit, "repaired")
+        replaced: dict[str, RecordState] = {id_: one.state for id_, one in pruned.stands.items()}
+        states: dict[str, RecordState] = {**self._states, **repaired, **replaced}
         stands = self._stands | pruned.stands
-        replaced: dict[str, RecordState] = {id_: each.state for id_, each in stands.items()}
-        states = self._states | repaired | replaced
         switch = thinking_for(messages, thinking)
         return View(
             messages,
@@ -201,6 +202,7 @@ class Viewer:
         self._count = opened.end
         for record in records[: opened.end]:
             self._note(record)
+        self._states.update((id_, one.state) for id_, one in self._stands.items())
         if self._pruner is not None:
             self._pruner.restart()
         self._over = 0  # so many messages of the history belong to turns that are over
@@ -223,10 +225,12 @@ class Viewer:
         for record in records[self._count :]:
             if record.type not in SPEAKING:
                 continue
-            if stands := self._stand(record):
-                self._stands[record.id] = stands
+            stands = self._stand(record)
             self._told.add(record, stands)
             self._note(record)
+            if stands is not None:
+                self._stands[record.id] = stands
+                self._states[record.id] = stands.state
         self._count = len(records)
         self._last = records[-1] if records else None
 
