@@ -43,7 +43,7 @@ async def test_all_of_a_flood_is_shown_in_bounded_slices(tmp_path: Path) -> None
     told = await _run("seq 1 300000", tmp_path)
     pieces = _printed(told)
     assert "".join(pieces) == "".join(f"{n}\n" for n in range(1, 300_001))
-    assert max(map(len, pieces)) <= user_shell.SLICE + 65_536
+    assert max(map(len, pieces)) <= 2 * user_shell.SLICE  # one more read may come on top
     last = _finished(told)
     assert last.text.endswith("299999\n300000\n")
     assert len(last.text) <= user_shell.KEPT_CHARS

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEPT_CHARS = 8000
 """The end of the output that is shown with the result."""
 SLICE = 256 * 1024
-"""How many bytes are read ahead of what is shown: they are shown in some 3 ms."""
+"""How many bytes are read ahead of what is shown, and one read more: they take some 3 ms each."""
 STOPPED = "stopped"
 """The summary of a command that was cancelled: the model is not told of it."""
 PAUSE_S = 0.005
