@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.benchmarks.pace import slowness
 from tests.benchmarks.streamed import essay, playing
 from tests.support.clock import PATIENCE_S
 from tests.support.terminal import HOLDFAST, Terminal
@@ -22,6 +23,7 @@ from tests.support.terminal import HOLDFAST, Terminal
 RUNS = 5
 TOKENS, PIECE = 20_000, 4
 FIRST_S, FIRST_CPU_S = 0.35, 0.4
+"""On a quiet machine."""
 DELTA_US = 60
 _IDLE_S = 2.0
 """Before an answer, in which what is left to load is loaded."""
@@ -40,10 +42,12 @@ def run() -> list[tuple[str, float, float]]:
     taken = [_measured() for _ in range(RUNS)]
     first, second = (_median([costs[n] for costs in taken]) for n in (0, 1))
     print(f"      second {TOKENS:,}-token answer: {second.seconds:.2f} s, {second.cpu_s:.2f} CPU s")
+    slow = slowness()
+    most_s, most_cpu_s = FIRST_S * slow, FIRST_CPU_S * slow
     what, delta = f"first {TOKENS:,}-token answer of a session", second.cpu_s / TOKENS * 1e6
     return [
-        (f"{what}, {first.seconds:.2f} of {FIRST_S:g} s", first.seconds / FIRST_S, 1),
-        (f"{what}, {first.cpu_s:.2f} of {FIRST_CPU_S:g} CPU s", first.cpu_s / FIRST_CPU_S, 1),
+        (f"{what}, {first.seconds:.2f} of {most_s:.2f} s", first.seconds / most_s, 1),
+        (f"{what}, {first.cpu_s:.2f} of {most_cpu_s:.2f} CPU s", first.cpu_s / most_cpu_s, 1),
         (
             f"one delta, wire to screen, {delta:.0f} of {DELTA_US} µs of processor",
             delta / DELTA_US,
