@@ -210,7 +210,7 @@ async def _context(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> No
     await _output(app, pilot, settled)
     await pilot.press("f2")
     await settled(pilot, lambda: len(app.screen_stack) > 1)
-    await pilot.press("down", "m", "p")
+    await pilot.press("down", "down", "m", "p")  # past the system prompt, which is always sent
     await pilot.pause(1)
 
 
