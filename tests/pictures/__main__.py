@@ -82,7 +82,7 @@ class Stage:
         path.write_bytes(path.read_bytes()[:-60])
 
 
-_HOME = "/home/me/work/tools"
+_HOME = "/home/me/code/tools"
 """What pictures show in the place of this machine's folder."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,7 +133,7 @@ class _Slow:
         opening = Opening(services=self.world.services(), choice=SessionChoice(path))
         end = items_of(records[-30:])
         self.app = HoldfastApp(lambda: opening, clock=self.world.clock, end=end)
-        self._complete: Callable[[Opening], Awaitable[None]] = getattr(self.app, "_complete")  # noqa: B009
+        self._complete = self.app._complete  # pyright: ignore[reportPrivateUsage]
         monkeypatch.setattr(self.app, "_complete", self._later)
 
     async def _later(self, opening: Opening) -> None:

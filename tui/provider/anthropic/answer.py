@@ -27,7 +27,7 @@ _PIECE: Final = {
 
 
 def continues(one: Delta, other: Delta) -> bool:
-    """Whether a delta goes on with what another one began."""
+    """Whether a delta continues another one: the same kind of text, of the same call."""
     if isinstance(one, ToolInputDelta):
         return isinstance(other, ToolInputDelta) and one.id == other.id
     return type(one) is type(other)
