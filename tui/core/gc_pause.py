@@ -1,10 +1,12 @@
-"""The one place that tunes the interpreter: no collections and short thread turns, for a while.
+"""The one place that tunes the interpreter: no collections for a while, and short thread turns.
 
-A collection among a million new objects stops every thread for 50 ms and more, and a thread that
-imports or parses keeps the interpreter from the one that answers keys. Pauses are counted: the
-first changes the settings, the last puts back what the first found. What exists when start-up is
-over, or another pause that loads what stays, code or a session, is not looked at by collections any
-more, until `collect`.
+A collection among a million new objects stops every thread for 50 ms and more. Pauses are counted:
+the first switches collections off, the last puts back what the first found. What exists when
+start-up is over, or another pause that loads what stays, code or a session, is not looked at by
+collections any more, until `collect`.
+
+A thread that imports, parses or searches keeps the interpreter from the one that answers keys, by
+default for 5 ms each time that one has waited for anything.
 """
 
 from __future__ import annotations
@@ -15,24 +17,28 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Lock
 
-_SWITCH_INTERVAL_S = 0.0005
+_TURN_S = 0.0005
 """How long a working thread may keep the interpreter while a key waits."""
 
 _lock = Lock()
 _pauses = 0
-_settings_before: tuple[bool, float] = (True, 0.005)
+_collecting_before = True
 _loading = True
+
+
+def short_turns() -> None:
+    """From here on threads take short turns: for programs that answer keys."""
+    sys.setswitchinterval(_TURN_S)
 
 
 def begin() -> None:
     """Begin a pause; `end` must follow, from any thread."""
-    global _pauses, _settings_before  # noqa: PLW0603 - the interpreter's settings are global, too
+    global _pauses, _collecting_before  # noqa: PLW0603 - the interpreter's settings are global, too
     with _lock:
         _pauses += 1
         if _pauses == 1:
-            _settings_before = (gc.isenabled(), sys.getswitchinterval())
+            _collecting_before = gc.isenabled()
             gc.disable()
-            sys.setswitchinterval(_SWITCH_INTERVAL_S)
 
 
 def end() -> None:
@@ -43,12 +49,10 @@ def end() -> None:
         _pauses -= 1
         if _pauses:
             return
-        collecting, interval = _settings_before
-        sys.setswitchinterval(interval)
         if _loading:
             _loading = False
             gc.freeze()
-        if collecting:
+        if _collecting_before:
             gc.enable()
 
 

@@ -34,6 +34,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         )
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+    gc_pause.short_turns()
     gc_pause.begin()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.ui.app import HoldfastApp  # noqa: PLC0415
     from tui.ui.start.terminal_takeover import TerminalTakeover  # noqa: PLC0415
