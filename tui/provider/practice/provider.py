@@ -14,7 +14,6 @@ from tui.provider.practice.faults import Fault, FaultQueue, inject
 from tui.provider.practice.respond import respond
 from tui.provider.practice.script import Script, ScriptedTurn
 from tui.provider.practice.stream import MODEL, WINDOW, count_input, stream
-from tui.tokens import tokenizer
 
 INFO = ModelInfo(id=MODEL, window=WINDOW, max_output=4096, source="catalogue")
 """What is known of the practice model."""
@@ -76,8 +75,7 @@ class PracticeModel:
         return await count_input(request)
 
     async def load(self) -> None:
-        """Get the token counter ready, which every answer needs."""
-        await tokenizer.load()
+        """Nothing is missing."""
 
     async def model_info(self, model: str) -> ModelInfo:
         return replace(INFO, id=model, window=self._window)

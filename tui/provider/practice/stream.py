@@ -23,8 +23,7 @@ from tui.provider.base import (
     ToolInputDelta,
 )
 from tui.provider.practice.script import ScriptedTurn
-from tui.tokens import tokenizer
-from tui.tokens.estimate import request_weight
+from tui.tokens.estimate import request_weight, weight
 
 MODEL = "practice"
 WINDOW = 32_000
@@ -35,10 +34,7 @@ _JSON_CHARS = 48
 
 async def count_input(request: Request) -> int:
     """The input tokens of a request, counted off the event loop."""
-    await tokenizer.load()
-    found = await asyncio.to_thread(
-        request_weight, request.system, request.tools, request.messages, tokenizer.count
-    )
+    found = await asyncio.to_thread(request_weight, request.system, request.tools, request.messages)
     return round(found)
 
 
@@ -121,7 +117,7 @@ def _usage(turn: ScriptedTurn, prompt: int) -> Usage:
     if turn.usage is not None:
         return Usage(**msgspec.structs.asdict(turn.usage))
     written = (turn.thinking, turn.text, *(_json(tool.input) for tool in turn.tools))
-    return Usage(input_tokens=prompt, output_tokens=sum(map(tokenizer.count, written)))
+    return Usage(input_tokens=prompt, output_tokens=round(sum(map(weight, written))))
 
 
 def _json(arguments: object) -> str:
