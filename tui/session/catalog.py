@@ -19,8 +19,7 @@ from tui.core.paths import Folders
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session, read, read_ends
-from tui.session.records import Record, is_answer, is_ours
-from tui.session.session import title_of
+from tui.session.records import Record, is_answer, is_ours, title_of
 
 _CANDIDATES = 10
 

@@ -63,9 +63,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, cast
 
-from tui.core.messages import object_of
+from tui.core.images import without_words
+from tui.core.messages import blocks_of, object_of, text_of
 from tui.core.redaction import mask_values
 
+_TITLE_CHARS: Final = 80
 VERSION = 1
 
 
@@ -185,3 +187,13 @@ def redacted(data: dict[str, Any]) -> dict[str, Any]:
         if before == after or object_of(before).get("type") not in _SIGNED
     ]
     return masked | {"content": kept}
+
+
+def title_of(prompt: dict[str, Any]) -> str:
+    """The first words of a prompt's record, on one line."""
+    text = prompt.get("text")
+    if not isinstance(text, str):
+        text = text_of(blocks_of(prompt.get("content")))
+    text = without_words(text) or text
+    line = " ".join(text[: _TITLE_CHARS * 8].split())
+    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rstrip() + "…"

@@ -11,17 +11,23 @@ from typing import Any
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
-from tui.core.images import without_words
-from tui.core.messages import Usage, blocks_of, text_of
+from tui.core.messages import Usage
 from tui.core.paths import Folders
 from tui.session.drafts import DraftWriter, UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, read
-from tui.session.records import Finding, Header, Record, new_id, new_session_id, redacted
+from tui.session.records import (
+    Finding,
+    Header,
+    Record,
+    new_id,
+    new_session_id,
+    redacted,
+    title_of,
+)
 from tui.session.request_numbers import REQUEST, number_after, numbered
 from tui.session.writer import SessionWriter
 
-TITLE_CHARS = 80
 DIRECTIVES = ("think", "verbose", "elevated", "effort")
 
 
@@ -307,16 +313,6 @@ class Session:
 
 def _opened_to_read() -> str:
     return "The session is read-only."
-
-
-def title_of(prompt: dict[str, Any]) -> str:
-    """The first words of a prompt's record, on one line."""
-    text = prompt.get("text")
-    if not isinstance(text, str):
-        text = text_of(blocks_of(prompt.get("content")))
-    text = without_words(text) or text
-    line = " ".join(text[: TITLE_CHARS * 8].split())
-    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rstrip() + "…"
 
 
 def _new_header(workspace: Path, clock: Clock) -> Header:
