@@ -71,6 +71,10 @@ class Frontend(Protocol):
     def refresh(self) -> None:
         """The queue, the title, the mode or the model has changed: show how they are now."""
 
+    async def painted(self) -> None:
+        """Until what was shown is in sight. A thread that works meanwhile would make that slower,
+        and a key wait for both."""
+
     # What runs
 
     def began(self, kind: Kind, phase: str) -> None:

@@ -137,6 +137,7 @@ async def _after_opening(conversation: Conversation, choice: SessionChoice) -> N
         )
         return
     if choice.path is not None:
+        await conversation.frontend.painted()
         root, records = conversation.services.workspace, list(agent.session.records)
         work = await asyncio.to_thread(interrupted_work, records, root)
         if work and agent is conversation.agent and not conversation.busy:

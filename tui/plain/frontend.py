@@ -162,6 +162,9 @@ class PlainFrontend:
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
         await work
 
+    async def painted(self) -> None:
+        """Lines are there when they are written."""
+
     # Sessions
 
     async def opening(self, choice: SessionChoice) -> None:

@@ -25,6 +25,7 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
+from tui.ui.widgets.conversation.items_view import PreparedItems
 from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import RestoredItems
 from tui.ui.widgets.tool_titles import verb
@@ -67,9 +68,10 @@ class EventRenderer:
         """Show the output of a tool call in the output pane; other items have none."""
         self._calls.open(item)
 
-    def resume(self, past: RestoredItems) -> None:
-        """Begin with what a session already holds. Called once, before the first event."""
-        self._chat.fill(past.items)
+    def resume(self, past: RestoredItems, prepared: PreparedItems | None = None) -> None:
+        """Begin with what a session already holds, its items `prepared` or not. Called once, before
+        the first event."""
+        self._chat.fill(prepared or past.items)
         self._calls.resume(past)
         self.last_answer = past.last_answer
         self._status(turns=past.turns, trouble="")

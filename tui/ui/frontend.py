@@ -62,6 +62,8 @@ _SEVERITY: Mapping[Level, Literal["warning", "error"]] = {"warning": "warning", 
 
 _KEYS_WAIT_S = 0.25
 """How long keys wait for the screen that a command opens."""
+_PAINT_S = 0.25
+"""How long a frame is waited for; a screen that is being left paints none."""
 _ROOMY = 48
 """Cells of a row: fewer say only how many files have changed since a prompt."""
 
@@ -259,6 +261,13 @@ class ScreenFrontend:
         finally:
             screens.unsubscribe(self.app)
 
+    async def painted(self) -> None:
+        done = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PAINT_S):
+                self.app.call_after_refresh(done.set)
+                await done.wait()
+
     # Sessions
 
     async def opening(self, choice: SessionChoice) -> None:
@@ -278,10 +287,12 @@ class ScreenFrontend:
         chat, records = self.chat, agent.session.records
         with gc_pause(loading=True):
             past = await asyncio.to_thread(restored, records)
+            prepared = await asyncio.to_thread(chat.conversation.prepare, past.items)
             await asyncio.to_thread(warm)
         self.renderer = EventRenderer(chat, self.log, self._result)
-        self.renderer.resume(past)
+        self.renderer.resume(past, prepared)
         self._model = agent.model
+        await self.painted()
         await chat.query("ResumeCard").remove()
         await asyncio.sleep(0)  # a key may be waiting
         if chat.has_class("-fresh") and not chat.header.state.mark:  # a tour has its own steps

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tui.permissions.types import Mode
     from tui.ui.widgets.autocomplete import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item
+    from tui.ui.widgets.conversation.items_view import PreparedItems
     from tui.ui.widgets.conversation.view import ConversationView
     from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.output_view import OutputView
@@ -320,16 +321,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
 
-    def fill(self, items: list[Item], *, end: bool = False) -> None:
+    def fill(self, items: Sequence[Item] | PreparedItems, *, end: bool = False) -> None:
         """Show another session: all of it, or its `end` before the next `fill` brings all."""
-        if self._end_shown:
-            self.conversation.complete(items)
-        else:
+        if isinstance(items, Sequence):
+            items = self.conversation.prepare(items)
+        if not self._end_shown:
             self.conversation.clear()
-            self.conversation.extend(items)
+        self.conversation.complete(items)
         self._end_shown = end
-        if self.has_class("-fresh") == bool(items):
-            self._set_fresh(not items)
+        if self.has_class("-fresh") == bool(items.items):
+            self._set_fresh(not items.items)
         self.uncover()
         self.side.clear()
         self.measure(None)

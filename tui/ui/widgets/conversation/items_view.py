@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.style import Style
@@ -20,9 +21,22 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.conversation.render_cache import RenderCache
 from tui.ui.widgets.line_view import LineView, RenderedItem
+from tui.ui.widgets.line_view.viewport import Heights
 from tui.ui.widgets.markdown.text import Line
 
 _NOTHING = RenderedItem([])
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedItems:
+    """All items of a session, with what a view has to know of them. The view that shows them
+    keeps these very collections and adds to them."""
+
+    items: list[Item]
+    index: dict[Item, int]
+    heights: Heights
+
+
 SPIN_S = 1 / 8
 _SAMPLE = 500
 
@@ -159,18 +173,22 @@ class ItemsView(LineView):
         self._behind = 0
         self._touch()
 
-    def complete(self, items: Sequence[Item]) -> None:
+    def prepare(self, items: Sequence[Item]) -> PreparedItems:
+        """What `complete` shows. Takes 15 ms for 50,000: to be called in a thread."""
+        self._unfold(items)
+        heights = Heights()
+        heights.extend(self._estimates(items))
+        index = {item: place for place, item in enumerate(items)}
+        return PreparedItems(list(items), index, heights)
+
+    def complete(self, all_: PreparedItems) -> None:
         """Show all items where the last ones are shown; who has scrolled up in them stays there."""
-        more, following = len(items) - len(self._items), self._viewport.following
+        more, following = len(all_.items) - len(self._items), self._viewport.following
         if following or more < 0:
             self.clear()
-            self.extend(items)
-            return
-        self._unfold(items)
-        self._items[:] = items
-        self._index = {item: place for place, item in enumerate(items)}
+        self._items, self._index = all_.items, all_.index
         self._pictures.clear()
-        self._viewport.replace(self._estimates(items), more)
+        self._viewport.replace(all_.heights, more)
         self._touch()
 
     # Streams

@@ -15,7 +15,6 @@ from tui.core import formatting
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.conversation.items import SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
-from tui.ui.widgets.diff import draw_diff
 from tui.ui.widgets.markdown.text import (
     Line,
     Span,
@@ -241,6 +240,8 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     if not item.diff:
         rows += _input(item, width, styles)
     if item.diff:
+        from tui.ui.widgets.diff import draw_diff  # noqa: PLC0415 - not for the first frame
+
         rows += draw_diff(item.diff, width, styles)
     if item.preview and not (item.diff and item.state == "ok"):
         text = item.preview.rstrip("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -17,7 +16,7 @@ from textual.timer import Timer
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, Item, ToolItem
-from tui.ui.widgets.conversation.items_view import ItemsView
+from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import BLANK, Line
@@ -97,10 +96,10 @@ class ConversationView(ItemsView):
         self._finder = self._hit = None
         super().clear()
 
-    def complete(self, items: Sequence[Item]) -> None:
-        cursor, more = self._cursor, len(items) - len(self._items)
+    def complete(self, all_: PreparedItems) -> None:
+        cursor, more = self._cursor, len(all_.items) - len(self._items)
         self.end_find()
-        super().complete(items)
+        super().complete(all_)
         if cursor is not None and more >= 0:
             self._cursor = cursor + more
 

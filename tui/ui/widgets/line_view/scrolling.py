@@ -40,6 +40,13 @@ def reset_x(view: ScrollView) -> None:
     view.horizontal_scrollbar.position = 0
 
 
+def expect(view: ScrollView, rows: int) -> None:
+    """Before the first layout: it will have about so many rows. Where it needs a scroll bar for
+    them, it would be laid out a second time to get it."""
+    view.set_reactive(cast("Reactive[Size]", Widget.virtual_size), Size(0, rows))
+    view.show_vertical_scrollbar = True
+
+
 def resize(view: ScrollView, virtual: Size) -> None:
     """Set the virtual size; the screen is laid out again only where a scroll bar comes or goes."""
     if virtual == view.virtual_size:

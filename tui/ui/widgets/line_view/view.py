@@ -198,6 +198,8 @@ class LineView(ScrollView, can_focus=True):
     def on_mount(self) -> None:
         self.vertical_scrollbar.renderer = VerticalBarRenderer  # pyright: ignore[reportAttributeAccessIssue] - Textual's own example
         self.horizontal_scrollbar.renderer = HorizontalBarRenderer  # pyright: ignore[reportAttributeAccessIssue]
+        if self._viewport.count:
+            scrolling.expect(self, self._viewport.total)
 
     def on_resize(self) -> None:
         self._settle()

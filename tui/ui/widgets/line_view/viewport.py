@@ -168,11 +168,16 @@ class Viewport:
         self._heights.extend(heights)
         self._exact.extend(bytes(len(self._heights) - len(self._exact)))
 
-    def replace(self, heights: Sequence[int], moved: int = 0) -> None:
-        """Other items stand here now; the one in sight has moved by that many, if it is there."""
-        self._heights.clear()
+    def replace(self, heights: Sequence[int] | Heights, moved: int = 0) -> None:
+        """Other items stand here now; the one in sight has moved by that many, if it is there.
+        `Heights` are taken over as they are."""
         self._exact.clear()
-        self.extend(heights)
+        if isinstance(heights, Heights):
+            self._heights = heights
+            self._exact.extend(bytes(len(heights)))
+        else:
+            self._heights.clear()
+            self.extend(heights)
         top, row = self._top
         self._top = (max(0, top + moved), row)
 
