@@ -110,11 +110,8 @@ class HoldfastApp(ThemedApp):
             self._wait(text if count >= len(text) else PartlyTyped(text, count))
 
     def on_ready(self) -> None:
-        """The first frame is painted. Keys come first, then what else it needs, then the rest."""
-        self.heed_signals(self._leave)
-        if self._first:
-            self._first.listen(self._leave)
-        self.call_after_refresh(self.begin)
+        """The first frame is painted."""
+        self.begin()
 
     def resumed(self) -> None:
         super().resumed()
@@ -131,6 +128,10 @@ class HoldfastApp(ThemedApp):
 
         Questions come before it: whether the folder is trusted, and which session is wanted.
         """
+        self.heed_signals(self._leave)
+        if self._first:
+            self._first.listen(self._leave)
+        await self.painted()  # the first key comes before the thread that loads the rest
         try:
             opening = await asyncio.to_thread(self._prepare)
         except Exception as error:  # noqa: BLE001 - for whoever runs the app

@@ -62,8 +62,6 @@ _SEVERITY: Mapping[Level, Literal["warning", "error"]] = {"warning": "warning", 
 
 _KEYS_WAIT_S = 0.25
 """How long keys wait for the screen that a command opens."""
-_PAINT_S = 0.25
-"""How long a frame is waited for; a screen that is being left paints none."""
 _ROOMY = 48
 """Cells of a row: fewer say only how many files have changed since a prompt."""
 
@@ -262,11 +260,7 @@ class ScreenFrontend:
             screens.unsubscribe(self.app)
 
     async def painted(self) -> None:
-        done = asyncio.Event()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PAINT_S):
-                self.app.call_after_refresh(done.set)
-                await done.wait()
+        await self.app.painted()
 
     # Sessions
 

@@ -47,6 +47,8 @@ SMALLEST = Size(40, 10)
 YIELD_S = 0.00005
 """So long the loop rests after a key's echo, for else the thread that writes it would wait for the
 interpreter until the loop has nothing to do."""
+_PAINT_S = 0.25
+"""How long a frame is waited for; a screen that is being left paints none."""
 STANDS_OUT = 2.0
 """The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
 
@@ -217,6 +219,14 @@ class ThemedApp(KeySequencer):
         if isinstance(renderable, CompositorUpdate):
             sent = None if self._holds_frames() else self._painted.difference(renderable)
         super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
+
+    async def painted(self) -> None:
+        """Until what has changed is painted."""
+        done = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PAINT_S):
+                self.call_after_refresh(done.set)
+                await done.wait()
 
     def _holds_frames(self) -> bool:
         """Whether the terminal is behind. `_catch_up` shows later what was not shown now."""
