@@ -18,6 +18,12 @@ from tests.support.terminal import Terminal
 from tui.session.records import Header, Record, new_id
 
 MESSAGES, RUNS = 50_000, 5
+OPENING = 1.35
+"""Of an empty session. Of the 64 ms that it takes longer, 18 are the import of markdown-it-py, and 20
+the drawing and layout of a screen full of text."""
+WORST_MS = 14
+"""A frame in which the layout changes takes Textual 9 to 11 ms; a key that comes with it is painted
+in the next one, 3 ms later."""
 ANSWER = (
     "Here is **what I found** in `store.py`:\n\n- the index is rebuilt on *every* open\n"
     "- one bad line costs one line\n\n```python\ndef read(path):\n"
@@ -56,8 +62,12 @@ def run() -> list[tuple[str, float, float]]:
     worst, middle = 1e3 * max(loading), 1e3 * statistics.median(after)
     seen = f"{len(loading)} keys, median {1e3 * statistics.median(loading):.1f} ms"
     return [
-        (what, one / other, 1.3),
-        (f"a key while the rest loads, at worst {worst:.0f} of 12 ms ({seen})", worst / 12, 1),
+        (what, one / other, OPENING),
+        (
+            f"a key while the rest loads, at worst {worst:.0f} of {WORST_MS} ms ({seen})",
+            worst / WORST_MS,
+            1,
+        ),
         (f"a key after that, median {middle:.1f} of 4 ms", middle / 4, 1),
     ]
 

@@ -6,9 +6,17 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.context.wild import call, text
-from tui.context.interrupted_calls import FileState, Interrupted, interrupted_calls, with_file
+from tui.context.interrupted_calls import (
+    FileState,
+    Interrupted,
+    interrupted_calls,
+    unsettled_calls,
+    with_file,
+)
 from tui.session.records import Record
 
 TIME = "2026-11-21T09:00:00.000Z"
@@ -155,3 +163,25 @@ def test_odd_records_do_no_harm(odd: Any) -> None:
     for length in range(len(told) + 1):
         for found in interrupted_calls(records(*told[:length])):
             assert with_file(found, None).outcome in ("never_started", "unknown")
+
+
+_STEPS = (
+    prompt(),
+    answer(text("so")),
+    answer(RUN),
+    answer(RUN, call("b", "run_command")),
+    intent("a"),
+    intent("b"),
+    output("a"),
+    output("b"),
+    ("interrupt", {"reason": "user"}),
+)
+
+
+@given(st.lists(st.sampled_from(_STEPS), max_size=9))
+def test_unsettled_calls_are_those_of_the_last_answer(
+    steps: list[tuple[str, dict[str, Any]]],
+) -> None:
+    branch = records(*steps)
+    all_ = interrupted_calls(branch)
+    assert unsettled_calls(branch) == [found for found in all_ if not found.settled]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
-from tui.context.interrupted_calls import Interrupted, interrupted_calls, with_file
+from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file
 from tui.core.messages import Block, blocks_of, tool_calls
 from tui.provider import catalogue
 from tui.session.records import Finding, Record
@@ -55,7 +55,7 @@ class InterruptedWork:
 
 def interrupted_work(records: Sequence[Record], root: Path) -> InterruptedWork:
     """What the branch of a session left open. `root` is its workspace. Blocks: files are read."""
-    calls = tuple(_with_file(call, root) for call in interrupted_calls(records) if not call.settled)
+    calls = tuple(_with_file(call, root) for call in unsettled_calls(records))
     return InterruptedWork(calls, tuple(_orphans(records)))
 
 
@@ -94,8 +94,10 @@ def _with_file(call: Interrupted, root: Path) -> Interrupted:
 def _orphans(records: Sequence[Record]) -> list[Orphan]:
     found: list[Orphan] = []
     for record in records:
+        if record.type != "job":
+            continue
         pid, birth = record.data.get("pid"), record.data.get("born")
-        if record.type != "job" or not isinstance(pid, int) or not isinstance(birth, str):
+        if not isinstance(pid, int) or not isinstance(birth, str):
             continue
         if birth and born(pid) == birth:
             found.append(Orphan(pid, birth, str(record.data.get("command", "")), record.time))

@@ -82,6 +82,16 @@ def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
     return found + _ended(waiting, knows=knows, settled=False, went_on=False)
 
 
+def unsettled_calls(records: Sequence[Record]) -> list[Interrupted]:
+    """Those of the calls without a result that are not settled. They are of the last answer, so of
+    a long session little is looked at where there are none."""
+    answers = (at for at in range(len(records) - 1, -1, -1) if records[at].type == "assistant")
+    last = next(answers, len(records))
+    if all(call.settled for call in interrupted_calls(records[last:])):
+        return []
+    return [call for call in interrupted_calls(records) if not call.settled]
+
+
 def open_calls(records: Sequence[Record]) -> list[Block]:
     """The calls of the last answer that have no result."""
     answered: set[str] = set()

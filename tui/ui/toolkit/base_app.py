@@ -153,6 +153,11 @@ class BaseScreen(Widget):
         self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
         return super().remove()
 
+    @on(events.ScreenResume)
+    def _styled_when_composed(self, event: events.ScreenResume) -> None:
+        """All widgets have just got their styles when a screen comes for the first time."""
+        event.refresh_styles &= bool(cast("Any", self).stack_updates)
+
     @on(events.Resize)
     def _only_the_size_of_now(self, event: events.Resize) -> None:
         if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
