@@ -19,7 +19,7 @@ from tui.session.records import Header, Record, new_id
 
 MESSAGES, RUNS = 50_000, 5
 OPENING = 1.35
-"""Of an empty session. Of the 64 ms that it takes longer, 18 are the import of markdown-it-py and 20
+"""Of an empty session. Of the 64 ms that it takes longer, 18 are the import of markdown-it-py, 20
 the drawing and layout of a screen full of text."""
 WORST_MS = 14
 """A frame in which the layout changes takes Textual 9 to 11 ms; a key that comes with it is painted
