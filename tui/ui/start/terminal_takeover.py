@@ -172,7 +172,8 @@ class _Driver(LinuxDriver):
         keyboard = KeyParser(clean, self.over.pacing.answered)
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
-            if self.fileno in select.select([self.fileno, end], [], [], _TICK_S)[0]:
+            patience = _TICK_S if keyboard.waits else None
+            if self.fileno in select.select([self.fileno, end], [], [], patience)[0]:
                 data = os.read(self.fileno, _READ)
                 if not data:
                     self._lose()

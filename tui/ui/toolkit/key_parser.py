@@ -49,8 +49,13 @@ class KeyParser:
             else:
                 left = yield from self._more(self._pasted, left)
 
+    @property
+    def waits(self) -> bool:
+        """Whether an Esc came that may be the beginning of another key."""
+        return self._parser.waits
+
     def tick(self) -> Iterable[Message]:
-        """To be called now and then: an Esc that nothing followed is a key."""
+        """To be called now and then while it waits: an Esc that nothing followed is a key."""
         return self._parser.tick()
 
     def _typed(self, text: str) -> Generator[Message, None, str]:
@@ -90,6 +95,10 @@ class _Parser(XTermParser):
     def __init__(self, answered: Callable[[], object]) -> None:
         super().__init__()
         self._answered = answered
+
+    @property
+    def waits(self) -> bool:
+        return self._timeout_time is not None
 
     def anew(self) -> _Parser:
         """One that has read nothing and knows the mouse and the size as this one does."""
