@@ -22,8 +22,8 @@ OPENING = 1.35
 """Of an empty session. Of the 64 ms that it takes longer, 18 are the import of markdown-it-py, 20
 the drawing and layout of a screen full of text."""
 WORST_MS = 20
-"""A frame in which the layout changes takes Textual 9 to 11 ms, more while a thread loads. A key that
-comes with it is painted in the next one, 3 to 4 ms later: 11 to 13 ms is usual."""
+"""A frame in which the layout changes takes Textual 9 to 11 ms, more while a thread loads. A key
+that comes with it is painted in the next one, 3 to 4 ms later: 11 to 13 ms is usual."""
 ANSWER = (
     "Here is **what I found** in `store.py`:\n\n- the index is rebuilt on *every* open\n"
     "- one bad line costs one line\n\n```python\ndef read(path):\n"
