@@ -298,6 +298,20 @@ def test_B25_half_of_a_server_tools_pair_goes() -> None:
     assert mended("B25", turn(found, "so"), unexpected) == turn("so")
 
 
+def test_B25_a_server_tools_result_may_wait_for_other_results_or_a_paused_turn() -> None:
+    use: Json = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    beside = [user("go"), assistant(use, call("a")), user(R2)]
+    assert check(beside) == []
+    assert check([*beside, assistant(found, "so"), user("next")]) == []
+    missing = "was found without a corresponding `web_search_tool_result`"
+    spoken = [user("go"), assistant(use, call("a")), user(R2, "and?")]
+    assert mended("B25", spoken, missing) == [user("go"), assistant(call("a")), user(R2, "and?")]
+    paused = [user("go"), assistant("I look", use)]
+    assert check(paused) == []
+    assert mended("B25", [*paused, user("next")], missing) == turn("I look")
+
+
 def test_B26_five_cache_marks_all_go_four_stay() -> None:
     four = [user(*(text(f"{n}") | MARK for n in range(4)))]
     assert check(four) == []

@@ -124,6 +124,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.HandOff: events.HandOff("a", ("b",), ("c",)),
         events.ContextFiles: events.ContextFiles(({"name": "A", "raw": 9, "kept": 1},)),
         events.ToolsChanged: events.ToolsChanged("t", (), (), "t left"),
+        events.SourcesCited: events.SourcesCited(({"title": "A", "url": "https://a.org/"},)),
     }
     known = {type(event) for event, spoken in SPOKEN if spoken}
     for kind, event in others.items():

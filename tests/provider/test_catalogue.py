@@ -34,6 +34,7 @@ def _as_published(name: str) -> ModelInfo:
         binds=facts.binds,
         compacts=facts.compacts,
         documents=name != "claude-mythos-preview",
+        web_search=name != "claude-mythos-preview",
         cached_from=facts.cached_from,
         retires_at=facts.retires[:10] if facts.retires else "",
         line=name.split("-")[1],

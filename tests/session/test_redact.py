@@ -48,3 +48,20 @@ def test_thinking_that_held_a_secret_is_left_out_for_its_signature_would_not_fit
     other = {"type": "thinking", "thinking": "nothing of the kind", "signature": "sig"}
     data = redacted({"content": [told, other, text(KEY)]})
     assert data["content"] == [other, text(MASK)]
+
+
+def test_a_servers_own_call_is_left_out_where_it_would_not_come_back_as_it_was() -> None:
+    call: dict[str, Any] = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {"query": f"what is {KEY}"},
+    }
+    found: dict[str, Any] = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [],
+    }
+    other = call | {"id": "srvtoolu_2", "input": {"query": "weather"}}
+    data = redacted({"content": [call, found, other, text("so")]})
+    assert data["content"] == [other, text("so")]

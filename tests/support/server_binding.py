@@ -148,7 +148,8 @@ class Bindings:
         if not MODELS[self.body["model"]].binds:
             return turn
         content: list[Json] = []
-        self._enter({"role": "assistant"})
+        if self.body["messages"][-1]["role"] != "assistant":  # else a paused answer goes on
+            self._enter({"role": "assistant"})
         for piece in numbered(turn, number):
             if "thinking" in piece and "signature" not in piece:
                 signed = self._signed(signature_of(piece["thinking"]))

@@ -18,6 +18,7 @@ from tests.support.server_errors import EXTRA, Rejection, invalid
 from tests.support.server_gateway import gateway_refusals
 from tests.support.server_model_rules import model_violations, without_additions
 from tests.support.server_script import Json, Script, signature_of
+from tests.support.server_search import search_refusals
 from tests.support.server_view import shown
 from tui.context.rules.media import media_in
 from tui.context.validate import check_request
@@ -59,6 +60,7 @@ def refusals(
     counted = "max_tokens" not in body
     judged = {k: v for k, v in body.items() if k != "compaction"} if counted else body
     yield from gateway_refusals(judged, betas, script.lacks)
+    yield from search_refusals(judged, script.lacks)
     yield from model_violations(judged, betas)
     yield from diagnostics_violations(body)
     yield from map(invalid, _limits(body, script))

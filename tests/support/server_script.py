@@ -33,7 +33,10 @@ A turn:
                broken or not
     blocks     any further content blocks, verbatim, sent whole in content_block_start
     content    in the place of all of these: [{"thinking"}, {"redacted_thinking"}, {"text"},
-               {"tool": {"name", …}}, {"block": {…}}] in any order
+               {"tool": {"name", …}}, {"block": {…}}] in any order. {"search": query} is the
+               server's own search of the web, {"found": [{"url", "title"}, …]} or {"found": "code
+               of an error"} its result, {"text", "cites": [{"url", "title"}]} a text that cites.
+               Each "search" and "found" may have an "id"
     usage      merged over {"input_tokens": 100, "output_tokens": 20}
     stop_reason, stop_details, model
     piece      characters per delta (default 16)
@@ -75,6 +78,7 @@ from typing import Any, TypeAlias, cast
 
 from tests.support.server_catalogue import listed
 from tests.support.server_models import MODELS
+from tests.support.server_search import call_block, citation, result_block
 
 Json: TypeAlias = dict[str, Any]
 Event: TypeAlias = dict[str, Any]
@@ -197,18 +201,27 @@ def parts_of(turn: Json) -> list[Json]:
 def numbered(turn: Json, number: int) -> list[Json]:
     """The parts of a turn, with an id for each call."""
     calls = itertools.count()
-    return [
-        {"tool": {"id": f"toolu_{number:04}_{next(calls)}", **piece["tool"]}}
-        if "tool" in piece
-        else piece
-        for piece in parts_of(turn)
-    ]
+    parts: list[Json] = []
+    searched = ""
+    for piece in parts_of(turn):
+        made = piece
+        if "tool" in piece:
+            made = {"tool": {"id": f"toolu_{number:04}_{next(calls)}", **piece["tool"]}}
+        elif "search" in piece:
+            searched = piece.get("id", f"srvtoolu_{number:04}_{next(calls)}")
+            made = {**piece, "id": searched}
+        elif "found" in piece:
+            made = {"id": searched, **piece}
+        parts.append(made)
+    return parts
 
 
 def message_of(turn: Json, number: int, model: str) -> Json:
     """A turn as one complete message."""
     content = [block_of(piece) for piece in numbered(turn, number)]
     calls = any(block["type"] == "tool_use" for block in content)
+    found = sum(isinstance(piece.get("found"), list) for piece in parts_of(turn))
+    searches = {"server_tool_use": {"web_search_requests": found}} if found else {}
     return {
         "id": f"msg_{number:04}",
         "type": "message",
@@ -218,7 +231,7 @@ def message_of(turn: Json, number: int, model: str) -> Json:
         "stop_reason": turn.get("stop_reason", "tool_use" if calls else "end_turn"),
         "stop_sequence": None,
         **({"stop_details": turn["stop_details"]} if "stop_details" in turn else {}),
-        "usage": {"input_tokens": 100, "output_tokens": 20} | turn.get("usage", {}),
+        "usage": {"input_tokens": 100, "output_tokens": 20} | searches | turn.get("usage", {}),
         "diagnostics": None,
         **turn.get("reports", {}),
     }
@@ -233,7 +246,12 @@ def block_of(piece: Json) -> Json:
     if "redacted_thinking" in piece:
         return {"type": "redacted_thinking", "data": piece["redacted_thinking"]}
     if "text" in piece:
-        return {"type": "text", "text": piece["text"]}
+        cited = [citation(page) for page in piece.get("cites", [])]
+        return {"type": "text", "text": piece["text"], **({"citations": cited} if cited else {})}
+    if "search" in piece:
+        return call_block(piece["id"], piece["search"])
+    if "found" in piece:
+        return result_block(piece["id"], piece["found"])
     if "tool" in piece:
         tool = piece["tool"]
         call = {"type": "tool_use", "id": tool["id"], "name": tool["name"]}
@@ -264,7 +282,7 @@ def events_of(turn: Json, number: int, model: str) -> Iterator[Event]:
 
 
 _EARLY = {"cache_creation", "service_tier"}
-_LATE = {"iterations", "output_tokens_details"}
+_LATE = {"iterations", "output_tokens_details", "server_tool_use"}
 
 
 def _block_events(
@@ -278,8 +296,18 @@ def _block_events(
     begin: Json = {"type": "content_block_start", "index": index}
     match block["type"]:
         case "text" if written:
-            yield begin | {"content_block": block | {"text": ""}}
+            cited: list[Json] = block.get("citations", [])
+            yield begin | {
+                "content_block": block | {"text": ""} | ({"citations": []} if cited else {})
+            }
+            for one in cited:
+                said = {"type": "citations_delta", "citation": one}
+                yield {"type": "content_block_delta", "index": index, "delta": said}
             yield from (delta("text_delta", "text", t) for t in pieces(block["text"], piece))
+        case "server_tool_use" if written:
+            yield begin | {"content_block": block | {"input": {}}}
+            for part in pieces(json.dumps(block["input"]), piece):
+                yield delta("input_json_delta", "partial_json", part)
         case "thinking" if written:
             yield begin | {"content_block": {"type": "thinking", "thinking": "", "signature": ""}}
             for thought in pieces(block["thinking"], piece):

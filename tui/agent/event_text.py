@@ -19,6 +19,8 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"{event.error_class}: {event.message}", event.hint)
         case events.Notice(text):
             return (text,)
+        case events.SourcesCited(pages):
+            return ("Sources:", *(f"  {page['title']} {page['url']}" for page in pages))
         case events.ContextFiles(files):
             return project_files.context_file_cuts(files)
         case events.ToolsAwaited(servers, limit_s):

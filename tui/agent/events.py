@@ -89,6 +89,12 @@ class AssistantMessage(WireEvent, frozen=True, tag="assistant_message"):
     request_id: str | None = None
 
 
+class SourcesCited(WireEvent, frozen=True, tag="sources_cited"):
+    """The pages of the web that the answer before cites: `url` and `title` of each."""
+
+    sources: tuple[dict[str, str], ...]
+
+
 class ToolStarted(WireEvent, frozen=True, tag="tool_started"):
     """A call is being looked at. `label` is for the card; running begins after permission."""
 
@@ -458,6 +464,7 @@ Event: TypeAlias = (
     | TextDelta
     | ToolInputDelta
     | AssistantMessage
+    | SourcesCited
     | ToolStarted
     | PermissionAsked
     | PermissionAnswered

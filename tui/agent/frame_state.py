@@ -11,6 +11,7 @@ from typing import Any
 import tui
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextBroken, Notice
+from tui.agent.server_features import ServerFeatures
 from tui.context import effort, notices, system_prompt
 from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
@@ -18,13 +19,16 @@ from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
+from tui.context.rules.blocks import is_paused
 from tui.context.system_prompt import environment, hash_of, newer_version
 from tui.core.formatting import plural
 from tui.core.messages import list_of, text_of, tool_calls
 from tui.core.redaction import mask_values
 from tui.core.workspace import branch_of
+from tui.permissions.search_domains import search_domains
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo
+from tui.provider.server_tools import CALL, WEB_SEARCH, is_result, is_server_tool, web_search
 from tui.session.records import Record
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
@@ -52,7 +56,7 @@ class FrameState:
     did not make.
     """
 
-    def __init__(self, ctx: AgentContext) -> None:
+    def __init__(self, ctx: AgentContext, features: ServerFeatures) -> None:
         self.think = False
         self.effort = ""
         self.covered = ""
@@ -60,6 +64,7 @@ class FrameState:
         self.joined: frozenset[str] = frozenset()
         self.untrusted = notices.untrusted(ctx.records, ctx.key)
         self._ctx = ctx
+        self._features = features
         self._builtin = frozenset(ctx.tools)
         self._schemas = {name: tool.schema() for name, tool in ctx.tools.items()}
         self._index = RecordIndex({FRAME, NOTICE, RELOAD})
@@ -147,6 +152,8 @@ class FrameState:
             if self._outdated:
                 await self._compose()
             self._record_frame(before)
+        if server_waits(self._ctx.records):
+            return  # nothing may be said before its result is there
         if _ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())
         for data in self._files:
@@ -168,11 +175,12 @@ class FrameState:
     def _announce(self, form: Form, told: ModelKnowledge) -> None:
         """Tell the model, or else the person, of tools that joined."""
         fresh = sorted(self._schemas.keys() - told.tools)
-        if not fresh:
-            return
-        if form.tool_additions:
+        if fresh and form.tool_additions:
             self._note(notices.joined([self._schemas[name] for name in fresh]))
-        elif self._waiting != frozenset(fresh):
+            fresh = []
+        servers = {str(tool["name"]) for tool in self._server_tools()}
+        fresh += sorted(servers - told.tools)
+        if fresh and self._waiting != frozenset(fresh):
             self._waiting = frozenset(fresh)
             some = plural(len(fresh), "new tool")
             verb, them = ("waits", "it") if len(fresh) == 1 else ("wait", "them")
@@ -203,7 +211,8 @@ class FrameState:
         if self._known is None or self._known[0] is not record:
             read = last_frame([record], self._ctx.key)
             self._known = record, read[1] if read and self._replayable(read[1]) else None
-        return self._known[1]
+        found = self._known[1]
+        return found if found and self._may_offer(found) else None
 
     def _last_frame(self) -> Record | None:
         marks = self._index.of(self._ctx.records)
@@ -218,15 +227,33 @@ class FrameState:
         tools = {str(tool.get("name")): canonical(tool) for tool in frame.tools}
         return all(tools.get(name) == canonical(self._schemas[name]) for name in self._builtin)
 
+    def _may_offer(self, frame: Frame) -> bool:
+        """Whether what a frame offers of the server's own tools is still to be offered."""
+        framed = [tool for tool in frame.tools if is_server_tool(tool)]
+        offered = list(map(canonical, self._server_tools())) if framed else []
+        return all(canonical(tool) in offered for tool in framed)
+
+    def _server_tools(self) -> list[dict[str, Any]]:
+        """The tools of the server's own that are offered: where the person's rules allow that, and
+        the server is not known to refuse them."""
+        ctx = self._ctx
+        if not ctx.first_party or not ctx.model.web_search:
+            return []
+        if WEB_SEARCH in self._features.off(ctx.model.id):
+            return []
+        domains = search_domains(ctx.gate.policy)
+        return [web_search(domains.allowed, domains.blocked)] if domains else []
+
     def _fresh(self) -> Frame:
         """The frame that would be made now."""
-        if self._now is None:
+        offered = self._server_tools()
+        if self._now is None or offered != list(filter(is_server_tool, self._now.tools)):
             ctx, guard = self._ctx, self._ctx.config.guard
             prompt = ctx.prompt
             layers = [(one.name, one.text) for one in prompt.layers] if prompt else []
             self._now = Frame(
                 tuple(layers or [("prompt", text_of(ctx.system))]),
-                [*self._schemas.values()],
+                [*self._schemas.values(), *offered],
                 {**prompt.facts, "Mode": _MODES["ask"]} if prompt else {},
                 dict(prompt.files) if prompt else {},
                 Room(guard.clamp_bytes, guard.clamp_lines),
@@ -257,8 +284,10 @@ class FrameState:
         record = self._last_frame()
         if record is None:
             return "the session has no frame of its own yet"
-        if last_frame([record], self._ctx.key) is None:
+        if (read := last_frame([record], self._ctx.key)) is None:
             return "this installation did not make its frame, or it is damaged"
+        if not self._may_offer(read[1]):
+            return "searching the web is not allowed or not possible any more"
         return "the program's rules or tools are newer"
 
     def _note(self, data: dict[str, Any]) -> None:
@@ -311,13 +340,22 @@ class FrameState:
         return told
 
 
+def server_waits(records: Sequence[Record]) -> bool:
+    """Whether the last answer called a tool of the server's whose result comes in the next one:
+    until then the model gets the results of its other calls, and nothing else."""
+    last = next((one for one in reversed(records) if one.type == "assistant"), None)
+    blocks = content_of(last) if last else []
+    waiting = {block.get("id") for block in blocks if block.get("type") == CALL}
+    return bool(waiting - {block.get("tool_use_id") for block in blocks if is_result(block)})
+
+
 def _ends_with_the_model(records: Sequence[Record]) -> bool:
     """Whether the last word is the model's, with nothing that it waits for."""
     last = next((record for record in reversed(records) if record.type in SPEAKING), None)
     if last is None or last.type not in {"assistant", "interrupt"}:
         return False
     said = content_of(last)
-    return bool(said) and not tool_calls(said)
+    return bool(said) and not tool_calls(said) and not is_paused(said)
 
 
 def form_of(model: ModelInfo, *, first_party: bool) -> Form:

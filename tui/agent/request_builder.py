@@ -93,7 +93,7 @@ class RequestBuilder:
         self.most_output: int | None = None
         self.asked: Request | None = None
         self.features = ServerFeatures(ctx)
-        self.frame = FrameState(ctx)
+        self.frame = FrameState(ctx, self.features)
         self.rules = PruneRules(ctx)
         self.sent = SentRequests(ctx)
         self.with_images = image_records()

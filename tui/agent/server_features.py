@@ -28,6 +28,7 @@ _WORDS: Final = {
     "display": "a choice of how to show thinking",
     "effort": "effort levels",
     "documents": "PDF documents",
+    "web_search": "searching the web",
 }
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
+from tui.agent.frame_state import server_waits
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import with_mentioned
@@ -35,9 +36,12 @@ from tui.provider.base import (
     ModelSwitched,
     Request,
     RetryScheduled,
+    ServerToolCalled,
+    ServerToolReturned,
     TextDelta,
     ThinkingDelta,
 )
+from tui.provider.server_tools import result_of, sources
 from tui.session.records import MENTIONED
 
 log = logging.getLogger(__name__)
@@ -68,6 +72,7 @@ class ModelStream:
     model: str = ""
     _text: list[str] = field(default_factory=list[str])
     _thinking: list[str] = field(default_factory=list[str])
+    _called: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
     def text(self) -> str:
@@ -106,6 +111,14 @@ class ModelStream:
                         self._text.append(text)
                     case ThinkingDelta(text):
                         self._thinking.append(text)
+                    case ServerToolCalled(id_, name, input_):
+                        self._called[id_] = self.ctx.clock.monotonic()
+                        label = string_of(input_.get("query"))
+                        self.ctx.publish(events.ToolStarted(id_, name, input_, label))
+                        continue
+                    case ServerToolReturned(block):
+                        self.ctx.publish(self._returned(block))
+                        continue
                     case RetryScheduled() | ModelSwitched():
                         type_ = "retry" if isinstance(part, RetryScheduled) else "failover"
                         fields = part.to_json()
@@ -119,6 +132,14 @@ class ModelStream:
             "stream_broken",
             "The answer ended early.",
             hint="Send the prompt again.",
+        )
+
+    def _returned(self, block: Block) -> events.ToolFinished:
+        """The end of a call of the server's, which may have begun in the answer before."""
+        found, now = result_of(block), self.ctx.clock.monotonic()
+        seconds = now - self._called.pop(found.id, now)
+        return events.ToolFinished(
+            found.id, found.name, found.is_error, seconds, None, found.summary, found.text
         )
 
     def forget(self) -> None:
@@ -274,7 +295,7 @@ class TurnRunner:
                 self._check_for_loop(calls)
             cut = await self._check_stop_reason(answer, has_calls=bool(calls))
             self.ctx.publish(*self.requests.measured())
-            queued = await self._take_queued()
+            queued = not server_waits(self.ctx.records) and await self._take_queued()
             if not calls and not queued and not cut and answer.stop_reason != "pause_turn":
                 return
 
@@ -366,8 +387,10 @@ class TurnRunner:
         message = events.AssistantMessage(
             text_of(content), answer.stop_reason, answer.usage, answer.request_id
         )
+        pages = tuple(source._asdict() for source in sources(content))
+        cited = [events.SourcesCited(pages)] if pages else []
         try:
-            await self.ctx.recorder.show(message, *reports, *self.requests.measured())
+            await self.ctx.recorder.show(message, *cited, *reports, *self.requests.measured())
         except asyncio.CancelledError:
             await self.dispatcher.close(tool_calls(content))
             raise

@@ -57,7 +57,7 @@ class TaskAttempt:
             case events.ToolFinished(is_error=True, summary=summary):
                 text = f"\n» failed {summary}\n"
             case events.AssistantMessage(answer, _, usage):
-                self.answer, self.context, text = answer or self.answer, usage.total, "\n"
+                self.answer, self.context, text = answer or self.answer, usage.context, "\n"
             case events.RetryScheduled(attempt, most, delay_s, reason):
                 text = f"\n» {reason} retry {attempt} of {most} in {delay_s:.0f} s\n"
             case events.ErrorRaised(kind, message, _, hint):

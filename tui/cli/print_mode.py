@@ -65,6 +65,7 @@ class Outcome:
     outcome: str = "failed"
     usage: dict[str, int] = field(default_factory=dict[str, int])
     cost_usd: float | None = None
+    sources: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     cuts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     unsaved: bool = False
 
@@ -76,6 +77,8 @@ class Outcome:
                 self.model = event.model
             case events.AssistantMessage():
                 self.result = event.text or self.result
+            case events.SourcesCited(pages):
+                self.sources += [page for page in pages if page not in self.sources]
             case events.ToolFinished(receipt=receipt) if receipt:
                 self.cuts.append(receipt)
             case events.ErrorRaised():
@@ -116,6 +119,7 @@ class Outcome:
             "duration_ms": duration_ms,
             "model": self.model,
             "cuts": self.cuts,
+            **({"sources": self.sources} if self.sources else {}),
         }
 
 

@@ -41,7 +41,8 @@ class Sent:
     """Where a request stands, by hash and number of messages.
 
     `open_messages` are those before its last user message: until an answer comes after that
-    one, it may grow and its notices move. `blocks` counts system, tools and messages.
+    one, it may grow and its notices move. Of a paused answer, those before the user message that it
+    answers. `blocks` counts system, tools and messages.
     """
 
     sha256: str
@@ -229,6 +230,8 @@ class RequestTrail:
 
     def _sent(self, request: Request, found: Candidate) -> Sent:
         opened = whole = len(request.messages)
+        if request.messages and request.messages[-1]["role"] == "assistant":
+            opened -= 1  # a paused answer, which goes on
         while opened and request.messages[opened - 1]["role"] != "assistant":
             opened -= 1
         end, start = self._after(found, whole), self._after(found, opened)
@@ -242,7 +245,16 @@ class RequestTrail:
         if before is None or self.digest_after(found, before.messages) == before.sha256:
             return True
         grown = self.digest_after(found, before.open_messages) == before.open_sha256
-        return grown and not _answered(last, records)
+        return grown and (self._goes_on(found, before) or not _answered(last, records))
+
+    def _goes_on(self, found: Candidate, before: Sent) -> bool:
+        """Whether a request ended with a paused answer, which is longer now."""
+        part = self._after(found, before.messages)
+        if part is None or part.message["role"] != "assistant":
+            return False
+        number = before.messages - 1
+        sent = self._parts[number].digests if number < len(self._parts) else []
+        return part.digests[: len(sent)] == sent
 
     def _changed(self, found: Candidate) -> int:
         return found.same if found.frame is self._frame else -1
@@ -267,7 +279,7 @@ class RequestTrail:
             authors = made.values()
             if made and not any(map(checks, authors)):
                 continue
-            if stood.hex() not in made:
+            if stood.hex() not in made and not _went_on(part, stood, made):
                 return found.same + place
         return None
 
@@ -293,6 +305,14 @@ class BoundAnswers:
                     self._found.setdefault(key, {})[request] = str(record.data.get("model"))
             self._read.append(record)
         return self._found
+
+
+def _went_on(part: Part, stood: bytes, made: Mapping[str, Any]) -> bool:
+    """Whether the first thinking of a message was made after some of the blocks before it: the
+    answer had paused there."""
+    kinds = [str(block.get("type")) in THINKING for block in part.message["content"]]
+    ends = range(1, kinds.index(True) + 1)
+    return any(_chained(stood, part.digests[:end]).hex() in made for end in ends)
 
 
 def _answered(request: Record, records: Sequence[Record]) -> bool:

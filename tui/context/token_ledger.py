@@ -258,9 +258,12 @@ class Ledger:
             self._estimated += entry.weight * self.ratio
             self._comparable = self._comparable and not unlike
         else:
-            self._measure(usage.prompt_tokens, usage.total, learn=learn)
+            if usage.context_tokens:  # the other counts are sums, of which nothing is learned
+                self._take(usage.context)
+            else:
+                self._measure(usage.prompt_tokens, usage.total, learn=learn)
             self._thought = self._thought or unlike
-            if usage.output_tokens:
+            if usage.output_tokens and not usage.context_tokens:
                 entry.weight = usage.output_tokens / self.ratio
         self._weights[entry.kind] += entry.weight
         before = self._entries.get(record.id)
@@ -281,6 +284,10 @@ class Ledger:
         if learn and self._comparable:
             reported = prompt - self._measured
             self.ratio = estimate.smoothed(self.ratio, self._since, reported)
+        self._take(total)
+
+    def _take(self, total: int) -> None:
+        """So much is in the context, as the server found."""
         self._measured, self._estimated, self._since = total, 0.0, 0.0
         self._comparable, self._stale = True, False
 

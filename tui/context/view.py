@@ -33,6 +33,7 @@ from tui.context.overrides import (
 from tui.context.prune import Due, Facts, PrunedMessages, Pruner
 from tui.context.repair import CONTINUE, repair
 from tui.context.repairs.message_draft import place
+from tui.context.rules.blocks import is_paused
 from tui.context.rules.media import MANY_IMAGES
 from tui.context.validate import (
     begins_turn,
@@ -141,7 +142,8 @@ class Viewer:
         if messages:  # what is told of last may grow: this view keeps what it is now
             last = messages[-1]
             messages[-1] = {"role": last["role"], "content": list(last["content"])}
-            if last["role"] == "assistant" and not prompt_follows:
+            ended = last["role"] == "assistant" and not is_paused(last["content"])
+            if ended and not prompt_follows:
                 messages.append({"role": "user", "content": [text_block(CONTINUE)]})
         hit = (id_ for id_ in self._hit(findings) if id_ not in self._stands)
         repaired: dict[str, RecordState] = dict.fromkeys(hit, "repaired")

@@ -6,7 +6,7 @@ block can be kept, without translation. Nothing here talks to anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
@@ -22,7 +22,7 @@ class Message(TypedDict):
     content: list[Block]
 
 
-USAGE_PARTS: Final = ("cache_creation", "output_tokens_details")
+USAGE_PARTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
 """The objects in the API's usage that say what a count is made of."""
 
 _TOO_MANY = 1 << 53
@@ -34,7 +34,9 @@ class Usage:
     """Token counts of one or more answers, under the API's names. They add up with `+`.
 
     Of the tokens written to the cache, `ephemeral_1h_input_tokens` are kept for an hour. Of the
-    output, `thinking_tokens` were thought, where the server says so.
+    output, `thinking_tokens` were thought, where the server says so. Each of the
+    `web_search_requests` is paid for. Where the server ran tools within one answer, the counts are
+    sums over several rounds; `context_tokens` are then prompt and output of the last round, else 0.
     """
 
     input_tokens: int = 0
@@ -43,9 +45,11 @@ class Usage:
     cache_read_input_tokens: int = 0
     ephemeral_1h_input_tokens: int = 0
     thinking_tokens: int = 0
+    web_search_requests: int = 0
+    context_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)[:-1]))
 
     @property
     def prompt_tokens(self) -> int:
@@ -54,8 +58,13 @@ class Usage:
 
     @property
     def total(self) -> int:
-        """What the context holds after the answer: prompt and output."""
+        """Everything that was read and written."""
         return self.prompt_tokens + self.output_tokens
+
+    @property
+    def context(self) -> int:
+        """What the context holds after the answer: prompt and output."""
+        return self.context_tokens or self.total
 
     @property
     def cache_share(self) -> float | None:
@@ -63,22 +72,23 @@ class Usage:
         return self.cache_read_input_tokens / self.prompt_tokens if self.prompt_tokens else None
 
     def to_json(self) -> dict[str, int]:
-        """The four counts; of what they hold, what is kept for an hour or was thought, if any."""
+        """The first four counts, and which of the others there are."""
         counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        parts = ("ephemeral_1h_input_tokens", "thinking_tokens")
-        return {name: count for name, count in counts.items() if count or name not in parts}
+        always = [f.name for f in fields(self)[:4]]
+        return {name: count for name, count in counts.items() if count or name in always}
 
     @classmethod
     def from_json(cls, value: object) -> Usage:
         """Read usage from JSON. Missing, null or odd values count as 0.
 
-        The API names the lives of what is written, and what was thought, in objects of their own.
+        The API names the lives of what is written, what was thought and the searches in objects
+        of their own.
         """
         if not isinstance(value, Mapping):
             return cls()
         given: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
         parts = [object_of(given.get(name)) for name in USAGE_PARTS]
-        found = {**parts[0], **parts[1], **given}
+        found = {**parts[0], **parts[1], **parts[2], **given}
         counts = (found.get(f.name) for f in fields(cls))
         return cls(*(n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts))
 
@@ -143,10 +153,24 @@ def image_block(media_type: object, data: object) -> Block:
 
 
 def text_of(content: str | Iterable[Block]) -> str:
-    """The text of a content list (or bare string), its text blocks joined by newlines."""
+    """The text of a content list (or bare string), its text blocks joined by newlines; those that
+    cite something are parts of one sentence with their neighbors."""
     if isinstance(content, str):
         return content
-    return "\n".join(str(b.get("text", "")) for b in content if b.get("type") == "text")
+    texts = (b for b in content if b.get("type") == "text")
+    return "\n".join("".join(str(b.get("text", "")) for b in part) for part in sentences(texts))
+
+
+def sentences(texts: Iterable[Block]) -> Iterator[list[Block]]:
+    """Text blocks in groups: those that cite something go with their neighbors."""
+    group: list[Block] = []
+    for block in texts:
+        if group and not (group[-1].get("citations") or block.get("citations")):
+            yield group
+            group = []
+        group.append(block)
+    if group:
+        yield group
 
 
 def blocks_of(content: object) -> list[Block]:

@@ -47,6 +47,9 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             ]
         case events.AssistantMessage(text=text):
             return labelled("Holdfast", read(text))
+        case events.SourcesCited(pages):
+            names = (spoken(f"{page['title']}, {page['url']}") for page in pages)
+            return ["Sources:", *(f"  {name}" for name in names)]
         case events.ToolStarted(name=name):
             return [f"{tool(name, event.label)}: started."]
         case events.PermissionAnswered():

@@ -72,7 +72,7 @@ class ModelInfo:
     `system_messages`: messages of the role "system" may be in the middle of a conversation;
     `tool_additions`: they may bring tools; `turn_effort`: they may set the effort. `binds`: its
     thinking is bound to all that stood before it. `compacts`: the server summarizes on request.
-    `documents`: it reads PDFs.
+    `documents`: it reads PDFs. `web_search`: its server searches the web for it.
 
     `cached_from` is the size of the smallest prompt that is cached. `retires_at` is the day or
     moment (ISO 8601) from which it answers no more, once one is set. `line` is haiku, sonnet, …
@@ -93,6 +93,7 @@ class ModelInfo:
     binds: bool = False
     compacts: bool = False
     documents: bool = False
+    web_search: bool = False
     cached_from: int = 0
     retires_at: str = ""
     line: str = ""
@@ -140,6 +141,23 @@ class ToolInputDelta(WireEvent, frozen=True, tag="tool_input_delta"):
     id: str
     name: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerToolCalled:
+    """The server runs a tool of its own (see `tui.provider.server_tools`)."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerToolReturned:
+    """The block of a result that a tool of the server's has. Its call may be in an answer before
+    this one."""
+
+    block: Block
 
 
 class RetryScheduled(WireEvent, frozen=True, tag="retry_scheduled"):
@@ -214,6 +232,8 @@ StreamPart: TypeAlias = (
     | TextDelta
     | ThinkingDelta
     | ToolInputDelta
+    | ServerToolCalled
+    | ServerToolReturned
     | Alive
     | RetryScheduled
     | ModelSwitched

@@ -43,6 +43,7 @@ _GENERATION_5: Final = ModelInfo(
     tool_additions=True,
     compacts=True,
     documents=True,
+    web_search=True,
     cached_from=512,
 )
 _BINDS: Final = replace(_GENERATION_5, binds=True)

@@ -22,6 +22,8 @@ CacheLife: TypeAlias = Literal["5m", "1h"]
 """How long what is written to the cache can be read."""
 
 _MILLION: Final = 1_000_000
+_SEARCH_USD: Final = 0.01
+"""What the server takes for one search of the web, whatever the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,10 @@ class ModelPrice:
         return self.long if self.long and prompt_tokens > self.long_from else self.rates
 
     def cost(self, usage: Usage) -> float:
-        """USD of one request. Add up costs, not usages: the rates depend on the size of each."""
-        return self.rates_for(usage.prompt_tokens).of(usage)
+        """USD of one request, searches of the web among them. Add up costs, not usages: the rates
+        depend on the size of each."""
+        prompt = usage.context_tokens or usage.prompt_tokens
+        return self.rates_for(prompt).of(usage) + usage.web_search_requests * _SEARCH_USD
 
     def forecast(
         self,

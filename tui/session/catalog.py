@@ -206,7 +206,7 @@ def _described(path: Path) -> SessionSummary:
         created=loaded.header.created,
         updated=branch[-1].time if branch else loaded.header.created,
         messages=len(messages) if counted is None else counted,
-        tokens=Usage.from_json(usage).total,
+        tokens=Usage.from_json(usage).context,
         state=_state(branch, problems, loaded.unsent),
         problems=problems,
     )

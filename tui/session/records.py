@@ -175,18 +175,31 @@ _SIGNED = frozenset({"thinking", "redacted_thinking"})
 def redacted(data: dict[str, Any]) -> dict[str, Any]:
     """A record's fields with every secret masked.
 
-    Thinking that held one is left out: its signature would not be valid for the masked text.
+    Thinking that held one is left out: its signature would not be valid for the masked text. So are
+    a call of a server's own tool and its result, which it wants back as they were.
     """
     masked, count = mask_values(data)
     content: object = data.get("content")
     if not count or not isinstance(content, list):
         return masked
+    pairs = list(zip(cast("list[Any]", content), masked["content"], strict=True))
+    gone = {_server_id(before) for before, after in pairs if before != after} - {""}
     kept = [
         after
-        for before, after in zip(cast("list[Any]", content), masked["content"], strict=True)
-        if before == after or object_of(before).get("type") not in _SIGNED
+        for before, after in pairs
+        if _server_id(before) not in gone
+        and (before == after or object_of(before).get("type") not in _SIGNED)
     ]
     return masked | {"content": kept}
+
+
+def _server_id(value: object) -> str:
+    """The id of a server's own tool call, in its block and in that of its result; else ""."""
+    block = object_of(value)
+    kind = str(block.get("type"))
+    if kind == "server_tool_use":
+        return str(block.get("id"))
+    return str(block.get("tool_use_id")) if kind.endswith("_tool_result") else ""
 
 
 def title_of(prompt: dict[str, Any]) -> str:

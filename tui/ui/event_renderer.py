@@ -115,6 +115,8 @@ class EventRenderer:
                 chat.settle(usage.output_tokens)
                 self._calls.written()
                 self.last_answer = text or self.last_answer
+            case events.SourcesCited(pages):
+                chat.add(record_items.sources_item(pages))
             case events.ToolStarted(id_, name, input_, label):
                 self._calls.begin(id_, name, input_, label)
                 chat.work(self._calls.phase, since=self._calls.since)

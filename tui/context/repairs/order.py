@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tui.context.repairs.blocks import strip_thinking
 from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report
-from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
+from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY, is_paused
 from tui.context.rules.order import Tail
 from tui.core.messages import text_block
 
@@ -100,7 +100,8 @@ def settle(drafts: Iterable[MessageDraft], tail: Tail, report: Report) -> list[M
     if settled and not settled[-1].items:
         report.add("B13", settled.pop().where, "an empty message left out")
     if settled and settled[-1].role == "assistant":
-        if tail == "user":
+        paused = is_paused([item.block for item in settled[-1].items])
+        if tail == "user" and not paused:
             where = settled[-1].where
             report.add("B15", where, f"“{CONTINUE}” put after the last answer")
             settled.append(_continue(where))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -61,24 +61,39 @@ def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
     return list(_rebuilt(drafts, called, orphans, report))
 
 
-def server_pairs(drafts: Iterable[MessageDraft], report: Report) -> None:
-    """Leave out calls of server tools without their result, and results without their call."""
+def server_pairs(drafts: Sequence[MessageDraft], report: Report) -> None:
+    """Leave out calls of server tools without their result, and results without their call. A call
+    that waits for the results of others beside it, or of a paused turn at the end, has none yet."""
+    halves: set[int] = set()
+    calls: dict[str, DraftBlock] = {}
+    for number, draft in enumerate(drafts):
+        kinds = [item.kind for item in draft.items]
+        if draft.role == "user":
+            waits = not {*kinds} - {"tool_result"}
+        else:
+            halves |= set(map(id, _unpaired(draft, calls)))
+            paused = number == len(drafts) - 1 and kinds[-1:] == ["server_tool_use"]
+            waits = paused or "tool_use" in kinds
+        if not waits:
+            halves |= set(map(id, calls.values()))
+            calls = {}
     for draft in drafts:
-        calls: dict[str, int] = {}
-        paired: set[int] = set()
-        for index, item in enumerate(draft.items):
-            if item.kind == "server_tool_use":
-                calls.setdefault(str(item.block["id"]), index)
-            elif item.kind in SERVER_RESULTS:
-                call = calls.pop(str(item.block["tool_use_id"]), None)
-                paired |= {index, call} if call is not None else set()
-        kept: list[DraftBlock] = []
-        for index, item in enumerate(draft.items):
-            if index in paired or item.kind not in SERVER_RESULTS | {"server_tool_use"}:
-                kept.append(item)
-            else:
+        for item in draft.items:
+            if id(item) in halves:
                 report.add("B25", item.where, "half of a server tool's pair left out")
-        draft.items = kept
+        draft.items = [item for item in draft.items if id(item) not in halves]
+
+
+def _unpaired(draft: MessageDraft, calls: dict[str, DraftBlock]) -> Iterator[DraftBlock]:
+    """The results in an answer that have no call, and calls whose id comes again. `calls` are those
+    without a result, before it and after."""
+    for item in draft.items:
+        if item.kind == "server_tool_use":
+            if (before := calls.pop(str(item.block["id"]), None)) is not None:
+                yield before
+            calls[str(item.block["id"])] = item
+        elif item.kind in SERVER_RESULTS and not calls.pop(str(item.block["tool_use_id"]), None):
+            yield item
 
 
 def _assign(drafts: list[MessageDraft]) -> tuple[dict[str, list[_Call]], list[_Result]]:

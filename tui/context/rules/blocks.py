@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias, TypeGuard, cast
 
@@ -47,6 +47,13 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "server_tool_use": frozenset(_CACHED | {"id", "name", "input", "caller"}),
 } | {kind: frozenset(_CACHED | {"tool_use_id", "content", "caller"}) for kind in SERVER_RESULTS}
 """The fields that each type of block may have."""
+
+
+def is_paused(blocks: Sequence[Block]) -> bool:
+    """Whether an answer paused in the middle of the server's own tools: it ends with a call or a
+    result of theirs. It is sent again as it is, and goes on."""
+    kind = str(blocks[-1].get("type")) if blocks else ""
+    return kind == "server_tool_use" or kind in SERVER_RESULTS
 
 
 class RawBlock(dict[str, Any]):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from tui.context.rules import Violation
-from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY
+from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY, is_paused
 from tui.context.rules.pairs import CheckedMessage
 
 Tail: TypeAlias = Literal["user", "prefill", "open"]
@@ -90,7 +90,7 @@ def _final_thinking(message: CheckedMessage) -> Iterator[Violation]:
 
 
 def _end_violations(last: CheckedMessage, tail: Tail) -> Iterator[Violation]:
-    if tail == "user":
+    if tail == "user" and not is_paused(last.blocks):
         words = "This model does not support assistant message prefill."
         text = f"{words} The conversation must end with a user message."
         yield Violation("B15", last.where, text)

@@ -25,6 +25,7 @@ class CheckedMessage(NamedTuple):
 def pair_violations(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
     """What is wrong between calls and results."""
     yield from _unique_calls(seen)
+    yield from _server_pairs(seen)
     calls: list[str] = []
     for index, message in enumerate(seen):
         yield from _results(message, calls)
@@ -32,7 +33,6 @@ def pair_violations(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
         after = seen[index + 1] if index + 1 < len(seen) else None
         if calls:
             yield from _answered(message, calls, after)
-        yield from _server_pairs(message)
 
 
 def _unique_calls(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
@@ -96,24 +96,40 @@ def _results(message: CheckedMessage, calls: list[str]) -> Iterator[Violation]:
         last = max(last, order[id_])
 
 
-def _server_pairs(message: CheckedMessage) -> Iterator[Violation]:
-    """A server tool's call and result are in one message, in this order."""
+def _server_pairs(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
+    """A server tool's call and result are in one message, in this order. Where the call waits for
+    the results of others beside it, its own comes in the answer to those; that of a paused turn
+    comes in the next one."""
     open_calls: dict[str, tuple[str, object]] = {}
-    for index, block in enumerate(message.blocks):
-        where, kind = f"{message.where}.content.{index}", block.get("type")
-        if kind == "server_tool_use":
-            open_calls[str(block.get("id"))] = where, block.get("name")
-        elif isinstance(kind, str) and kind in SERVER_RESULTS:
-            id_ = str(block.get("tool_use_id"))
-            if open_calls.pop(id_, None) is None:
-                text = (
-                    f"{where}: unexpected `tool_use_id` found in `{kind}` blocks: {id_}. Each "
-                    f"`{kind}` block must have a corresponding `server_tool_use` block before it."
-                )
-                yield Violation("B25", where, text)
-    for id_, (where, name) in open_calls.items():
-        text = (
-            f"{where}: `{name}` tool use with id `{id_}` was found without a corresponding "
-            f"`{name}_tool_result` block"
-        )
-        yield Violation("B25", where, text)
+    for number, message in enumerate(seen):
+        kinds = [str(block.get("type")) for block in message.blocks]
+        if message.role == "user" and {*kinds} - {"tool_result"}:
+            yield from map(_unanswered, open_calls.values())
+            open_calls = {}
+        if message.role != "assistant":
+            continue
+        for index, block in enumerate(message.blocks):
+            where, kind = f"{message.where}.content.{index}", block.get("type")
+            if kind == "server_tool_use":
+                open_calls[str(block.get("id"))] = where, block.get("name")
+            elif isinstance(kind, str) and kind in SERVER_RESULTS:
+                id_ = str(block.get("tool_use_id"))
+                if open_calls.pop(id_, None) is None:
+                    text = (
+                        f"{where}: unexpected `tool_use_id` found in `{kind}` blocks: {id_}. Each "
+                        f"`{kind}` block must have a corresponding `server_tool_use` block before "
+                        "it."
+                    )
+                    yield Violation("B25", where, text)
+        paused = number == len(seen) - 1 and kinds[-1:] == ["server_tool_use"]
+        if not paused and "tool_use" not in kinds:
+            yield from map(_unanswered, open_calls.values())
+            open_calls = {}
+
+
+def _unanswered(call: tuple[str, object]) -> Violation:
+    where, name = call
+    text = (
+        f"{where}: `{name}` tool use was found without a corresponding `{name}_tool_result` block"
+    )
+    return Violation("B25", where, text)

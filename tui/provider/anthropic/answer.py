@@ -15,9 +15,18 @@ from typing import Any, Final, TypeAlias, cast
 from msgspec import structs
 
 from tui.core.messages import USAGE_PARTS, Block, Usage, list_of, object_of, string_of
-from tui.provider.base import Completed, TextDelta, ThinkingDelta, ToolInputDelta
+from tui.provider.base import (
+    Completed,
+    ServerToolCalled,
+    ServerToolReturned,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from tui.provider.server_tools import CALL, is_result
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
+Part: TypeAlias = Delta | ServerToolCalled | ServerToolReturned
 
 _PIECE: Final = {
     "text_delta": "text",
@@ -26,17 +35,22 @@ _PIECE: Final = {
 }
 
 
-def continues(one: Delta, other: Delta) -> bool:
+def continues(one: Part, other: Part) -> bool:
     """Whether a delta continues another one: the same kind of text, of the same call."""
+    if isinstance(one, ServerToolCalled | ServerToolReturned):
+        return False
     if isinstance(one, ToolInputDelta):
         return isinstance(other, ToolInputDelta) and one.id == other.id
     return type(one) is type(other)
 
 
-def joined(deltas: Sequence[Delta]) -> Delta:
-    """Deltas that continue the first one, as one."""
-    first, text = deltas[0], "".join([delta.text for delta in deltas])
-    return first if len(deltas) == 1 else structs.replace(first, text=text)
+def joined(parts: Sequence[Part]) -> Part:
+    """Deltas that continue the first one, as one; a part that is no delta is alone."""
+    first = parts[0]
+    if len(parts) == 1 or isinstance(first, ServerToolCalled | ServerToolReturned):
+        return first
+    deltas = cast("Sequence[Delta]", parts)
+    return structs.replace(first, text="".join([delta.text for delta in deltas]))
 
 
 class MalformedEventError(Exception):
@@ -65,7 +79,7 @@ class AnswerBuilder:
     _cache_miss: Mapping[str, Any] = field(default_factory=dict[str, Any])
     _transformations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
-    def feed(self, event: dict[str, Any]) -> Delta | None:
+    def feed(self, event: dict[str, Any]) -> Part | None:
         """Take one event. Unknown kinds are passed over.
 
         Raises MalformedEventError on an event that is not of the API's shape.
@@ -78,6 +92,12 @@ class AnswerBuilder:
                 return self._grow(opened, _object(event, "delta"))
             case "content_block_start":
                 return self._begin(_index(event), _object(event, "content_block"))
+            case "content_block_stop":
+                opened = self._blocks.get(event.get("index", -1))
+                if opened is not None and opened.block.get("type") == CALL:
+                    block = _closed(opened)
+                    id_, name = str(block.get("id")), str(block.get("name"))
+                    return ServerToolCalled(id_, name, block["input"])
             case "message_start":
                 message = _object(event, "message")
                 self.model = message.get("model") or self.model
@@ -121,10 +141,12 @@ class AnswerBuilder:
             found = map(object_of, list_of(said["input_transformations"]))
             self._transformations = [one for one in found if one]
 
-    def _begin(self, index: int, block: Block) -> Delta | None:
+    def _begin(self, index: int, block: Block) -> Part | None:
         opened = self._blocks[index] = _Open({**block})
         kind = _text(block, "type")
-        if kind == "tool_use":
+        if is_result(block):
+            return ServerToolReturned(block)
+        if kind in {"tool_use", CALL}:
             return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), "")
         if kind in {"text", "thinking"} and block.get(kind):
             begun = _text(block, kind)
@@ -141,7 +163,7 @@ class AnswerBuilder:
                 return TextDelta(piece)
             if kind == "thinking_delta":
                 return ThinkingDelta(piece)
-            if block["type"] == "tool_use":
+            if block["type"] in {"tool_use", CALL}:
                 return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), piece)
         elif kind == "signature_delta":
             block["signature"] = _text(delta, "signature")
@@ -158,7 +180,7 @@ class AnswerBuilder:
             counts: dict[str, object] = {}
             for name in USAGE_PARTS:
                 counts |= object_of(found.get(name))
-            counts |= found | _compacted(found)
+            counts |= found | _compacted(found) | _last_round(found)
             self._usage |= {k: n for k, n in counts.items() if isinstance(n, int) and n > 0}
 
 
@@ -173,6 +195,14 @@ def _compacted(usage: Mapping[str, object]) -> dict[str, int]:
             if isinstance(count, int):
                 total[name] = total.get(name, 0) + count
     return total
+
+
+def _last_round(usage: Mapping[str, object]) -> dict[str, int]:
+    """What the context held in the last of several rounds, over which the counts are sums."""
+    rounds = [object_of(one) for one in list_of(usage.get("iterations"))]
+    if len(rounds) < 2 or any(one.get("type") != "message" for one in rounds):
+        return {}
+    return {"context_tokens": Usage.from_json(rounds[-1]).total}
 
 
 def _index(event: Mapping[str, Any]) -> int:
@@ -204,7 +234,7 @@ def _closed(opened: _Open) -> Block:
     block, kind = opened.block, opened.block.get("type", "")
     if kind in {"text", "thinking"}:
         return {**block, kind: "".join(opened.pieces)}
-    if opened.pieces or kind == "tool_use":
+    if opened.pieces or kind in {"tool_use", CALL}:
         given = "".join(opened.pieces) if opened.pieces else block.get("input")
         return {**block, "input": tool_input(given)}
     return block

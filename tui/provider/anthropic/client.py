@@ -18,8 +18,8 @@ from tui.provider import catalogue
 from tui.provider.anthropic import client_factory, convert
 from tui.provider.anthropic.answer import (
     AnswerBuilder,
-    Delta,
     MalformedEventError,
+    Part,
     continues,
     joined,
 )
@@ -318,10 +318,10 @@ class AnthropicProvider:
         events: Sequence[dict[str, Any]],
         response: httpx2.Response,
         model: str,
-    ) -> Iterator[Delta]:
+    ) -> Iterator[Part]:
         """What these events add to the answer. Deltas of one kind in a row are one: what comes
         together is shown together. Those before an error are given before it is raised."""
-        row: list[Delta] = []
+        row: list[Part] = []
         failure: ProviderError | None = None
         for event in events:
             try:
@@ -342,7 +342,7 @@ class AnthropicProvider:
 
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
-    ) -> Delta | None:
+    ) -> Part | None:
         if event["type"] == "error":
             at = self._attempt(model, began=True)
             raise from_answer(response.status_code, response.headers, event, at)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tui.core.messages import Block, blocks_of, object_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
+from tui.provider.server_tools import WEB_SEARCH
 
 _SPEAKERS = frozenset({"user", "assistant"})
 COMPACTION: Final = "compact-2026-09-04"
@@ -36,6 +37,7 @@ _REFUSED: Final = (
     ("display", r"thinking\S*\.display\b" + _EXTRA),
     ("effort", r"(?<!\.)\boutput_config(?:\.effort)?" + _EXTRA),
     ("documents", r"\bdocuments?\b|\bPDFs?\b"),
+    ("web_search", r"\bweb[_ ]search"),
 )
 """How an error names a feature; the first that the request has is meant."""
 
@@ -61,6 +63,7 @@ def features(request: Request) -> frozenset[str]:
         "display": display is not None,
         "effort": request.effort is not None,
         "documents": any(_has_document(message["content"]) for message in request.messages),
+        "web_search": any(tool.get("name") == WEB_SEARCH for tool in request.tools),
     }
     return frozenset(name for name, there in found.items() if there)
 
@@ -141,6 +144,7 @@ def model_info(model: str, said: object) -> ModelInfo:
         thinking | object_of(thinking.get("types")), catalogue.THINKING_TYPES, known.thinking_types
     )
     summarize = object_of(abilities.get("compaction")).get("summarize")
+    server_tools = object_of(abilities.get("server_tools"))
     return replace(
         known,
         window=window or known.window,
@@ -152,6 +156,7 @@ def model_info(model: str, said: object) -> ModelInfo:
         thinks=known.thinks and bool(types),
         compacts=_is_supported(summarize, known.compacts),
         documents=_is_supported(abilities.get("pdf_input"), known.documents),
+        web_search=_is_supported(server_tools.get("web_search"), known.web_search),
         retires_at=_text(found, "retires_at", known.retires_at),
         line=_text(found, "line", known.line),
     )

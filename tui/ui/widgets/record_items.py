@@ -20,6 +20,7 @@ from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, blocks_of, text_of
 from tui.core.text_cleaning import printed_text
+from tui.provider.server_tools import is_result, result_of, sources
 from tui.session.reader import read_end
 from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
@@ -161,15 +162,22 @@ def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
             return []
 
 
-def _answer_items(content: Iterable[Block], calls: dict[str, ToolItem]) -> list[Item]:
+def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[Item]:
     items: list[Item] = []
+    cites = False
     for block in content:
         match block.get("type"):
             case "text" if str(block.get("text", "")).strip():
-                items.append(AssistantItem(str(block["text"])))
+                cited = bool(block.get("citations"))
+                last = items[-1] if items else None
+                if isinstance(last, AssistantItem) and (cites or cited):
+                    last.text += str(block["text"])
+                else:
+                    items.append(AssistantItem(str(block["text"])))
+                cites = cited
             case "thinking" if str(block.get("thinking", "")).strip():
                 items.append(ThinkingItem(str(block["thinking"])))
-            case "tool_use":
+            case "tool_use" | "server_tool_use":
                 given: object = block.get("input")
                 input_ = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
                 id_ = str(block.get("id", ""))
@@ -178,9 +186,21 @@ def _answer_items(content: Iterable[Block], calls: dict[str, ToolItem]) -> list[
                 )
                 calls[id_] = item
                 items.append(item)
+            case _ if is_result(block):
+                found = result_of(block)
+                if item := calls.get(found.id):
+                    end = found.is_error, 0.0, None, found.summary, found.text
+                    fill(item, ToolFinished(found.id, found.name, *end))
             case _:
                 pass
-    return items
+    pages = [source._asdict() for source in sources(content)]
+    return [*items, sources_item(pages)] if pages else items
+
+
+def sources_item(pages: Sequence[Mapping[str, str]]) -> NoticeItem:
+    """The pages that an answer cites."""
+    rows = [f"{page['title']} · {page['url']}".removeprefix(" · ") for page in pages]
+    return NoticeItem(f"Cites {plural(len(rows), 'page')}", detail="\n".join(rows), folded=False)
 
 
 def _label(input_: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ VERBS: Final = {
     "grep_search": "Search",
     "find_by_name": "Find",
     "web_fetch": "Fetch",
+    "web_search": "Search the web",
     "edit_file": "Edit",
     "write_file": "Write",
     "todo_write": "To-do list",

@@ -1,0 +1,53 @@
+"""What the rules say of searching the web, which the server does and asks nobody about.
+
+It is offered to the model only where a rule allows it: `web_search`, or `web_search(docs.rs)` for
+pages of one domain and its subdomains. A rule that forbids names domains to be left out; one that
+forbids or asks without a domain keeps the search away.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tui.permissions.policy import Policy
+from tui.permissions.rules import Rule
+
+TOOL: Final = "web_search"
+_DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(/[!-~]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchDomains:
+    """Where may be searched: in the `allowed` domains, in all where there are none, but not in the
+    `blocked` ones. One of the two is empty, as the API has it."""
+
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+
+
+def search_domains(policy: Policy) -> SearchDomains | None:
+    """Where the person's rules let the server search the web; None for nowhere."""
+    allow = [rule for rule in policy.allow if rule.tool == TOOL]
+    against = [rule for rule in (*policy.deny, *policy.ask) if rule.names(TOOL)]
+    if not allow or any(_domain(rule) is None for rule in against):
+        return None
+    blocked = sorted({_domain(rule) or "" for rule in against})
+    if any(rule.glob is None for rule in allow):
+        return SearchDomains(blocked=tuple(blocked))
+    named = {domain for rule in allow if (domain := _domain(rule))}
+    # The API takes one list: a domain with a part that is forbidden is left out as a whole.
+    left = sorted(one for one in named if not any(_overlap(one, other) for other in blocked))
+    return SearchDomains(allowed=tuple(left)) if left else None
+
+
+def _domain(rule: Rule) -> str | None:
+    """The domain that a rule names; None where it names none."""
+    domain = (rule.glob or "").strip().lower().removeprefix("*.").removesuffix("/*")
+    return domain if _DOMAIN.fullmatch(domain) else None
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two domains is the other, or lies in it."""
+    return f".{one}".endswith(f".{other}") or f".{other}".endswith(f".{one}")
