@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.web import Handler, redirect, response, web_server
 from tests.tools.folder import Folder, said
+from tests.tools.pdf_files import pdf
 from tui.core.errors import ToolError
 from tui.tools.base import UrlAccess
 from tui.tools.web.client import Resolve, WebLimits
@@ -90,7 +91,6 @@ PNG = base64.b64decode(
 async def test_an_image_is_shown_and_a_file_is_named(folder: Folder) -> None:
     pages = {
         "/a.png": response(PNG, "image/png"),
-        "/a.pdf": response(b"%PDF-1.7\n\0\0" + b"x" * 3000, "application/pdf"),
         "/big.zip": response(b"PK\x03\x04\0" + b"\0" * 50_000, "x/y", Content_Length="50005"),
         "/big.png": response(PNG + b"\0" * 200_000, "image/png"),
     }
@@ -98,13 +98,37 @@ async def test_an_image_is_shown_and_a_file_is_named(folder: Folder) -> None:
         output = await folder.call(WebFetch(SHORT), url=web.url("/a.png"))
         assert output.content[1]["source"]["data"] == base64.b64encode(PNG).decode()
         assert said(output).endswith(f"Type: PNG image, {len(PNG)} B")
-        text = await folder.text(WebFetch(SHORT), url=web.url("/a.pdf"))
-        assert "Type: PDF document, 2.9 KB\nNote: It isn't shown." in text
         text = await folder.text(WebFetch(SHORT), url=web.url("/big.zip"))
         assert "Type: ZIP archive (or an office document, a wheel, a JAR), 48.8 KB\n" in text
         output = await folder.call(WebFetch(SHORT), url=web.url("/big.png"))
         assert len(output.content) == 1
         assert "too large to show" in said(output)
+
+
+async def test_a_pdf_is_read_page_by_page(folder: Folder) -> None:
+    scanned, broken = pdf(""), b"%PDF-1.7\n\0\0" + b"x" * 3000
+    pages = {
+        "/a.pdf": response(pdf("first", "second", "third"), "application/pdf"),
+        "/scan.pdf": response(scanned, "application/octet-stream"),
+        "/broken.pdf": response(broken, "application/pdf"),
+        "/big.pdf": response(pdf("x") + b"\0" * 200_000, "application/pdf"),
+        "/secret.pdf": response(pdf("x", change=lambda made: made.encrypt("word")), "x/y"),
+    }
+    async with web_server(pages) as web:
+        fetch = WebFetch(SHORT)
+        output = await folder.call(fetch, url=web.url("/a.pdf"))
+        assert "Type: PDF document, " in said(output)
+        assert "pages 1-3 of 3\n\n--- page 1 of 3 ---\nfirst\n" in said(output)
+        assert output.source == web.url("/a.pdf")
+        text = await folder.text(fetch, url=web.url("/a.pdf"), pages="2")
+        assert "--- page 2 of 3 ---\nsecond\n" in text
+        assert "first" not in text
+        with pytest.raises(ToolError, match="past the end"):
+            await folder.call(fetch, url=web.url("/a.pdf"), pages="9")
+        assert "probably scanned" in await folder.text(fetch, url=web.url("/scan.pdf"))
+        assert "it seems damaged" in await folder.text(fetch, url=web.url("/broken.pdf"))
+        assert "protected with a password" in await folder.text(fetch, url=web.url("/secret.pdf"))
+        assert "too large to read" in await folder.text(fetch, url=web.url("/big.pdf"))
 
 
 async def test_a_huge_page_is_read_up_to_the_limit(folder: Folder) -> None:

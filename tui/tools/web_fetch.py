@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from importlib import import_module
+from tempfile import TemporaryFile
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from tui.core.errors import ToolError
 from tui.core.formatting import size
-from tui.core.messages import ToolOutput, text_block
+from tui.core.messages import ToolOutput, text_block, text_of
 from tui.core.web_address import WebAddress
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
+from tui.tools.file_access import in_thread
+from tui.tools.paging import PageLimits
+from tui.tools.pdf import is_pdf, read_pdf
 
 if TYPE_CHECKING:
     from tui.tools.web.client import Resolve, WebLimits, WebPage
@@ -20,6 +27,9 @@ _TITLE_CHARS = 60
 
 class WebFetchParams(Params, frozen=True, kw_only=True):
     url: Annotated[str, about("The address of the page, with http:// or https://.", min_length=1)]
+    pages: Annotated[
+        str, about("Only for a PDF: the pages to read, such as 3 or 3-7; from the first without.")
+    ] = ""
 
 
 class WebFetch(Tool[WebFetchParams]):
@@ -40,7 +50,8 @@ class WebFetch(Tool[WebFetchParams]):
         return CallPreview("text", self.subject(params))
 
     def label(self, params: WebFetchParams) -> str:
-        return params.url.strip().removeprefix("https://")
+        url = params.url.strip().removeprefix("https://")
+        return f"{url} pages {params.pages}" if params.pages else url
 
     async def run(self, params: WebFetchParams, ctx: ToolContext) -> ToolOutput:
         """An error of the server is an error too; its page is in the result."""
@@ -51,11 +62,33 @@ class WebFetch(Tool[WebFetchParams]):
             WebAddress.parse(params.url),
             ctx.url_access,
             limits=self._limits or client.WebLimits(),
-            wanted=readable.is_text,
+            wanted=readable.is_shown,
             resolve=self._resolve or client.resolve_host,
         )
-        content = await asyncio.to_thread(readable.readable, page)
+        if is_pdf(page.body) and not page.cut:
+            content = await in_thread(partial(_pdf, page, params.pages, ctx))
+        else:
+            content = await asyncio.to_thread(readable.readable, page)
         return _output(page, content)
+
+
+def _pdf(page: WebPage, pages: str, ctx: ToolContext, stop: Event) -> Readable:
+    """Pages of a PDF as text: of a document that others made it could not be said to the model
+    where it begins and ends. Raises ToolError."""
+    from tui.tools.web.readable import Readable  # noqa: PLC0415 - loaded by now
+
+    limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, ctx.guard.clamp_lines)
+    kind = f"PDF document, {size(len(page.body))}"
+    with TemporaryFile() as file:
+        file.write(page.body)
+        file.seek(0)
+        try:
+            read = read_pdf(file, str(page.address), pages, limits=limits, stop=stop)
+        except ToolError as error:
+            if pages:
+                raise
+            return Readable(kind, note=f"{error.message} {error.hint}".rstrip())
+    return Readable(f"{kind}, {read.summary}", text_of(read.content))
 
 
 def _output(page: WebPage, content: Readable) -> ToolOutput:

@@ -16,6 +16,7 @@ from tui.core.formatting import size
 from tui.core.images import media_type
 from tui.core.messages import Block, image_block
 from tui.core.text_cleaning import clean
+from tui.tools.pdf import is_pdf
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of
 from tui.tools.web.client import WebPage
 
@@ -62,9 +63,9 @@ class Readable:
     image: Block | None = None
 
 
-def is_text(head: bytes) -> bool:
-    """Whether what begins like this can be shown: text, or an image of a known type."""
-    return binary_kind(head) is None or media_type(head) is not None
+def is_shown(head: bytes) -> bool:
+    """Whether what begins like this can be shown: text, an image of a known type, a PDF."""
+    return binary_kind(head) is None or media_type(head) is not None or is_pdf(head)
 
 
 def readable(page: WebPage) -> Readable:
@@ -79,8 +80,11 @@ def readable(page: WebPage) -> Readable:
             return Readable(kind, note="It is too large to show.")
         data = base64.b64encode(body).decode("ascii")
         return Readable(kind, image=image_block(image, data))
-    if not is_text(head):
-        kind = binary_kind(head) or "binary data"
+    kind = binary_kind(head)
+    if is_pdf(head) and page.cut:
+        note = "It is too large to read. A command can download it, and read_file read it."
+        return Readable(f"PDF document, {shown}", note=note)
+    if kind is not None:
         return Readable(f"{kind}, {shown}", note="It isn't shown.")
     text = clean(_decoded(page))
     note = f"Only the first {size(len(body))} of the page were read." if page.cut else ""
