@@ -1,8 +1,8 @@
 """Commands that a person writes: Markdown files in `commands/`, sent as a prompt by `/name`.
 
-A front matter (`---` … `---`) may have a `description:` and an `argument:`; the rest is the
-prompt. `$ARGUMENTS` in it is replaced by what was typed after the name; without that word the
-arguments are added below. Directives in the text of a command have no effect.
+A front matter (`---` … `---`) may have a `description:` and an `argument:` (or `argument-hint:`);
+the rest is the prompt. `$ARGUMENTS` in it is replaced by what was typed after the name; without
+that word the arguments are added below. Directives in the text of a command have no effect.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from tui.core import front_matter
 from tui.core.files import read_small
 
 SIZE_MAX: Final = 200_000
@@ -20,7 +21,6 @@ COMMANDS_MAX: Final = 500
 PLACE: Final = "$ARGUMENTS"
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +96,8 @@ class UserCommands:
 
 
 def _parsed(path: Path, data: bytes) -> UserCommand:
-    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    front = _FRONT.match(text)
-    body = (text[front.end() :] if front else text).strip()
-    fields = dict(_fields(front[1])) if front else {}
-    first = next((line.strip("# ") for line in body.splitlines() if line.strip("# ")), "")
-    return UserCommand(
-        path.stem, fields.get("description") or first, fields.get("argument", ""), body, path
-    )
-
-
-def _fields(front: str) -> Iterable[tuple[str, str]]:
-    for line in front.splitlines():
-        name, colon, value = line.partition(":")
-        if colon:
-            yield name.strip().lower(), value.strip().strip("\"'")
+    file = front_matter.parse(data)
+    lines = file.body.splitlines()
+    first = next((line.strip("# ") for line in lines if line.strip("# ")), "")
+    argument = file.text("argument") or file.text("argument-hint")
+    return UserCommand(path.stem, file.text("description") or first, argument, file.body, path)

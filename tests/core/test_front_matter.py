@@ -1,0 +1,56 @@
+"""Front matter as people write it: YAML, nearly YAML, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.core.front_matter import MarkdownFile, parse
+
+
+def test_yaml_fields_and_the_text_below():
+    found = parse(
+        b"---\nname: reviewer\nDescription: >\n  Reviews\n  changes.\n"
+        b"tools: [Read, Grep]\nallowed-tools: Read, Bash(git add:*, git commit:*)\n---\n\nBody\n"
+    )
+    assert found.body == "Body"
+    assert found.text("description") == "Reviews changes."
+    assert found.names("tools") == ("Read", "Grep")
+    assert found.names("allowed-tools") == ("Read", "Bash(git add:*, git commit:*)")
+    assert found.names("model") is None
+    assert found.text("model") == ""
+
+
+def test_what_is_not_quite_yaml_is_read_line_by_line():
+    found = parse(
+        b"---\nname: reviewer\ndescription: Use it when: a change is done.\n"
+        b'  Example: user: "review"\ntools:\n  - Read\n  - \'Grep\'\nmodel: "haiku"\n---\nBody'
+    )
+    assert found.text("description") == ('Use it when: a change is done.\nExample: user: "review"')
+    assert found.names("tools") == ("Read", "Grep")
+    assert found.text("model") == "haiku"
+
+
+@pytest.mark.parametrize(
+    ("data", "body", "fields"),
+    [
+        (b"\xef\xbb\xbf# Title\r\n\r\nText", "# Title\n\nText", {}),
+        (b"---\nno end", "---\nno end", {}),
+        (b"---\n---\nText", "Text", {}),
+        (b"---\njust words\n---\nText", "Text", {}),
+        (b"", "", {}),
+        (b"---\na: &x [1]\nb: *x\n---\nText", "Text", {"a": "&x [1]", "b": "*x"}),
+        (b"---\na: " + b"[" * 3000 + b"\n---\nText", "Text", {"a": "[" * 3000}),
+    ],
+)
+def test_odd_files(data: bytes, body: str, fields: dict[str, str]):
+    assert parse(data) == MarkdownFile(body, fields)
+
+
+@given(st.binary() | st.text().map(lambda t: f"---\n{t}\n---\n{t}".encode("utf-8", "replace")))
+def test_nothing_raises(data: bytes):
+    found = parse(data)
+    for name in found.fields:
+        found.text(name)
+        found.names(name)

@@ -1,0 +1,97 @@
+"""The front matter of a Markdown file: fields between two lines of `---` at its beginning.
+
+Files that other programs read too are often not quite YAML, such as a description with a colon
+in it; those are read line by line, as their own programs do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_MAX_CHARS = 100_000
+"""Of a front matter that is read; a longer one is text."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownFile:
+    """A file's text below its front matter, and the fields of that by name in small letters."""
+
+    body: str
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def text(self, name: str) -> str:
+        """A field as one text; "" where there is none. A list is joined by commas."""
+        value = self.fields.get(name)
+        if isinstance(value, list):
+            return ", ".join(_scalar(one) for one in cast("list[Any]", value))
+        return _scalar(value)
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """A field that lists names, as a list or between commas; None where there is none."""
+        if self.fields.get(name) is None:
+            return None
+        # A comma within parentheses belongs to a rule, such as Bash(git add:*, git commit:*).
+        parts = re.split(r",(?![^()]*\))", self.text(name))
+        return tuple(part.strip() for part in parts if part.strip())
+
+
+def parse(data: bytes) -> MarkdownFile:
+    """A file's bytes, taken as UTF-8. Never raises; what is no front matter is text."""
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    front = _FRONT.match(text) if text.startswith("---") else None
+    if front is None or len(front[1]) > _MAX_CHARS:
+        return MarkdownFile(text.strip())
+    return MarkdownFile(text[front.end() :].strip(), _fields(front[1]))
+
+
+def _fields(front: str) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 - only where there is a front matter
+
+    try:
+        # Aliases could grow without bounds, and nobody has them in a front matter.
+        found: Any = yaml.safe_load(front) if not re.search(r"[&*]\w", front) else None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return dict(_lines(front))
+    fields = cast("dict[object, Any]", found)
+    return {str(name).lower(): value for name, value in fields.items()}
+
+
+def _lines(front: str) -> Iterator[tuple[str, Any]]:
+    """Fields line by line: what is indented, or begins no field, belongs to the one before."""
+    name, parts = "", list[str]()
+    for line in front.splitlines():
+        if begun := _FIELD.fullmatch(line):
+            if name:
+                yield name, _value(parts)
+            name, parts = begun[1].lower(), [begun[2] or ""]
+        elif name and line.strip() and not line.startswith("#"):
+            parts.append(line)
+    if name:
+        yield name, _value(parts)
+
+
+def _value(parts: list[str]) -> str | list[str]:
+    first, *rest = (part.strip() for part in parts)
+    if not first and rest and all(part.startswith("- ") for part in rest):
+        return [_unquoted(part[2:]) for part in rest]
+    if first in {"|", ">", "|-", ">-", "|+", ">+"}:
+        return "\n".join(rest)
+    return _unquoted("\n".join((first, *rest)))
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.strip() if isinstance(value, str) else "" if value is None else str(value)
