@@ -24,6 +24,7 @@ from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
+from tui.agent.sub_agents import SubAgents
 from tui.agent.titles import TitleWriter
 from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
@@ -47,6 +48,7 @@ from tui.provider.retry import RetryControl
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
+from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Server
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
 class Agent:
     """Takes prompts. One turn at a time; what is typed meanwhile is queued by `steer`.
+    `sub_agents` are those that its calls started.
 
     What a method publishes comes in the turn that runs; where none runs the method returns it.
     """
@@ -62,6 +65,9 @@ class Agent:
         self.session = ctx.session
         self._ctx = ctx
         ctx.tools[Recall.name] = Recall(self._recall)
+        self.sub_agents = SubAgents(ctx, ctx.provider, Agent, lambda: self._requests.frame.effort)
+        if ctx.parent is None and ctx.find_agents is not None:
+            ctx.tools[SubAgentTool.name] = SubAgentTool(self.sub_agents.run)
         self._requests = RequestBuilder(ctx)
         self._titles = TitleWriter(ctx, ctx.provider, self._requests)
         ctx.provider = self._with_fallbacks(ctx.provider)
@@ -84,6 +90,7 @@ class Agent:
             self._mcp,
             self._repair,
             self._deferred,
+            self.sub_agents,
         )
         self._counter = TokenCounter(ctx, self._requests)
         self._background: list[asyncio.Task[None]] = []
@@ -119,7 +126,7 @@ class Agent:
     @property
     def spent(self) -> Spent:
         """What the turns of this agent have cost."""
-        return self._turns.spent
+        return self._ctx.spent_before
 
     def spending(self) -> SessionCost:
         """What the whole session has cost, earlier runs included, and its last prompt."""
@@ -207,8 +214,10 @@ class Agent:
 
         Does not touch the network; begins to load what the first request will need.
         """
-        for work in (self._load(), sweep_outputs(self._ctx, self._closing)):
-            self._background.append(asyncio.create_task(work))
+        work = [self._load()]
+        if self._ctx.parent is None:
+            work.append(sweep_outputs(self._ctx, self._closing))
+        self._background += map(asyncio.create_task, work)
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
         return self._ctx.events.take()
@@ -408,6 +417,7 @@ class Agent:
         self._refuse_in_turn()
         ctx, before = self._ctx, self._ctx.provider
         ctx.provider, self._titles.provider = self._with_fallbacks(provider), provider
+        self.sub_agents.provider = provider
         ctx.small_model = small_model
         ctx.server, ctx.first_party, ctx.cache_life = server, first_party, cache_life
         found = self.use_model(info)
@@ -531,9 +541,10 @@ class Agent:
             finally:
                 if ctx.outputs is not None:
                     await asyncio.to_thread(ctx.outputs.close)
-                if ctx.confinement is not None:
-                    await ctx.confinement.close()
-                await ctx.provider.aclose()
+                if ctx.parent is None:
+                    if ctx.confinement is not None:
+                        await ctx.confinement.close()
+                    await ctx.provider.aclose()
 
     def _recall(self, query: str, first: int, last: int) -> str:
         return recall.answer(self._ctx.records, query, first, last)

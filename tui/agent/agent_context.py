@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from tui.provider.prices import CacheLife, ModelPrice, price_of
 from tui.provider.retry import RetryControl
 from tui.session.records import Record
 from tui.session.session import Session
+from tui.settings.agent_definitions import AgentDefinitions
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 class AgentContext:
     """What the parts of one agent share.
 
-    The agent owns the session, the provider, the jobs and, unless they are shared, the servers.
+    The agent owns the session, the provider, the jobs and, unless they are shared, the servers. A
+    sub-agent owns its session and its jobs; all else is its parent's.
     """
 
     session: Session
@@ -93,8 +96,23 @@ class AgentContext:
     confinement: Confinement | None = None
     """What commands are confined by; None where nothing is."""
 
-    mode: Mode = field(default="ask", init=False)
-    elevated: bool = field(default=False, init=False)
+    find_agents: Callable[[], AgentDefinitions] | None = None
+    """Reads the definitions of sub-agents, None where there can be none; blocks."""
+    find_model: Callable[[str], ModelInfo | None] = lambda _: None
+    """What is known of a model by its name or short name, None where it can't be asked; blocks."""
+    parent: AgentContext | None = None
+    """Of the agent that started this one."""
+    role: str = ""
+    """What the sub-agent is and what it is about, for the person."""
+    may_have: Callable[[str], bool] = lambda _: True
+    """Whether it may have a tool, by its name."""
+
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while the person is asked: one question at a time, of sub-agents too."""
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while a call writes or runs something, which sub-agents do one after the other."""
+    spent_before: Spent = field(default_factory=Spent, init=False)
+    """What the turns that have ended cost."""
     verbose: bool = field(default=False, init=False)
     turn_spent: Spent = field(default_factory=Spent, init=False)
     """What was spent since the last turn ended, on questions beside the conversation too."""
@@ -111,10 +129,44 @@ class AgentContext:
     ledger: Ledger = field(default_factory=Ledger, init=False)
     """The items of the next request."""
     recorder: Recorder = field(init=False)
+    _mode: Mode = field(default="ask", init=False)
+    _elevated: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.tools = dict(self.tools)
+        self.tools = {name: tool for name, tool in self.tools.items() if self.may_have(name)}
+        if self.parent is not None:
+            self.asking, self.writing = self.parent.asking, self.parent.writing
         self.recorder = Recorder(self.session, self.events, self.ledger)
+
+    @property
+    def mode(self) -> Mode:
+        """A sub-agent's is that of its parent, unless it is read-only by itself."""
+        if self.parent is None or self._mode == "plan":
+            return self._mode
+        return self.parent.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._mode = mode
+
+    @property
+    def elevated(self) -> bool:
+        return self.parent.elevated if self.parent is not None else self._elevated
+
+    @elevated.setter
+    def elevated(self, elevated: bool) -> None:
+        self._elevated = elevated
+
+    def spend(self, one: Spent) -> None:
+        """Add what a request cost, for the parent too."""
+        self.turn_spent += one
+        if self.parent is not None:
+            self.parent.spend(one)
+
+    def check_limits(self) -> None:
+        """Raise LimitReachedError where the next request would go past a limit of the run."""
+        top = self.parent or self
+        top.limits.check(top.spent_before + top.turn_spent, priced=self.price is not None)
 
     @property
     def records(self) -> Sequence[Record]:

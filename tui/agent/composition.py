@@ -19,8 +19,10 @@ from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
 from tui.agent.limits import Limits
+from tui.agent.sub_agents import LIST_NAME
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
+from tui.context.system_prompt import Source
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.files import installation_key
@@ -40,6 +42,8 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
+from tui.settings import agent_definitions
+from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, server_of
 from tui.settings.sign_in import SignIn
 from tui.settings.trust import Trust
@@ -304,6 +308,8 @@ def make_agent(
             cache_life=cache_life(launch),
             key=installation_key(launch.folders.data) if session.path else b"",
             find_files=lambda: _project_files(launch).sources,
+            find_agents=lambda: _agents(launch),
+            find_model=lambda name: _agent_model(launch, name),
             cache=launch.folders.cache if session.path else None,
             memory_file=launch.workspace.root / PRIVATE_DIR / "MEMORY.md" if session.path else None,
             outputs=_outputs(launch, session),
@@ -331,8 +337,9 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Even
 
 
 def _small_model(launch: Launch) -> ModelInfo | None:
-    """What titles sessions. A server of another kind has the default one only if it lists it."""
-    if launch.practice or launch.one_turn:
+    """What titles sessions and explores. A server of another kind has the default one only if it
+    lists it."""
+    if launch.practice:
         return None
     found = listed_model(launch, launch.config.small_model)
     chosen = launch.config.small_model != Config().small_model
@@ -348,9 +355,35 @@ def _confinement(launch: Launch, session: Session) -> Confinement | None:
 
 
 def _project_files(launch: Launch) -> ProjectFiles:
-    return project_files.find(
+    found = project_files.find(
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
+    agents = _agents(launch)
+    listed = Source("agents", LIST_NAME, agents.listing)
+    return ProjectFiles((*found.sources, listed), (*found.problems, *agents.problems))
+
+
+def _agents(launch: Launch) -> AgentDefinitions:
+    """The kinds of sub-agents there are now. Blocks."""
+    root = launch.workspace.root
+    brought = [root / folder for folder in AGENT_FOLDERS]
+
+    def counts(path: Path, content: bytes) -> bool:
+        if not any(folder in path.parents for folder in brought):
+            return True
+        return launch.trust.allows(path.relative_to(root).as_posix(), content)
+
+    own = (Path.home() / ".claude" / "agents", launch.folders.config / "agents")
+    return agent_definitions.load((*own, *brought), counts)
+
+
+def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
+    """What is known of a model that a definition names. A server of another kind has it only if it
+    lists it."""
+    if launch.practice:
+        return None
+    found = listed_model(launch, launch.whole_name(name))
+    return found if is_first_party(launch) or found.source == "server" else None
 
 
 def _by_requests(config: Config) -> Config:

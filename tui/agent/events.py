@@ -3,7 +3,8 @@
 The contract of a turn: `UserMessage`; then per request one `RequestSent` per attempt, deltas,
 and one `AssistantMessage` (deltas since the last `RequestSent` are void when another follows);
 then per call `ToolStarted`, any number of `ToolOutputChunk`, one `ToolFinished` (neither for a
-call that an interrupt kept from beginning); at the end one `TurnFinished`, always, whatever
+call that an interrupt kept from beginning; between them, for a `task`, `SubAgentStarted`, any
+number of `SubAgentEvent`, one `SubAgentFinished`); at the end one `TurnFinished`, always, whatever
 happened. A fact that is in the record is synced before its event is published. `to_json`
 gives the line that `-p --output-format stream-json` prints. What the provider tells of a request
 that is under way (deltas, retries, another model) is published as it is: those types are its own.
@@ -147,6 +148,47 @@ class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
     text: str = ""
     display: str = ""
     images: tuple[dict[str, Any], ...] = ()
+
+
+class SubAgentStarted(WireEvent, frozen=True, tag="sub_agent_started"):
+    """The call `id` of the tool `task` has its sub-agent, which works in a session of its own:
+    `path` is its file, null where it is kept in memory. `resumed`: it goes on with an earlier one.
+    """
+
+    id: str
+    session_id: str
+    path: str | None
+    agent: str
+    description: str
+    model: str
+    resumed: bool = False
+
+
+class SubAgentEvent(WireEvent, frozen=True, tag="sub_agent_event"):
+    """What happened in the session of the sub-agent that the call `id` started: one of these
+    events, but for what streams, what tools print, and how full its context is."""
+
+    id: str
+    agent: str
+    event: WireEvent
+
+    def to_json(self) -> dict[str, Any]:
+        head = {"type": self.type, "id": self.id, "agent": self.agent}
+        return head | {"event": self.event.to_json()}
+
+
+class SubAgentFinished(WireEvent, frozen=True, tag="sub_agent_finished"):
+    """How it ended: done, failed, limit, stopped (by the person) or interrupted (with the turn).
+    `usage` and `cost_usd` are of this run; cost is null where a price is not known."""
+
+    id: str
+    session_id: str
+    agent: str
+    outcome: str
+    calls: int
+    requests: int
+    usage: Usage = Usage()
+    cost_usd: float | None = None
 
 
 class Parked(WireEvent, frozen=True, tag="parked"):
@@ -470,6 +512,9 @@ Event: TypeAlias = (
     | PermissionAnswered
     | ToolOutputChunk
     | ToolFinished
+    | SubAgentStarted
+    | SubAgentEvent
+    | SubAgentFinished
     | RetryScheduled
     | Parked
     | ModelSwitched

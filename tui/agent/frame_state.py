@@ -237,7 +237,7 @@ class FrameState:
         """The tools of the server's own that are offered: where the person's rules allow that, and
         the server is not known to refuse them."""
         ctx = self._ctx
-        if not ctx.first_party or not ctx.model.web_search:
+        if not ctx.first_party or not ctx.model.web_search or not ctx.may_have(WEB_SEARCH):
             return []
         if WEB_SEARCH in self._features.off(ctx.model.id):
             return []

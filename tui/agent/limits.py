@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Any
 
 from tui.core.config import Price
 from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
-from tui.core.messages import Block, Usage, blocks_of, text_of
+from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import Record
+from tui.session.records import SUB_AGENT, Record
 
 LOOP_REPEATS = 5
 """How many equal (call, result) pairs in a row end the turn."""
@@ -38,6 +39,17 @@ class Spent:
     def on(cls, usage: Usage, price: ModelPrice | None) -> Spent:
         """One answer."""
         return cls(1, usage, price.cost(usage) if price else None)
+
+    @classmethod
+    def of_sub_agent(cls, record: Record, prices: Mapping[str, Price]) -> Spent:
+        """What a run of a sub-agent cost, by its record."""
+        spent = cls()
+        for one in map(object_of, list_of(record.data.get("spent"))):
+            usage, requests = Usage.from_json(one.get("usage")), one.get("requests")
+            price = price_of(str(one.get("model")), prices)
+            count = requests if isinstance(requests, int) else 1
+            spent += cls(count, usage, price.cost(usage) if price else None)
+        return spent
 
     def __add__(self, other: Spent) -> Spent:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
@@ -97,6 +109,9 @@ class SessionCost:
         """With one more record."""
         if record.type == "user":
             return replace(self, prompt=Spent())
+        if record.type == SUB_AGENT:
+            one = Spent.of_sub_agent(record, prices)
+            return replace(self, session=self.session + one, prompt=self.prompt + one)
         if record.type not in _COSTLY:
             return self
         if not (usage := Usage.from_json(record.data.get("usage"))).total:
@@ -107,6 +122,21 @@ class SessionCost:
         one = Spent.on(usage, price)
         last = usage if record.type == "assistant" else self.last
         return SessionCost(self.session + one, self.prompt + one, last)
+
+
+def spent_by_model(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """What the answers in records used: `{"model", "requests", "usage"}` for each model. Those of
+    sub-agents have records of their own."""
+    found: dict[str, tuple[int, Usage]] = {}
+    for record in records:
+        usage = Usage.from_json(record.data.get("usage")) if record.type in _COSTLY else Usage()
+        if usage.total:
+            count, before = found.get(model := str(record.data.get("model")), (0, Usage()))
+            found[model] = count + 1, before + usage
+    return [
+        {"model": model, "requests": count, "usage": usage.to_json()}
+        for model, (count, usage) in found.items()
+    ]
 
 
 def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:

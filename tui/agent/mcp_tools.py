@@ -105,7 +105,8 @@ class McpTools:
     def _take(self, servers: Servers, *, first: bool) -> None:
         now: dict[str, dict[str, Tool[Any]]] = {server.name: {} for server in servers.all}
         for tool in servers.tools().values():
-            now[tool.server][tool.name] = tool
+            if self.ctx.may_have(tool.name):
+                now[tool.server][tool.name] = tool
         before, self._offered = self._offered, now
         changes = [
             change

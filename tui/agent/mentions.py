@@ -59,7 +59,7 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
     A name outside the folders of the workspace is refused as the tools refuse it.
     """
     names = list(dict.fromkeys(_names(prompt.text)))[:MENTIONS] if "@" in prompt.text else []
-    if not names:
+    if not names or ctx.parent is not None:  # a model wrote it, who has tools to read
         return prompt
     attached = dict(prompt.images)
     known = {image.data for image in attached.values()}

@@ -77,7 +77,7 @@ async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False)
                 case RetryScheduled():
                     ctx.publish(part)
                 case Completed():
-                    ctx.turn_spent += Spent.on(part.usage, ctx.price)
+                    ctx.spend(Spent.on(part.usage, ctx.price))
                     return part
                 case _:
                     pass

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -75,7 +76,6 @@ class ToolDispatcher:
     results: ToolResults
     features: ServerFeatures
     _files: FileLedger = field(default_factory=FileLedger)
-    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
     _holds: Collection[Level] = ()
@@ -174,6 +174,8 @@ class ToolDispatcher:
 
     async def _permitted(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
         """Decide, ask if needed, record the intent, run."""
+        if self.ctx.parent is not None:
+            self.ctx.workspace = self.ctx.parent.workspace
         if self.ctx.confinement is not None:
             temporary = await self.ctx.confinement.temporary()
             self.ctx.workspace = replace(self.ctx.workspace, temporary=temporary)
@@ -186,6 +188,7 @@ class ToolDispatcher:
             command=getattr(params, "command", None) if tool.effect == "run" else None,
             paths=tool.paths(params),
             background=bool(getattr(params, "background", False)),
+            agent=self.ctx.role,
         )
         checked = _Checked(state, call, tool, params, ctx)
         self._holds = await self._levels(call)
@@ -205,6 +208,22 @@ class ToolDispatcher:
             self._record_permission(call, "allow", decision.by, decision.reason, decision.level)
         else:
             self._debug_decision(tool.name, "allow", decision.by, decision.reason)
+        if tool.effect != "write":
+            return await self._run_recorded(decision, checked)
+        async with self._alone(state):
+            return await self._run_recorded(decision, checked)
+
+    @asynccontextmanager
+    async def _alone(self, state: PendingCall) -> AsyncGenerator[None]:
+        """While nothing else writes or runs, in a sub-agent neither. That wait is not the tool's
+        time."""
+        async with self.ctx.writing:
+            state.started = self.ctx.clock.monotonic()
+            yield
+
+    async def _run_recorded(self, decision: Decision, checked: _Checked) -> ToolOutput:
+        """Record that a call which is allowed begins, and run it."""
+        state, call, tool, params = checked.state, checked.call, checked.tool, checked.params
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
         self.ctx.recorder.append(
             "intent",
@@ -217,7 +236,7 @@ class ToolDispatcher:
         )
         await self.ctx.recorder.sync()
         ctx = replace(
-            ctx,
+            checked.ctx,
             allowed=frozenset(decision.paths),
             url_access=partial(self._url_access, call),
         )
@@ -228,7 +247,7 @@ class ToolDispatcher:
     async def _carry_out(self, decision: Decision, checked: _Checked) -> ToolOutput:
         """Run what is allowed; where a wall stops a command, ask for what it needs."""
         call = checked.call
-        if call.command is None or self.ctx.confinement is None:
+        if call.command is None:
             return await checked.tool.run(checked.params, checked.ctx)
         output, said = await self._at(decision.level, checked)
         if said is None or said.level is None or self.ctx.mode == "plan":
@@ -258,7 +277,7 @@ class ToolDispatcher:
     async def _ask_again(self, checked: _Checked, asked: Decision) -> Answer:
         """Ask whether a command that a wall stopped may have what it needs."""
         call = await self._previewed(checked, asked.level)
-        async with self._asking:
+        async with self.ctx.asking:
             answer = await self._question(call, asked)
         checked.state.started = self.ctx.clock.monotonic()
         self._record_permission(call, answer.answer, answer.by, answer.reason, asked.level)
@@ -271,6 +290,14 @@ class ToolDispatcher:
 
         The model is told that in the output, and what was moved away or put back.
         """
+        if level is Level.READ_ONLY and self._holds:
+            return await self._confined(level, checked)
+        async with self._alone(checked.state):
+            return await self._confined(level, checked, git_settings=git_settings)
+
+    async def _confined(
+        self, level: Level, checked: _Checked, *, git_settings: bool = False
+    ) -> tuple[ToolOutput, Explanation | None]:
         tool, params, ctx = checked.tool, checked.params, checked.ctx
         confinement = self.ctx.confinement
         if confinement is None or level is Level.OUTSIDE:
@@ -336,7 +363,7 @@ class ToolDispatcher:
 
     async def _ask(self, call: Call, decision: Decision) -> Answer:
         """Ask the person; one question at a time, and an earlier answer may settle a later one."""
-        async with self._asking:
+        async with self.ctx.asking:
             paths = decision.paths
             decision = self._decide(call)
             if decision.paths != paths and decision.answer != "deny":

@@ -23,6 +23,7 @@ from tui.agent.prompts import DirectiveState, ParsedPrompt, acknowledgement
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
+from tui.agent.sub_agents import SubAgents
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import BOUND_TO, has_thinking
@@ -152,8 +153,7 @@ class ModelStream:
 class TurnRunner:
     """Runs the turns of one agent, one at a time.
 
-    `spent` is what all turns have cost. `closing` is set when the program goes: a parked turn
-    then stays parked.
+    `closing` is set when the program goes: a parked turn then stays parked.
     """
 
     ctx: AgentContext
@@ -165,7 +165,7 @@ class TurnRunner:
     mcp: McpTools
     repair: RequestRepair
     deferred: DeferredRetry
-    spent: Spent = field(default_factory=Spent)
+    sub_agents: SubAgents
     closing: bool = False
     # Of the turn that runs:
     _stream: ModelStream = field(init=False)
@@ -209,7 +209,7 @@ class TurnRunner:
                 )
             )
         spent, self.ctx.turn_spent = self.ctx.turn_spent, Spent()
-        self.spent += spent
+        self.ctx.spent_before += spent
         known = spent.requests or self.ctx.price is not None
         usd = spent.usd if known else None
         await self.requests.meter.save_ratio()
@@ -218,6 +218,7 @@ class TurnRunner:
 
     async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
         """Whether there is anything to ask the model."""
+        await self.sub_agents.settle()
         await self.requests.frame.read_files()
         if prompt is not None:
             await self._close_open_calls()
@@ -288,7 +289,7 @@ class TurnRunner:
         while True:
             answer = await self._answer()
             price = self.ctx.price_of(self._stream.model)
-            self.ctx.turn_spent += Spent.on(answer.usage, price)
+            self.ctx.spend(Spent.on(answer.usage, price))
             calls = tool_calls(await self._record(answer))
             if calls:
                 await self.dispatcher.run_all(calls)
@@ -313,7 +314,7 @@ class TurnRunner:
     async def _name_changes(self) -> None:
         """Say which files commands changed that tools run later, outside the sandbox."""
         confinement = self.ctx.confinement
-        if confinement is None:
+        if confinement is None or self.ctx.parent is not None:
             return
         for line in await confinement.tidy():
             self.ctx.publish(events.Notice(f"{line}."))
@@ -332,7 +333,7 @@ class TurnRunner:
     async def _next_request(self) -> Request:
         """The next request, checked: no record can make one that the API rejects."""
         ctx = self.ctx
-        ctx.limits.check(self.spent + ctx.turn_spent, priced=ctx.price is not None)
+        ctx.check_limits()
         self.requests.learn()
         if self.ctx.confinement is not None:
             self.ctx.confinement.begin()

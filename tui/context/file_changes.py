@@ -1,4 +1,4 @@
-"""Files that a session's own tools changed, restoring them, and whether a read is outdated.
+"""Files that a session and its sub-agents changed, restoring them, and whether a read is outdated.
 
 Only the file tools are known: what a command did to a file is not in the record. Whatever touches
 files blocks: call it in a thread.
@@ -9,17 +9,18 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from tui.context.masks import FileRead
 from tui.core.errors import StorageError
 from tui.core.files import private_file, read_small, replace_file, safe_name
-from tui.session.records import Record
+from tui.core.messages import object_of
+from tui.session.records import FILE_CHANGE, Record
 
 READ_MAX = 64_000_000
 
@@ -136,12 +137,21 @@ def _keep(path: Path, data: bytes, folder: Path) -> Path:
 
 
 def _change(record: Record) -> FileChange | None:
+    said = details_of(record)
+    return _change_of(said) if said else None
+
+
+def details_of(record: Record) -> Mapping[str, Any]:
+    """What a record says of a file that was written; nothing where it says nothing of one."""
+    if record.type == FILE_CHANGE:
+        return record.data
     if record.type != "tool_result" or record.data.get("is_error"):
-        return None
-    details: Any = record.data.get("details")
-    if not isinstance(details, dict):
-        return None
-    said = cast("dict[str, Any]", details)
+        return {}
+    details = object_of(record.data.get("details"))
+    return details if isinstance(details.get("after_sha256"), str) else {}
+
+
+def _change_of(said: Mapping[str, Any]) -> FileChange | None:
     path, after = said.get("path"), said.get("after_sha256")
     if not (isinstance(path, str) and isinstance(after, str) and path.startswith("/")):
         return None

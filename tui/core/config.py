@@ -156,6 +156,12 @@ class TerminalSettings(_Section, frozen=True, kw_only=True):
     notifications: Literal["auto", "osc9", "osc777", "bell"] = "auto"
 
 
+class Agents(_Section, frozen=True, kw_only=True):
+    """Sub-agents. `parallel` is how many work at the same time."""
+
+    parallel: Annotated[int, msgspec.Meta(ge=1, le=16)] = 4
+
+
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
@@ -220,6 +226,7 @@ class Config(_Section, frozen=True, kw_only=True):
     sandbox: SandboxSettings = SandboxSettings()
     status: Status = Status()
     terminal: TerminalSettings = TerminalSettings()
+    agents: Agents = Agents()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
+_SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 100_000
 """Of a front matter that is read; a longer one is text."""
 
@@ -50,7 +52,10 @@ def parse(data: bytes) -> MarkdownFile:
 
 
 def _fields(front: str) -> dict[str, Any]:
-    import yaml  # noqa: PLC0415 - only where there is a front matter
+    lines = [_FIELD.fullmatch(line) for line in front.splitlines()]
+    if all(line and _is_plain(line[2] or "") for line in lines):
+        return {line[1].lower(): line[2] for line in lines if line}
+    import yaml  # noqa: PLC0415 - it takes 10 ms, and most files are plainer
 
     try:
         # Aliases could grow without bounds, and nobody has them in a front matter.
@@ -61,6 +66,11 @@ def _fields(front: str) -> dict[str, Any]:
         return dict(_lines(front))
     fields = cast("dict[object, Any]", found)
     return {str(name).lower(): value for name, value in fields.items()}
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is one line that YAML would read as it stands."""
+    return bool(_PLAIN.fullmatch(value)) and value.lower() not in _SPECIAL
 
 
 def _lines(front: str) -> Iterator[tuple[str, Any]]:

@@ -73,6 +73,10 @@ class OutputStore:
         self._lock = Lock()
         self._index: int | None = None
 
+    def of_session(self, session: Path | None) -> OutputStore:
+        """The same folder, as another session uses it."""
+        return OutputStore(self._folder, session=session, retention=self._retention)
+
     def note(self, path: Path) -> None:
         """Note in the index that this session refers to a file.
 
@@ -142,7 +146,7 @@ class OutputStore:
             alive = {path for paths in owners.values() for path in paths if path.exists()}
             for name in [n for n in due if owners.get(n, set()) & alive]:
                 del due[name]
-            sessions = chain(alive, self._retention.sessions.glob("*.jsonl"))
+            sessions = chain(alive, self._retention.sessions.rglob("*.jsonl"))
             for name in _named_in(sessions, due, stop):
                 due.pop(name, None)
             removed: list[dict[str, Any]] = []

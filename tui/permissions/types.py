@@ -51,6 +51,8 @@ class Call:
     """The rules that "always" would write into the person's configuration."""
     background: bool = False
     """Whether a command is to run on while the conversation continues."""
+    agent: str = ""
+    """The sub-agent that makes it, and what it is about; "" for the conversation's own."""
 
 
 @dataclass(frozen=True, slots=True)

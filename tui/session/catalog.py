@@ -51,7 +51,8 @@ def newest(folders: Folders, workspace: Path) -> Path | None:
 def resolve(reference: str, folders: Folders) -> Path:
     """The file that an id, the unambiguous beginning of an id, or a path refers to.
 
-    Raises SessionError if there is none, or more than one.
+    A sub-agent's session is found by its whole id. Raises SessionError if there is none, or more
+    than one.
     """
     if os.sep in reference or reference.endswith(".jsonl"):
         path = Path(reference).expanduser()
@@ -60,6 +61,7 @@ def resolve(reference: str, folders: Folders) -> Path:
         raise SessionError(f"File not found: {reference}.", hint="Check the path.")
     every = files(folders)
     found = [path for path in every if reference and id_of(path).startswith(reference)]
+    found = found or [path for path in _children(folders) if id_of(path) == reference]
     exact = [path for path in found if id_of(path) == reference]
     if len(found) == 1 or len(exact) == 1:
         return (exact or found)[0]
@@ -98,6 +100,11 @@ def check_ours(path: Path, folders: Folders) -> None:
             f"{path} isn't a session: it contains no Holdfast records.",
             hint="It stays untouched. `holdfast sessions list --all` lists the sessions.",
         )
+
+
+def _children(folders: Folders) -> Iterator[Path]:
+    """The sessions of sub-agents, which no list has."""
+    return folders.sessions.glob("*/*/*.jsonl")
 
 
 def _some(paths: Sequence[Path]) -> str:

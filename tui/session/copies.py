@@ -24,6 +24,7 @@ from tui.core.paths import Folders
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, path_to
 from tui.session.records import Header, Record, new_session_id
+from tui.session.session import children_of
 from tui.session.writer import make_private
 
 _SPEAKING = frozenset({"user", "assistant"})
@@ -139,7 +140,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
-    """Move a session into the trash folder. Returns where it is now.
+    """Move a session into the trash folder, with those of its sub-agents. Returns where it is now.
 
     Raises SessionInUseError while a program has it open, SessionError for a file that is not in
     the folder of the sessions.
@@ -158,6 +159,8 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     try:
         with os_error_as(StorageError, f"Can't delete {path}"):
             make_private(target.parent)
+            if (children := children_of(real)).is_dir():
+                children.rename(children_of(target))
             real.rename(target)
             sync_folder(real.parent)
             sync_folder(target.parent)

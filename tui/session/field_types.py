@@ -117,6 +117,12 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     },
     "intent": _each("call_id tool effect args_sha256 label path before_sha256", _text),
     "job": {**_each("call_id command born", _text), "pid": _whole},
+    "sub_agent": {
+        **_each("call_id session path agent description model state", _text),
+        "spent": _list_of(_object),
+    },
+    "file_change": _each("call_id session session_call path before before_sha256", _text)
+    | _each("after_sha256", _text),
     "tool_result": {
         **_each("call_id name summary display", _text),
         "is_error": _flag,

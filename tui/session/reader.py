@@ -184,6 +184,8 @@ def _header(
         app=string_of(found.get("app")),
         version=version if isinstance(version, int) else VERSION,
         origin=string_of(found.get("origin")) or None,
+        parent_session=string_of(found.get("parent_session")),
+        parent_call=string_of(found.get("parent_call")),
     )
     return header, rest
 

@@ -20,6 +20,11 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command
+    sub_agent    call_id, session, path, agent, description, model, state, spent    twice for each
+                 run of a sub-agent: `state` is "started", then how it ended, with what it cost
+                 ({"model", "requests", "usage"} for each model); see tui.agent.sub_agents
+    file_change  call_id, session, session_call, path, before, before_sha256, after_sha256
+                                                what a sub-agent did to a file
     tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
     directive    think, verbose, elevated, effort ("" for the configured one), wait (the effort
                  counts from the next break on that restarts the cache)
@@ -73,7 +78,8 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line. `origin` names the session that a fork came from."""
+    """The first line. `origin` names the session that a fork came from, `parent_session` the one
+    whose call `parent_call` started this one for a sub-agent."""
 
     id: str
     created: str
@@ -81,6 +87,8 @@ class Header:
     app: str
     version: int = VERSION
     origin: str | None = None
+    parent_session: str = ""
+    parent_call: str = ""
 
     def to_line(self) -> bytes:
         value: dict[str, Any] = {
@@ -91,7 +99,12 @@ class Header:
             "cwd": self.cwd,
             "app": self.app,
         }
-        return encode(value | ({"origin": self.origin} if self.origin else {}))
+        others = {
+            "origin": self.origin,
+            "parent_session": self.parent_session,
+            "parent_call": self.parent_call,
+        }
+        return encode(value | {name: one for name, one in others.items() if one})
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +140,12 @@ class Finding:
 
 MENTIONED: Final = "mention"
 """What `by` says in an `assistant` record whose calls read what a prompt names with `@`."""
+
+
+SUB_AGENT: Final = "sub_agent"
+"""The type of the records that say which sub-agents worked for a session."""
+FILE_CHANGE: Final = "file_change"
+"""The type of the records that say what sub-agents did to files."""
 
 
 def is_answer(record: Record) -> bool:

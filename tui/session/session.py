@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,24 @@ class Session:
     @classmethod
     def create(cls, workspace: Path, *, folders: Folders, clock: Clock) -> Session:
         """A new session of a workspace."""
-        header = _new_header(workspace, clock)
-        name = f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
-        path = folders.sessions_of(workspace) / name
+        return cls._in_folder(folders.sessions_of(workspace), _new_header(workspace, clock), clock)
+
+    @classmethod
+    def create_child(cls, parent: Session, call_id: str, *, clock: Clock) -> Session:
+        """A new session for a sub-agent that a call in `parent` starts: in a folder beside that
+        one's file, in memory where it has none."""
+        header = replace(
+            _new_header(Path(parent.header.cwd), clock),
+            parent_session=parent.id,
+            parent_call=call_id,
+        )
+        if parent.path is None:
+            return cls(header, None, clock)
+        return cls._in_folder(children_of(parent.path), header, clock)
+
+    @classmethod
+    def _in_folder(cls, folder: Path, header: Header, clock: Clock) -> Session:
+        path = folder / f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
         lock = SessionLock(path, clock=clock)
         file = SessionWriter(path, header=header.to_line(), guard=lock.check)
         return cls(header, file, clock, lock=lock)
@@ -309,6 +325,11 @@ class Session:
                 self.metadata["directives"] = {k: data[k] for k in DIRECTIVES if k in data}
             case _:
                 pass
+
+
+def children_of(path: Path) -> Path:
+    """The folder of the sessions of the sub-agents of one, by its file."""
+    return path.with_suffix("")
 
 
 def _opened_to_read() -> str:

@@ -24,6 +24,7 @@ from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR
 from tui.settings import layers
+from tui.settings.agent_definitions import AGENT_FOLDERS, agent_files
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
@@ -139,6 +140,10 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
     with suppress(OSError):
         for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
             yield _file_item(path, command_name(path), f"Adds the command /{path.stem}")
+    for folder in AGENT_FOLDERS:
+        for path in agent_files(workspace / folder):
+            name = path.relative_to(workspace).as_posix()
+            yield _file_item(path, name, f"Adds the sub-agent {path.stem}")
 
 
 def _weight(one: layers.BroughtSetting) -> int:

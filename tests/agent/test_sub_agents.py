@@ -1,0 +1,401 @@
+"""Sub-agents: real agents on a scripted provider, parent and children on the same one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Yes, events_of, make_agent
+from tests.support.provider import Hang, ScriptedProvider, call, say
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.limits import Limits
+from tui.agent.prompts import parse
+from tui.context.file_changes import changes
+from tui.core.clock import SystemClock
+from tui.core.errors import ProviderError
+from tui.core.messages import Block, text_of
+from tui.core.paths import Folders
+from tui.permissions.gate import Gate
+from tui.permissions.policy import Policy
+from tui.permissions.types import Answer, Call, Decision
+from tui.provider.base import ModelInfo, Request, StreamPart
+from tui.session.reader import read
+from tui.session.session import Session
+from tui.settings import agent_definitions
+
+Answers = list[Any]
+
+
+class Family(ScriptedProvider):
+    """Answers each agent from its own list: the parent's, or a sub-agent's by its prompt.
+
+    Sub-agents get no answer before `hold` of them ask at the same time; `most` is how many did.
+    """
+
+    def __init__(self, *answers: Any, **children: Answers) -> None:
+        super().__init__(*answers)
+        self.children = children
+        self.at_once = 0
+        self.most = 0
+        self.hold = 1
+        self._together = asyncio.Event()
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
+        said = text_of(request.messages[0]["content"])
+        name = next((name for name in self.children if f"<{name}>" in said), None)
+        script = ScriptedProvider()
+        script.answers = self.answers if name is None else self.children[name]
+        script.waiting = self.waiting
+        self.requests.append(request)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        if self.at_once >= self.hold:
+            self._together.set()
+        try:
+            if name is not None:
+                await self._together.wait()
+            async for part in script.stream(request):
+                yield part
+        finally:
+            self.at_once -= 1
+
+    def of(self, name: str) -> list[Request]:
+        """The requests of a sub-agent."""
+        said = f"<{name}>"
+        return [one for one in self.requests if said in text_of(one.messages[0]["content"])]
+
+
+def task(name: str, /, **arguments: Any) -> Block:
+    """A call whose sub-agent answers from the list of this name."""
+    given = {"description": f"do {name}", "prompt": f"<{name}> please"} | arguments
+    return call("task", f"toolu_{name}", **given)
+
+
+Make = Callable[..., Agent]
+
+
+def continued(name: str, prompt: str) -> Callable[[Request], list[Block]]:
+    """A call that continues the sub-agent whose result came last."""
+
+    def answer(request: Request) -> list[Block]:
+        result = request.messages[-1]["content"][0]["content"]
+        return [task(name, resume=text_of(result).split("session ")[1][:12], prompt=prompt)]
+
+    return answer
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    folders = Folders(*(tmp_path / name for name in ("config", "data", "cache", "log")))
+    root = tmp_path / "workspace"
+    root.mkdir()
+
+    def made(provider: ScriptedProvider, *, path: Path | None = None, **fields: Any) -> Agent:
+        clock = SystemClock()
+        session = (
+            Session.open(path, clock=clock)
+            if path
+            else Session.create(root, folders=folders, clock=clock)
+        )
+        fields.setdefault("find_agents", lambda: agent_definitions.load([root / "agents"]))
+        return make_agent(root, provider, session=fields.pop("session", session), **fields)
+
+    return made
+
+
+def results(agent: Agent) -> dict[str, str]:
+    """The results of the parent's calls of `task`, by what they are about."""
+    found = (one.data for one in agent.session.records if one.type == "tool_result")
+    return {str(one["call_id"]).removeprefix("toolu_"): text_of(one["content"]) for one in found}
+
+
+def record(agent: Agent, type_: str) -> list[dict[str, Any]]:
+    return [one.data for one in agent.session.records if one.type == type_]
+
+
+async def test_three_work_at_the_same_time_and_are_linked_both_ways(make: Make) -> None:
+    provider = Family(
+        [task("a", agent="explore"), task("b", agent="explore"), task("c")],
+        say("All three are done."),
+        a=[[call("list_dir", path=".")], say("found a")],
+        b=[say("found b")],
+        c=[say("found c")],
+    )
+    provider.hold = 3
+    agent = make(provider)
+    shown = await events_of(agent, "explore this")
+    assert provider.most == 3
+    assert results(agent)["a"].startswith("found a\n\n[sub-agent explore · session ")
+    assert "1 call · 220 tokens" in results(agent)["a"]
+    assert [one.outcome for one in shown if isinstance(one, events.SubAgentFinished)] == 3 * [
+        "done"
+    ]
+    started, ended = (
+        [one for one in record(agent, "sub_agent") if (one["state"] == "started") == first]
+        for first in (True, False)
+    )
+    for one in started:
+        child = read(Path(one["path"]))
+        assert child.header.parent_session == agent.session.id
+        assert child.header.parent_call == one["call_id"]
+        assert Path(one["path"]).parent == agent.session.path.with_suffix("")  # type: ignore[union-attr]
+    assert {one["state"] for one in ended} == {"done"}
+    nested = [one for one in shown if isinstance(one, events.SubAgentEvent) and one.id == "toolu_a"]
+    assert [one.event.type for one in nested if "tool" in one.event.type] == [
+        "tool_started",
+        "tool_finished",
+    ]
+    assert nested[0].to_json()["event"]["type"] == "user_message"
+    await agent.close()
+
+
+async def test_what_a_sub_agent_gets(make: Make) -> None:
+    provider = Family([task("a", agent="Explore")], say("ok"), a=[say("found")])
+    small = ModelInfo("small-model", 100_000, 8192, "server")
+    agent = make(provider, small_model=small)
+    await events_of(agent, "look")
+    request = provider.of("a")[0]
+    assert request.model == "small-model"
+    names = {str(tool["name"]) for tool in request.tools}
+    assert {"read_file", "grep_search", "run_command"} <= names
+    assert not names & {"task", "write_file", "edit_file", "todo_write"}
+    system = text_of(request.system)
+    assert "You are the sub-agent explore" in system
+    assert "You look through a workspace" in system
+    assert text_of(request.messages[0]["content"]).startswith("<a> please")
+    await agent.close()
+
+
+async def test_explore_writes_nothing_whatever_the_parent_may(make: Make, tmp_path: Path) -> None:
+    write = call("write_file", path="new.txt", content="x")
+    provider = Family(
+        [task("a", agent="explore"), task("b")],
+        say("ok"),
+        a=[[call("run_command", command="touch new.txt")], say("no")],
+        b=[[write], say("written")],
+    )
+    agent = make(provider, approver=Yes())
+    await events_of(agent, "/elevated go")
+    child = read(Path(agent.sub_agents.of_call("toolu_a").path or ""))  # type: ignore[union-attr]
+    result = next(one for one in child.branch if one.type == "tool_result")
+    assert "read-only" in text_of(result.data["content"])
+    assert (tmp_path / "workspace/new.txt").read_text() == "x"
+    await agent.close()
+
+
+class Asked:
+    """Says yes, and keeps who asked; never asked twice at the same time."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self._busy = False
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        assert not self._busy
+        self._busy = True
+        await asyncio.sleep(0)
+        self.calls.append(call)
+        self._busy = False
+        return Answer("session")
+
+
+async def test_it_asks_as_its_parent_and_one_yes_counts_for_all(make: Make) -> None:
+    def write(name: str) -> Answers:
+        return [[call("write_file", f"toolu_w{name}", path=f"{name}.txt", content=name)], say("ok")]
+
+    provider = Family([task("a"), task("b")], say("ok"), a=write("a"), b=write("b"))
+    approver, gate = Asked(), Gate(Policy())
+    agent = make(provider, approver=approver, gate=gate)
+    await events_of(agent, "go")
+    assert len(approver.calls) == 1
+    assert approver.calls[0].agent in {"general: do a", "general: do b"}
+    assert len(gate.grants) == 1
+    await agent.close()
+
+
+async def test_what_it_changes_is_the_parents_to_undo(make: Make, tmp_path: Path) -> None:
+    edit = [
+        [call("write_file", "toolu_1", path="a.txt", content="one")],
+        [call("write_file", "toolu_2", path="a.txt", content="two")],
+        say("written"),
+    ]
+    provider = Family([task("a")], say("ok"), a=edit)
+    agent = make(provider, approver=Yes())
+    await events_of(agent, "go")
+    (change,) = changes(agent.session.records)
+    assert (change.path, change.created, change.writes) == (
+        tmp_path / "workspace/a.txt",
+        True,
+        2,
+    )
+    assert "changed a.txt" in results(agent)["a"]
+    await agent.close()
+
+
+async def test_a_failure_is_told_as_one_and_can_be_continued(make: Make) -> None:
+    broken = ProviderError("invalid_request", "no such thing", status=400)
+    provider = Family(
+        [task("a")],
+        continued("b", "go on"),
+        say("ok"),
+        a=[[{"type": "text", "text": "I begin."}, call("list_dir", path=".")], broken, say("now")],
+    )
+
+    agent = make(provider)
+    shown = await events_of(agent, "go")
+    finished = [one for one in shown if isinstance(one, events.ToolFinished)]
+    assert [one.is_error for one in finished] == [True, False]
+    assert results(agent)["a"].startswith("It failed. no such thing")
+    assert "Its last words: I begin." in results(agent)["a"]
+    assert results(agent)["b"].startswith("now\n\n[sub-agent general")
+    assert len(agent.sub_agents.all) == 1
+    last = provider.of("a")[-1]
+    assert text_of(last.messages[-1]["content"]) == "go on"
+    await agent.close()
+
+
+async def test_one_is_stopped_and_the_others_go_on(make: Make) -> None:
+    provider = Family([task("a"), task("b")], say("ok"), a=[Hang("I think")], b=[say("b is done")])
+    agent = make(provider)
+
+    async def stop() -> None:
+        await provider.waiting.wait()
+        one = agent.sub_agents.of_call("toolu_a")
+        assert one is not None
+        one.stop()
+
+    stopping = asyncio.create_task(stop())
+    shown = await events_of(agent, "go")
+    await stopping
+    assert results(agent)["a"].startswith("The user stopped it.")
+    assert results(agent)["b"].startswith("b is done")
+    assert shown[-1] == events.TurnFinished("done", shown[-1].usage, shown[-1].cost_usd)  # type: ignore[union-attr]
+    await agent.close()
+
+
+async def test_with_the_turn_it_ends_and_its_session_says_so(make: Make) -> None:
+    provider = Family([task("a")], a=[[call("list_dir", path=".")], Hang("half")])
+    agent = make(provider)
+    shown: list[events.Event] = []
+    async for event in agent.send(parse("go")):
+        shown.append(event)
+        if isinstance(event, events.SubAgentEvent) and event.event.type == "tool_finished":
+            await asyncio.sleep(0)
+        if provider.waiting.is_set():
+            agent.cancel()
+    assert isinstance(shown[-1], events.TurnFinished)
+    assert shown[-1].outcome == "interrupted"
+    assert [one["state"] for one in record(agent, "sub_agent")] == ["started", "interrupted"]
+    one = agent.sub_agents.all[0]
+    assert read(one.path or Path()).branch[-1].type == "interrupt"
+    await agent.close()
+
+
+async def test_killed_with_its_parent_it_goes_on_where_it_was(make: Make) -> None:
+    """The files of a run that was killed: the call is made again, and its session continues."""
+    provider = Family([task("a")], a=[[call("list_dir", path=".")], Hang("half")])
+    agent = make(provider)
+    turn = agent.send(parse("go"))
+    async for _ in turn:
+        if provider.waiting.is_set():
+            break
+    path = agent.session.path
+    assert path is not None
+    child = agent.sub_agents.all[0].path
+    assert child is not None
+    held = {one: one.read_bytes() for one in (path, child)}
+    await turn.aclose()
+    await agent.close()
+    for one, data in held.items():
+        one.write_bytes(data)
+    provider = Family(say("all done"), a=[say("found after all")])
+    again = make(provider, path=path)
+    await again.start()
+    shown = [event async for event in again.go_on(["toolu_a"])]
+    assert results(again)["a"].startswith("found after all")
+    started = next(one for one in shown if isinstance(one, events.SubAgentStarted))
+    assert started.resumed
+    assert started.path == str(child)
+    states = [one["state"] for one in record(again, "sub_agent")]
+    assert states == ["started", "interrupted", "started", "done"]
+    assert again.spending().session.requests == 4
+    await again.close()
+
+
+async def test_its_cost_is_the_parents_and_its_limits_hold(make: Make) -> None:
+    provider = Family(
+        [task("a")], say("never"), a=[[call("list_dir", path=".")], say("never either")]
+    )
+    agent = make(provider, limits=Limits(max_turns=2))
+    shown = await events_of(agent, "go")
+    assert isinstance(shown[-1], events.TurnFinished)
+    assert shown[-1].outcome == "limit"
+    assert shown[-1].usage.total == 220
+    assert agent.spent.requests == 2
+    assert agent.spending().session.requests == 2
+    assert results(agent)["a"].startswith("It reached a limit. Reached the limit of 2 requests.")
+    await agent.close()
+
+
+async def test_more_than_may_work_at_once_wait(make: Make) -> None:
+    names = "abcdef"
+    provider = Family(
+        [task(name) for name in names], say("ok"), **{name: [say(name)] for name in names}
+    )
+    provider.hold = 4
+    agent = make(provider)
+    await events_of(agent, "go")
+    assert provider.most == 4
+    assert [results(agent)[name][0] for name in names] == list(names)
+    await agent.close()
+
+
+async def test_unknown_kinds_and_sessions_are_named(make: Make) -> None:
+    provider = Family([task("a", agent="painter"), task("b", resume="abc")], say("ok"))
+    agent = make(provider)
+    await events_of(agent, "go")
+    assert "There is no sub-agent 'painter'. There are: explore, general." in results(agent)["a"]
+    assert "No sub-agent has the session 'abc'." in results(agent)["b"]
+    assert record(agent, "sub_agent") == []
+    await agent.close()
+
+
+async def test_a_rule_forbids_a_kind(make: Make) -> None:
+    provider = Family([task("a"), task("b", agent="explore")], say("ok"), b=[say("found")])
+    agent = make(provider, gate=Gate(Policy.of(deny=("task(general)",))))
+    await events_of(agent, "go")
+    assert "Denied by the rule task(general)." in results(agent)["a"]
+    assert results(agent)["b"].startswith("found")
+    await agent.close()
+
+
+async def test_one_in_memory_can_be_continued_too(make: Make, tmp_path: Path) -> None:
+    provider = Family(
+        [task("a")],
+        continued("b", "more"),
+        say("ok"),
+        a=[say("first"), say("second")],
+    )
+    agent = make(provider, session=Session.in_memory(tmp_path / "workspace", clock=SystemClock()))
+    await events_of(agent, "go")
+    assert results(agent)["b"].startswith("second")
+    assert [one["path"] for one in record(agent, "sub_agent")] == [""] * 4
+    await agent.close()
+
+
+async def test_a_prompt_of_the_model_switches_nothing(make: Make) -> None:
+    provider = Family([task("a", prompt="/elevated <a> @pyproject.toml")], say("ok"), a=[say("no")])
+    agent = make(provider)
+    await events_of(agent, "go")
+    assert not agent.directives.elevated
+    child = read(agent.sub_agents.all[0].path or Path())
+    assert [one.data["text"] for one in child.branch if one.type == "user"] == [
+        "/elevated <a> @pyproject.toml"
+    ]
+    assert not [one for one in child.branch if one.type == "directive"]
+    await agent.close()

@@ -1,0 +1,196 @@
+"""Definitions of sub-agents: Markdown files in `agents/`, in the format of Claude Code.
+
+The front matter has a `name` and a `description` (by which the model chooses), and may have `tools`
+(the only ones it gets), `disallowedTools`, a `model` (`inherit`, `small` or the name of one) and
+`permissionMode: plan` (or `mode: plan`), which makes it read-only. The rest is its instructions.
+Names of Claude Code's tools are understood. Nothing in a definition allows anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from tui.core import front_matter
+from tui.core.files import read_small
+from tui.core.workspace import PRIVATE_DIR
+
+SIZE_MAX: Final = 200_000
+FILES_MAX: Final = 200
+NAME_CHARS: Final = 64
+SHOWN_CHARS: Final = 600
+"""Of a description, in the list that the model gets."""
+
+AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
+"""Where a workspace brings some along; the last counts first."""
+
+INHERIT: Final = "inherit"
+SMALL: Final = "small"
+"""Names that stand for the model of the conversation, and for the small one."""
+
+_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bash": ("run_command", "command_status"),
+    "bashoutput": ("command_status",),
+    "killshell": ("command_status",),
+    "edit": ("edit_file", "apply_patch"),
+    "multiedit": ("edit_file",),
+    "glob": ("find_by_name",),
+    "grep": ("grep_search",),
+    "ls": ("list_dir",),
+    "notebookedit": ("edit_file",),
+    "notebookread": ("read_file",),
+    "read": ("read_file",),
+    "skill": ("skill",),
+    "todowrite": ("todo_write",),
+    "webfetch": ("web_fetch",),
+    "websearch": ("web_search",),
+    "write": ("write_file",),
+}
+"""Claude Code's tools, by their names in small letters, and ours that do the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinition:
+    """A kind of sub-agent. `tools` are globs for the names of those it may have, None for all;
+    `without` for those it may not. `model` is "" for that of the conversation. `path` is None for
+    one of the program's own."""
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    model: str = ""
+    read_only: bool = False
+    path: Path | None = None
+
+    def may_have(self, tool: str) -> bool:
+        """Whether it may have a tool, by its name."""
+        if any(fnmatchcase(tool, pattern) for pattern in self.without):
+            return False
+        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinitions:
+    """The kinds of sub-agents there are, by name; and what is wrong with other files, a sentence
+    each."""
+
+    all: Mapping[str, AgentDefinition]
+    problems: tuple[str, ...] = ()
+
+    def find(self, name: str) -> AgentDefinition | None:
+        """The one of that name, in whatever letters; Claude Code's names for ours are known."""
+        wanted = name.strip().casefold()
+        wanted = {"general-purpose": "general", "": "general"}.get(wanted, wanted)
+        return next((one for key, one in self.all.items() if key.casefold() == wanted), None)
+
+    @property
+    def listing(self) -> str:
+        """The list that the model gets: a line for each."""
+        return "\n".join(f"- {one.name}: {_short(one.description)}" for one in self.all.values())
+
+
+Counts: TypeAlias = Callable[[Path, bytes], bool]
+"""Whether a file counts, with what is in it."""
+
+
+def load(
+    folders: Iterable[Path], counts: Counts = lambda _path, _content: True
+) -> AgentDefinitions:
+    """The program's own definitions and those in some folders and below, as far as they count.
+
+    A later folder's definition replaces an earlier one of its name. Blocks; never raises.
+    """
+    found, problems = dict(_own()), list[str]()
+    for folder in folders:
+        for path in agent_files(folder):
+            try:
+                data, _ = read_small(path, limit=SIZE_MAX)
+            except OSError as error:
+                problems.append(f"Can't read {path.name}: {error.strerror or error}.")
+                continue
+            if not counts(path, data):
+                continue
+            one = parsed(path, data)
+            if isinstance(one, str):
+                problems.append(f"{path.name} is no sub-agent: {one}.")
+            else:
+                found = {key: value for key, value in found.items() if not _same(key, one.name)}
+                found[one.name] = one
+    return AgentDefinitions(found, tuple(problems))
+
+
+def agent_files(folder: Path) -> Sequence[Path]:
+    """The files below a folder that may define a sub-agent. Blocks; none where it can't be read."""
+    try:
+        return sorted(path for path in folder.rglob("*.md") if path.is_file())[:FILES_MAX]
+    except OSError:
+        return ()
+
+
+def parsed(path: Path, data: bytes) -> AgentDefinition | str:
+    """The definition in a file, or why there is none, as the end of a sentence."""
+    file = front_matter.parse(data)
+    name, description = file.text("name") or path.stem, file.text("description")
+    if not description:
+        return "it has no description"
+    if len(name) > NAME_CHARS or not name.replace("-", "").replace("_", "").isalnum():
+        return "a name has letters, digits, - and _"
+    model = file.text("model").casefold()
+    mode = file.text("permissionmode") or file.text("mode")
+    tools = file.names("tools")
+    return AgentDefinition(
+        name=name,
+        description=description,
+        prompt=file.body,
+        tools=None if tools is None or "*" in tools else _ours(tools),
+        without=_ours(file.names("disallowedtools") or ()),
+        model="" if model == INHERIT else file.text("model"),
+        read_only=mode.casefold() == "plan",
+        path=path,
+    )
+
+
+def _ours(names: Iterable[str]) -> tuple[str, ...]:
+    """Tools by our names. Of `Bash(git *)` the program's name counts: what it may run is a matter
+    of the rules."""
+    bare = (name.partition("(")[0].strip() for name in names)
+    return tuple(
+        ours
+        for name in bare
+        for ours in _TOOLS.get(name.casefold(), (f"{name}__*" if _is_server(name) else name,))
+    )
+
+
+def _is_server(name: str) -> bool:
+    """Whether a name stands for all tools of an MCP server (`mcp__github`)."""
+    return name.startswith("mcp__") and "__" not in name.removeprefix("mcp__")
+
+
+def _same(one: str, other: str) -> bool:
+    return one.casefold() == other.casefold()
+
+
+def _short(description: str) -> str:
+    line = " ".join(description.replace("\\n", " ").split())
+    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"
+
+
+@cache
+def _own() -> Mapping[str, AgentDefinition]:
+    """Those that come with the program."""
+    made: dict[str, AgentDefinition] = {}
+    for name in ("explore", "general"):
+        source = files("tui.settings") / "agents" / f"{name}.md"
+        one = parsed(Path(f"{name}.md"), source.read_bytes())
+        assert isinstance(one, AgentDefinition)
+        made[name] = AgentDefinition(
+            name, one.description, one.prompt, one.tools, one.without, one.model, one.read_only
+        )
+    return made
