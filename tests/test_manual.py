@@ -29,6 +29,7 @@ from tui.cli import main
 from tui.core.errors import ErrorClass
 from tui.core.keymap import DEFAULT_KEYS
 from tui.core.paths import Folders
+from tui.provider.base import Alive
 from tui.provider.practice.script import read_script
 from tui.settings import layers
 from tui.settings.descriptions import DESCRIPTIONS
@@ -146,7 +147,8 @@ def _type(kind: type[Any]) -> str:
 
 def _fields(kind: type[Any]) -> str:
     """The names that `to_json` gives the fields."""
-    empty = kind(**dict.fromkeys(kind.__struct_fields__, ""))
+    values = dict.fromkeys(kind.__struct_fields__, "") | {"event": Alive()}
+    empty = kind(**{name: values[name] for name in kind.__struct_fields__})
     return ", ".join(name for name in empty.to_json() if name != "type") or "—"
 
 

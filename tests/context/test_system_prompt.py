@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -101,8 +102,10 @@ def test_R23_security_is_whole_whatever_the_caps():
 
 def test_R24_layers_are_cut_in_their_order():
     sources = [
+        Source("role", "explore", "e" * 3000),
         Source("project", "AGENTS.md", "p" * 3000),
         Source("user", "own", "u" * 3000),
+        Source("agents", "List of sub-agents", "a" * 3000),
         Source("boot", "boot.md", "b" * 3000),
         Source("memory", "MEMORY.md", "m" * 3000),
         Source("recalled", "mine", "r" * 3000),
@@ -140,7 +143,7 @@ def test_R24_of_several_project_files_the_nearest_stays():
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["project", "user", "boot", "memory", "recalled"]),
+            st.sampled_from([*get_args(Origin)]),
             st.text(max_size=400)
             | st.just("</untrusted_content>")
             | st.just("<UNTRUSTED_CONTENT x"),

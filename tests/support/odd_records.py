@@ -114,6 +114,15 @@ def _records() -> list[tuple[str, Json]]:
             "call_id": "c2", "name": "run_command", "content": _said("failed"), "is_error": True,
             "seconds": 1.0, "summary": "exit 2", "display": "", "details": {"exit_code": 2},
         }),
+        ("sub_agent", {
+            "call_id": "c3", "session": "5ab", "path": "/d/5ab.jsonl", "agent": "explore",
+            "description": "look", "model": "m", "state": "done",
+            "spent": [{"model": "m", "requests": 1, "usage": _USAGE}],
+        }),
+        ("file_change", {
+            "call_id": "c3", "session": "5ab", "session_call": "c1", "path": "/w/a.txt",
+            "before": "/w/b.txt", "before_sha256": "ab", "after_sha256": "cd",
+        }),
         ("retry", {**_TROUBLE, "attempt": 1, "max_attempts": 3, "delay_s": 2.0}),
         ("failover", {**_TROUBLE, "from": "a", "to": "b", "back_at": _TIME}),
         ("recovery", {

@@ -45,6 +45,7 @@ from tui.provider.base import ModelInfo, Provider, Request
 from tui.provider.failover import Failover
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
+from tui.settings.agent_definitions import AgentDefinitions
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
@@ -355,6 +356,11 @@ class Agent:
         A turn that is closing its books already ends as it would have.
         """
         self._ctx.events.cancel()
+
+    def find_agents(self) -> AgentDefinitions:
+        """The kinds of sub-agents there are now. Blocks."""
+        find = self._ctx.find_agents
+        return find() if find else AgentDefinitions({})
 
     @property
     def servers(self) -> Sequence[Server]:

@@ -6,6 +6,7 @@ What is heavy (the SDK) is not imported here: the provider loads it when it is f
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -373,7 +374,8 @@ def _agents(launch: Launch) -> AgentDefinitions:
             return True
         return launch.trust.allows(path.relative_to(root).as_posix(), content)
 
-    own = (Path.home() / ".claude" / "agents", launch.folders.config / "agents")
+    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    own = (claude / "agents", launch.folders.config / "agents")
     return agent_definitions.load((*own, *brought), counts)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import cast
 
 from tui.agent import events
 from tui.agent.events import Event
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
-from tui.core.formatting import local
+from tui.core.formatting import local, plural
 
 
 def event_lines(event: Event) -> Sequence[str]:
@@ -19,6 +20,8 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"{event.error_class}: {event.message}", event.hint)
         case events.Notice(text):
             return (text,)
+        case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
+            return _of_a_sub_agent(event)
         case events.SourcesCited(pages):
             return ("Sources:", *(f"  {page['title']} {page['url']}" for page in pages))
         case events.ContextFiles(files):
@@ -42,6 +45,19 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"{event.name} was not allowed: {event.reason}",)
         case _:
             return _of_a_request(event)
+
+
+def _of_a_sub_agent(
+    event: events.SubAgentStarted | events.SubAgentEvent | events.SubAgentFinished,
+) -> Sequence[str]:
+    name = f"Sub-agent {event.agent}"
+    match event:
+        case events.SubAgentStarted(description=about, model=model, resumed=resumed):
+            return (f"{name}: {about} ({model}{', continued' if resumed else ''})",)
+        case events.SubAgentEvent(event=inner):
+            return [f"{name}: {line}" for line in event_lines(cast("Event", inner)) if line]
+        case events.SubAgentFinished(outcome=outcome, calls=calls, usage=usage):
+            return (f"{name}: {outcome}, {plural(calls, 'call')}, {usage.total:,} tokens",)
 
 
 def _of_a_request(event: Event) -> Sequence[str]:

@@ -183,7 +183,7 @@ class SubAgents:
         if self._settled or self._ctx.parent is not None:
             return
         self._settled = True
-        for record in _left_open(self._records.of(self._ctx.records)):
+        for record in _unfinished(self._records.of(self._ctx.records)):
             path = string_of(record.data.get("path"))
             try:
                 own = (await asyncio.to_thread(read, Path(path))).branch if path else []
@@ -433,7 +433,7 @@ class _Work:
         one.now, one.asks, one.cancel = "", False, lambda: None
         one.seconds = ctx.clock.monotonic() - one.started if one.started else 0.0
         self._note_changes()
-        self._answer = _last_words(self._records)
+        self._answer = last_words(self._records)
         used = spent_by_model(self._records[self.first :])
         record = ctx.recorder.append(SUB_AGENT, **_facts(one), state=one.state, spent=used)
         one.spent = Spent.of_sub_agent(record, ctx.config.prices)
@@ -550,7 +550,7 @@ def _of_record(record: Record) -> SubAgent:
     return SubAgent(call_id, session, where, agent, description, model, known)
 
 
-def _left_open(records: Iterable[Record]) -> list[Record]:
+def _unfinished(records: Iterable[Record]) -> list[Record]:
     """The records of sub-agents that started and did not end."""
     found: dict[str, Record] = {}
     for record in records:
@@ -580,7 +580,14 @@ def _has_ended(records: Sequence[Record]) -> bool:
     return last is not None and last.type == "assistant" and not tool_calls(content_of(last))
 
 
-def _last_words(records: Iterable[Record]) -> str:
+def records_of(one: SubAgent) -> Sequence[Record]:
+    """The records of a sub-agent, from its file where it has ended. Blocks; raises SessionError."""
+    if one.session is not None:
+        return one.session.records
+    return read(one.path).branch if one.path is not None else ()
+
+
+def last_words(records: Iterable[Record]) -> str:
     """The text of the last answer that has one."""
     said = (text_of(content_of(one)) for one in reversed(list(records)) if one.type == "assistant")
     return next((text for text in said if text.strip()), "")

@@ -56,6 +56,8 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return _answered(event, label)
         case events.ToolFinished():
             return _finished(event, label)
+        case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
+            return _of_a_sub_agent(event)
         case events.TodosChanged(todos):
             return todo_lines(todos)
         case events.StorageChanged(saved, detail):
@@ -233,6 +235,32 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
         told += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
     return told
+
+
+def _of_a_sub_agent(
+    event: events.SubAgentStarted | events.SubAgentEvent | events.SubAgentFinished,
+) -> list[str]:
+    """That it works, how it ended, and of what it does what went wrong or was not allowed."""
+    name = f"Sub-agent {spoken(event.agent)}"
+    match event:
+        case events.SubAgentStarted(description=about, model=model, resumed=resumed):
+            begins = "continues" if resumed else "started"
+            return [sentence(f"{name}: {begins}, {spoken(about)}, model {model}")]
+        case events.SubAgentFinished(outcome=outcome, calls=calls, usage=usage, cost_usd=usd):
+            cost = money(usd) if usd else ""
+            facts = [plural(calls, "call"), f"{usage.total:,} tokens", cost]
+            return [sentence(f"{name}: {outcome}, {', '.join(filter(None, facts))}")]
+        case events.SubAgentEvent(event=inner):
+            match inner:
+                case (
+                    events.PermissionAnswered()
+                    | events.RetryScheduled()
+                    | events.ErrorRaised()
+                    | events.Notice()
+                ):
+                    return [f"{name}: {line}" for line in lines(inner)]
+                case _:
+                    return []
 
 
 def _summary(summary: str) -> str:

@@ -57,7 +57,8 @@ _APPROVAL_ONCE: Final = "1 once, 4 no: "
 def approval_lines(call: Call, decision: Decision) -> list[str]:
     """All that a person needs to know to decide about a call."""
     text = call.preview or call.subject or "(nothing to show)"
-    lines = [_QUESTIONS[call.preview_kind]]
+    asks = f"Sub-agent {spoken(call.agent)} asks. " if call.agent else ""
+    lines = [f"{asks}{_QUESTIONS[call.preview_kind]}"]
     if call.preview_kind == "command":
         lines += _named(f"{call.tool}, the command", decided_about(text))
     elif call.preview_kind == "diff":

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from tui.agent.sub_agents import last_words, records_of
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.commands.views import UNPRICED, decisions, rule_lines, session_diff, usage_rows
@@ -174,6 +175,7 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
         "[edits | ask]",
         "plan mode: read-only (toggle); edits accepts file edits",
     ),
+    "agents": ("[stop N | read N]", "sub-agents; stop one, or read its last message"),
     "mcp": (
         "[restart NAME | on NAME TOOL | off NAME TOOL | log NAME]",
         "the MCP servers and their tools",
@@ -368,6 +370,36 @@ async def permissions(frontend: PlainFrontend, argument: str) -> None:
     )
 
 
+async def agents(frontend: PlainFrontend, argument: str) -> None:
+    """The sub-agents and the kinds there are; stop one, or read what it said last."""
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    say, found = frontend.terminal.say, agent.sub_agents.all
+    verb, *rest = argument.split()[:2] or [""]
+    if not verb:
+        if not found:
+            say("No sub-agents in this session yet.")
+        for number, one in enumerate(found, 1):
+            doing = f", {one.now}" if one.works and one.now else ""
+            figures = f", {one.figures}" if one.calls or one.spent.requests else ""
+            say(spoken(f"{number}: {one.agent}, {one.description}: {one.state}{doing}{figures}."))
+        kinds = await asyncio.to_thread(agent.find_agents)
+        say(*(spoken(f"Kind {one.name}: {one.description}")[:300] for one in kinds.all.values()))
+        say(*map(spoken, kinds.problems))
+        return
+    number = int(rest[0][:6]) if rest and rest[0].isdecimal() else 0
+    if verb not in {"stop", "read"} or not 0 < number <= len(found):
+        raise UsageError(f"Unknown /agents {argument}.", hint="/agents stop N, or /agents read N")
+    one = found[number - 1]
+    if verb == "stop":
+        one.stop()
+        say(f"Stopping sub-agent {number}." if one.works else f"Sub-agent {number} has ended.")
+    else:
+        records = await asyncio.to_thread(records_of, one)
+        say(*read(last_words(records) or "It has said nothing yet."))
+
+
 async def mcp(frontend: PlainFrontend, argument: str) -> None:
     """The MCP servers: how they stand; restart one, switch a tool, read its log."""
     agent = frontend.conversation.open_agent()
@@ -431,6 +463,7 @@ VIEWS: Final[Mapping[str, View]] = {
     "tasks": tasks,
     "todos": todos,
     "permissions": permissions,
+    "agents": agents,
     "mcp": mcp,
     "status": status,
     "usage": usage,

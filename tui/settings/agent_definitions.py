@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -187,8 +186,8 @@ def _own() -> Mapping[str, AgentDefinition]:
     """Those that come with the program."""
     made: dict[str, AgentDefinition] = {}
     for name in ("explore", "general"):
-        source = files("tui.settings") / "agents" / f"{name}.md"
-        one = parsed(Path(f"{name}.md"), source.read_bytes())
+        path = Path(__file__).parent / "agents" / f"{name}.md"
+        one = parsed(path, path.read_bytes())
         assert isinstance(one, AgentDefinition)
         made[name] = AgentDefinition(
             name, one.description, one.prompt, one.tools, one.without, one.model, one.read_only

@@ -316,6 +316,14 @@ class HoldfastApp(ThemedApp):
         if self.ready:
             self.frontend.renderer.open_output(event.item)
 
+    async def on_conversation_view_item_opened(
+        self, event: view.ConversationView.ItemOpened
+    ) -> None:
+        if self.ready and self.screen is self.chat:
+            from tui.ui.commands.views import open_sub_agent  # noqa: PLC0415 - on demand
+
+            await open_sub_agent(self.frontend, event.item.id)
+
     @work(group="recheck")
     async def action_recheck(self) -> None:
         """Whether everything is saved and the session still ours."""

@@ -130,6 +130,12 @@ class EventRenderer:
                 elevated = by == "elevated"
                 self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
                 chat.work(self._calls.phase, since=self._calls.since)
+            case events.SubAgentEvent(id_, _, events.PermissionAsked()):
+                self._calls.change(id_, state="waiting")
+                chat.work(self._calls.phase, since=self._calls.since)
+            case events.SubAgentEvent(id_, _, events.PermissionAnswered()):
+                self._calls.change(id_, state="running")
+                chat.work(self._calls.phase, since=self._calls.since)
             case events.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)
             case events.ToolFinished():

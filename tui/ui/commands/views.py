@@ -142,6 +142,36 @@ async def mcp(frontend: ScreenFrontend, _: str) -> None:
         frontend.app.push_screen(McpScreen(agent, frontend.show))
 
 
+async def agents(frontend: ScreenFrontend, _: str) -> None:
+    from tui.ui.screens.sub_agents import AgentsScreen  # noqa: PLC0415 - on demand
+
+    if agent := frontend.conversation.open_agent():
+        found = await asyncio.to_thread(agent.find_agents)
+        screen = AgentsScreen(agent.sub_agents, found, frontend.services.clock)
+        chosen = await frontend.app.push_screen_wait(screen)
+        if chosen is not None:
+            await open_sub_agent(frontend, chosen)
+
+
+async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
+    """Look into the sub-agent that a call started."""
+    from tui.agent.sub_agents import records_of  # noqa: PLC0415 - as below: on demand
+    from tui.core.errors import HoldfastError  # noqa: PLC0415
+    from tui.ui.screens.sub_agents import SubAgentScreen  # noqa: PLC0415
+
+    agent = frontend.conversation.agent
+    one = agent.sub_agents.of_call(call_id) if agent else None
+    if one is None:
+        frontend.say("This call started no sub-agent.")
+        return
+    try:
+        records = await asyncio.to_thread(records_of, one)
+    except HoldfastError as error:
+        frontend.say(error.message, "warning", hint=error.hint)
+        return
+    frontend.app.push_screen(SubAgentScreen(one, records, frontend.services.clock))
+
+
 async def status(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
@@ -299,8 +329,8 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 
 _VIEWS = (
-    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, mcp, status, usage),
-    *(theme, vim, config, doctor, tour, drill, quit_),
+    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, mcp),
+    *(status, usage, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS

@@ -230,18 +230,21 @@ class ApprovalModal(Dialog[Answer]):
         call, level = self.call, self.decision.level
         wall = (f" · ⛨ {level}" if self.decision.walls else "", "$text-muted")
         risk = (" · high-risk" if self._risky else "", "$text-error")
+        agent = (f" · {one_line(visible(call.agent))}" if call.agent else "", "$text-secondary")
         match call.preview_kind:
             case "command":
                 named = "Run in the background?" if call.background else "Run this command?"
-                return Content.assemble(named, risk, wall)
+                return Content.assemble(named, risk, agent, wall)
             case "diff":
                 changed = (f" {counts(call.preview)}", "$text-muted")
                 named = one_line(title(call.tool, visible(call.subject)))
-                return Content.assemble(named, changed, risk, wall)
+                return Content.assemble(named, changed, risk, agent, wall)
             case _ if call.effect == "fetch":
-                return Content.assemble("Fetch this page?", risk, wall)
+                return Content.assemble("Fetch this page?", risk, agent, wall)
             case _:
-                return Content.assemble(f"Allow {one_line(verb(visible(call.tool)))}?", risk, wall)
+                return Content.assemble(
+                    f"Allow {one_line(verb(visible(call.tool)))}?", risk, agent, wall
+                )
 
     def _why(self) -> Content:
         """Why it is asked, and what a command can reach; nothing of a file, which the diff says."""

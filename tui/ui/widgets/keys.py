@@ -85,7 +85,7 @@ PROMPT_KEYS = (
 
 PANE_KEYS = (
     Key("up,down", "", "Up, Down", "previous/next item or output row (k, j)"),
-    Key("enter", "", "Enter", "fold or unfold; show a tool's output"),
+    Key("enter", "", "Enter", "fold or unfold; show a tool's output; open a sub-agent"),
     Key("shift+up", "select(-1, 0)", "Shift+arrows", "select text; Esc clears"),
     Key("shift+down", "select(1, 0)", "", ""),
     Key("shift+left", "select(0, -1)", "", ""),
@@ -204,6 +204,17 @@ VERBOSE_KEYS = (
     Key("y", "copy", "y", "copy the event, or all that match"),
 )
 
+AGENTS_KEYS = (
+    Key("enter", "", "Enter", "look into a sub-agent"),
+    Key("x", "stop", "x", "stop a sub-agent; its work so far counts"),
+)
+
+SUB_AGENT_KEYS = (
+    Key("x", "stop", "x", "stop it; its work so far counts"),
+    Key("y", "copy", "y", "copy its last message"),
+    Key("enter", "", "Enter", "fold or unfold"),
+)
+
 MCP_KEYS = (
     Key("enter", "", "Enter", "show a server's tools"),
     Key("space", "switch", "Space", "hide a tool from the model, or offer it"),
@@ -247,6 +258,8 @@ _TABLES = (
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
+    ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
+    ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),
     ("MCP servers (/mcp)", MCP_KEYS, "McpScreen"),
     ("Settings (/config)", SETTINGS_KEYS, "SettingsScreen"),
 )

@@ -66,6 +66,41 @@ def items_of(records: Iterable[Record]) -> list[Item]:
     return items
 
 
+@dataclass(slots=True)
+class ItemFollower:
+    """The items of a branch that grows: of each record once."""
+
+    _calls: dict[str, ToolItem] = field(default_factory=dict[str, ToolItem])
+    _seen: int = 0
+
+    def advance(self, records: Sequence[Record]) -> tuple[list[Item], list[Item]]:
+        """The items that came, and those that changed, since the last time. A call runs until its
+        result is there, or until `end`."""
+        came: list[Item] = []
+        changed: dict[str, Item] = {}
+        for place in range(self._seen, len(records)):
+            record = records[place]
+            made = _record_items(record, self._calls)
+            for item in made:
+                if isinstance(item, ToolItem) and item.state == "interrupted":
+                    item.state = "running"
+            came += made
+            id_ = str(record.data.get("call_id"))
+            if id_ in self._calls and record.type in {"permission", "intent", "tool_result"}:
+                item = self._calls[id_]
+                item.summary = "" if item.state == "running" else item.summary
+                changed[id_] = item
+        self._seen = len(records)
+        return came, [item for item in changed.values() if item not in came]
+
+    def end(self) -> list[Item]:
+        """No more records come: the calls that have no result were interrupted."""
+        open_ = [item for item in self._calls.values() if item.state == "running"]
+        for item in open_:
+            item.state = "interrupted"
+        return list(open_)
+
+
 def entry_of(records: Iterable[Record], id_: str, items: Sequence[Item]) -> Item | None:
     """The item at which a record is told; `items` are `items_of` the same records."""
     calls: dict[str, ToolItem] = {}

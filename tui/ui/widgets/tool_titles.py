@@ -17,6 +17,7 @@ VERBS: Final = {
     "write_file": "Write",
     "todo_write": "To-do list",
     "recall": "Recall",
+    "task": "Sub-agent",
     "shell": "$",
 }
 """The tools of the program; `shell` is a command that the person ran by `!`."""

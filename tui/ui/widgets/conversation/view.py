@@ -15,7 +15,13 @@ from textual.timer import Timer
 
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
-from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, Item, ToolItem
+from tui.ui.widgets.conversation.items import (
+    SUB_AGENT,
+    AssistantItem,
+    AttemptItem,
+    Item,
+    ToolItem,
+)
 from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.line_view import strips
@@ -51,6 +57,12 @@ class ConversationView(ItemsView):
         """The cursor was moved onto an item, or it was clicked or opened."""
 
         item: Item
+
+    @dataclass
+    class ItemOpened(Message):
+        """Enter on an item that has a place of its own to be looked into: a sub-agent's call."""
+
+        item: ToolItem
 
     @dataclass
     class Matches(Message):
@@ -285,6 +297,10 @@ class ConversationView(ItemsView):
     def action_fold(self) -> None:
         """Fold or unfold the item under the cursor."""
         if self._cursor is not None:
+            item = self._items[self._cursor]
+            if isinstance(item, ToolItem) and item.name == SUB_AGENT:
+                self.post_message(self.ItemOpened(item))
+                return
             self._toggle(self._cursor)
             self._settle()
             top, rows = self._viewport.offset(self._cursor), self._viewport.ensure(self._cursor)

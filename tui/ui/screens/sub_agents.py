@@ -1,0 +1,266 @@
+"""/agents: the sub-agents of a session and the kinds there are; and the screen that one is looked
+into on, while it works and afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, cast
+
+from rich.cells import cell_len, set_cell_size
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from tui.agent.sub_agents import State, SubAgent, SubAgents
+from tui.core.clock import Clock
+from tui.core.formatting import duration, plural
+from tui.core.paths import shorten
+from tui.core.text_cleaning import clean, one_line
+from tui.session.records import Record
+from tui.settings.agent_definitions import AgentDefinition, AgentDefinitions
+from tui.ui.screens.table_screen import TableDialog, whole_words
+from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.widgets.conversation.items import AssistantItem
+from tui.ui.widgets.conversation.view import ConversationView
+from tui.ui.widgets.keys import AGENTS_KEYS, SUB_AGENT_KEYS, Keys, bindings, in_rows
+from tui.ui.widgets.panes import PaneRule
+from tui.ui.widgets.record_items import ItemFollower
+from tui.ui.widgets.row_list import Part, RowList
+
+FOLLOW_S: Final = 0.25
+"""How often what works is drawn anew."""
+
+_MARKS: Final[dict[State, tuple[str, str]]] = {
+    "waiting": ("◌", "muted"),
+    "running": ("●", "primary"),
+    "done": ("✓", "success"),
+    "failed": ("✗", "error"),
+    "limit": ("✗", "warning"),
+    "stopped": ("■", "warning"),
+    "interrupted": ("■", "warning"),
+}
+_OF_WORKING: Final = (("enter", "open"), ("x", "stop"))
+_OF_ENDED: Final = (("enter", "open"),)
+
+
+def seconds_of(one: SubAgent, clock: Clock) -> float:
+    """How long a sub-agent has worked; 0 where that is not known."""
+    if one.works and one.started:
+        return clock.monotonic() - one.started
+    return one.seconds
+
+
+def facts_of(one: SubAgent, clock: Clock) -> str:
+    """How it stands, how long it worked, and what that came to."""
+    seconds = seconds_of(one, clock)
+    took = [duration(seconds)] if seconds >= 1 else []
+    counted = one.calls or one.spent.requests
+    return " · ".join([one.state, *took, *([one.figures] if counted else [])])
+
+
+class AgentsScreen(TableDialog[str | None]):
+    """Dismissed with the id of the call whose sub-agent is to be looked into, or None."""
+
+    CSS_PATH = "sub_agents.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(AGENTS_KEYS),
+        Binding("escape,q,ctrl+c", "dismiss", "close", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#agents"
+
+    def __init__(self, agents: SubAgents, kinds: AgentDefinitions, clock: Clock) -> None:
+        super().__init__(classes="-table")
+        self._agents, self._kinds, self._clock = agents, kinds, clock
+        self._shown: list[SubAgent | AgentDefinition] = []
+        self._drawn: object = None
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), "sub-agents"):
+            yield RowList(id="agents")
+            yield Static("", id="about", markup=False)
+
+    def on_mount(self) -> None:
+        self.refresh_agents()
+        self.set_interval(FOLLOW_S, self.follow)
+
+    def follow(self) -> None:
+        """Draw the rows again if anything that is shown of them has changed."""
+        if self._state() != self._drawn:
+            self.refresh_agents()
+
+    def _state(self) -> object:
+        return [
+            (one.call_id, one.state, one.now, one.calls, int(seconds_of(one, self._clock)))
+            for one in self._agents.all
+        ]
+
+    def refresh_agents(self) -> None:
+        """Show how they stand: the newest first, and the kinds below."""
+        before = self._row
+        self._shown = [*reversed(self._agents.all), *self._kinds.all.values()]
+        places = {_key(row): place for place, row in enumerate(self._shown)}
+        cursor = places.get(_key(before), 0) if before is not None else 0
+        self.rows.show(len(self._shown), self._draw, cursor=cursor)
+        self._explain()
+        self._drawn = self._state()
+
+    def action_stop(self) -> None:
+        """Stop the one under the cursor."""
+        if isinstance(row := self._row, SubAgent) and row.works:
+            row.stop()
+            self.refresh_agents()
+
+    def row_chosen(self, index: int) -> None:
+        row = self._shown[index]
+        if isinstance(row, SubAgent):
+            self.dismiss(row.call_id)
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002
+        self._explain()
+
+    @property
+    def _row(self) -> SubAgent | AgentDefinition | None:
+        return self._shown[self.rows.cursor] if self._shown else None
+
+    def _draw(self, index: int, width: int) -> Sequence[Part]:
+        row = self._shown[index]
+        if isinstance(row, AgentDefinition):
+            column = min(max(len(name) for name in self._kinds.all), width // 3)
+            about = whole_words(one_line(row.description[: 2 * width]), max(8, width - column - 4))
+            name = f"{set_cell_size(row.name, column)}  "
+            return [("  ", "muted"), (name, "text"), (about, "muted")]
+        mark, look = ("?", "warning") if row.asks else _MARKS[row.state]
+        facts = row.now if row.works and row.now else facts_of(row, self._clock)
+        room = max(width // 2, width - 4 - cell_len(facts))
+        name = whole_words(one_line(f"{row.agent}: {row.description}"), room)
+        return [(f"{mark} ", look), (name, "text"), (f"  {one_line(facts)}", "muted")]
+
+    def _explain(self) -> None:
+        """All of the row under the cursor, and the keys."""
+        row, keys, lines = self._row, tuple[tuple[str, str], ...](), list[str]()
+        if isinstance(row, SubAgent):
+            lines = _about(row, self._clock)
+            keys = _OF_WORKING if row.works else _OF_ENDED
+        elif row is not None:
+            lines = _about_kind(row)
+        self.put("about", Content(clean("\n".join(lines))))
+        self.show_keys(*keys, ("esc", "close"))
+
+
+def _about(one: SubAgent, clock: Clock) -> list[str]:
+    doing = f" · {one.now}" if one.works and one.now else ""
+    where = shorten(one.path) if one.path else "kept in memory only"
+    lines = [f"{facts_of(one, clock)}{doing}", f"{one.model} · session {one.session_id}", where]
+    return [*lines, one.problem] if one.problem else lines
+
+
+def _about_kind(kind: AgentDefinition) -> list[str]:
+    names = {"": "the conversation's model", "small": "the small model"}
+    model = names.get(kind.model, kind.model)
+    only = " · read-only" if kind.read_only else ""
+    tools = "all tools" if kind.tools is None else ", ".join(kind.tools)
+    less = f", without {', '.join(kind.without)}" if kind.without else ""
+    where = shorten(kind.path) if kind.path else "comes with Holdfast"
+    return [kind.description, f"{model}{only} · {tools}{less}", where]
+
+
+def _key(row: SubAgent | AgentDefinition) -> str:
+    return row.call_id if isinstance(row, SubAgent) else f"kind {row.name}"
+
+
+class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+    """The conversation of a sub-agent, which follows it while it works. `records` are all that it
+    has so far, and grow with it."""
+
+    CSS_PATH = "sub_agents.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(SUB_AGENT_KEYS),
+        Binding("escape,q", "dismiss", "back", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "ConversationView"
+
+    def __init__(self, one: SubAgent, records: Sequence[Record], clock: Clock) -> None:
+        super().__init__()
+        self.one, self._records, self._clock = one, records, clock
+        self._items = ItemFollower()
+        self._changed = True
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield ConversationView(id="sub-conversation")
+        yield PaneRule(id="keys-rule")
+        yield Static(id="keys", markup=False)
+
+    @property
+    def view(self) -> ConversationView:
+        return self.query_one(ConversationView)
+
+    def on_mount(self) -> None:
+        self.one.watch.append(self._note)
+        self.set_interval(FOLLOW_S, self.follow)
+        self.follow()
+        self.view.action_edge(1)
+
+    def on_unmount(self) -> None:
+        if self._note in self.one.watch:
+            self.one.watch.remove(self._note)
+
+    def on_resize(self) -> None:
+        self._show_head()
+
+    def _note(self) -> None:
+        self._changed = True
+
+    def follow(self) -> None:
+        """Show what is new."""
+        if self._changed or self.one.works:
+            self._show_head()
+            self.view.tick(self._clock.monotonic())
+        if not self._changed:
+            return
+        self._changed = False
+        came, changed = self._items.advance(self._records)
+        if not self.one.works:
+            changed += self._items.end()
+        self.view.extend(came)
+        for item in changed:
+            self.view.changed(item)
+
+    def _show_head(self) -> None:
+        one, width = self.one, self.size.width
+        doing = f" · {one.now}" if one.works and one.now else ""
+        name = whole_words(f"{one.agent}: {one.description}", max(20, width // 2))
+        facts = f"{facts_of(one, self._clock)}{doing}"
+        title = Content.assemble((name, "bold"), (f"  {one_line(facts)}", "$text-muted"))
+        self.query_one("#title", Static).update(title)
+        keys: Keys = (
+            *((("x", "stop"),) if one.works else ()),
+            ("y", "copy the answer"),
+            ("enter", "fold"),
+            ("esc", "back"),
+        )
+        self.query_one("#keys", Static).update(in_rows(keys, width - 2, rows=1))
+
+    def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
+        event.stop()  # its outputs are not the chat's
+
+    def action_stop(self) -> None:
+        """Let it end where it is."""
+        if self.one.works:
+            self.one.stop()
+
+    def action_page(self, step: int) -> None:
+        self.view.action_page(step)
+
+    def action_copy(self) -> None:
+        """Copy the last thing that it said."""
+        said = (item.text for item in reversed(self.view.items) if isinstance(item, AssistantItem))
+        if text := next(said, ""):
+            self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+            copied = f"Copied {plural(len(text), 'character')}."
+            cast("App[Any]", self.app).notify(copied, markup=False)
