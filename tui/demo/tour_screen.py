@@ -175,7 +175,7 @@ class TourApp(GuidedApp):
     @on(OutputSide.Resized)
     def follow(self) -> None:
         """Show what comes next, by where the person is now."""
-        if not self.ready or self.conversation.agent is None:
+        if not self.screen_stack or not self.ready or self.conversation.agent is None:
             return
         tour, where = self.tour, self._where()
         records = self.conversation.agent.session.records
