@@ -116,7 +116,7 @@ def _records() -> list[tuple[str, Json]]:
         }),
         ("sub_agent", {
             "call_id": "c3", "session": "5ab", "path": "/d/5ab.jsonl", "agent": "explore",
-            "description": "look", "model": "m", "state": "done",
+            "description": "look", "model": "m", "state": "done", "calls": 2,
             "spent": [{"model": "m", "requests": 1, "usage": _USAGE}],
         }),
         ("file_change", {

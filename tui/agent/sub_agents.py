@@ -46,7 +46,7 @@ from tui.provider.base import (
 )
 from tui.session.reader import read
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
-from tui.session.session import Session
+from tui.session.session import Session, children_of
 from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
 from tui.tools.jobs import Jobs
 from tui.tools.recall import Recall
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal[
     "waiting", "running", "done", "failed", "limit", "stopped", "interrupted"
 ]
+
+_ENDED: Final = frozenset({"done", "failed", "limit", "stopped"})
 
 LIST_NAME: Final = "List of sub-agents"
 """What the model knows the list of definitions by."""
@@ -166,12 +168,33 @@ class SubAgents:
         """The sub-agents of the session, those of earlier runs too, in the order of their start."""
         found: dict[str, SubAgent] = {}
         for record in self._records.of(self._ctx.records):
-            one = _of_record(record)
+            one = self._of_record(record)
             spent = Spent.of_sub_agent(record, self._ctx.config.prices)
             before = found.get(one.session_id)
             one.spent = spent if before is None else before.spent + spent
+            one.calls += before.calls if before else 0
             found[one.session_id] = one
         return [self._known.get(id_, one) for id_, one in found.items()]
+
+    def _of_record(self, record: Record) -> SubAgent:
+        data = record.data
+        call_id, session, agent, description, model, state = (
+            string_of(data.get(name))
+            for name in ("call_id", "session", "agent", "description", "model", "state")
+        )
+        # One without an end was killed with the program.
+        known = cast("State", state if state in _ENDED else "interrupted")
+        where = self._file(string_of(data.get("path")))
+        calls = data.get("calls")
+        count = calls if isinstance(calls, int) else 0
+        return SubAgent(call_id, session, where, agent, description, model, known, count)
+
+    def _file(self, path: str) -> Path | None:
+        """The file of a sub-agent's session, beside the parent's if that was moved."""
+        if not path or self._ctx.session.path is None:
+            return Path(path) if path else None
+        beside = children_of(self._ctx.session.path) / Path(path).name
+        return beside if beside.exists() else Path(path)
 
     def of_call(self, call_id: str) -> SubAgent | None:
         """The sub-agent that a call started."""
@@ -184,9 +207,9 @@ class SubAgents:
             return
         self._settled = True
         for record in _unfinished(self._records.of(self._ctx.records)):
-            path = string_of(record.data.get("path"))
+            path = self._file(string_of(record.data.get("path")))
             try:
-                own = (await asyncio.to_thread(read, Path(path))).branch if path else []
+                own = (await asyncio.to_thread(read, path)).branch if path else []
             except SessionError:
                 own = []  # it had not begun, or is gone
             since = [one for one in own if one.id > record.id]
@@ -198,7 +221,9 @@ class SubAgents:
             for change in _changes(since, record.data):
                 if (change["session"], change["session_call"]) not in noted:
                     self._ctx.recorder.append(FILE_CHANGE, **change)
-            ended = {"state": "interrupted", "spent": spent_by_model(since)}
+            calls = sum(one.type == "tool_result" for one in since)
+            used = spent_by_model(since)
+            ended = {"state": "interrupted", "calls": calls, "spent": used}
             self._ctx.recorder.append(SUB_AGENT, **record.data | ended)
 
     async def run(self, params: TaskParams, tool: ToolContext) -> ToolOutput:
@@ -435,7 +460,8 @@ class _Work:
         self._note_changes()
         self._answer = last_words(self._records)
         used = spent_by_model(self._records[self.first :])
-        record = ctx.recorder.append(SUB_AGENT, **_facts(one), state=one.state, spent=used)
+        ended = {"state": one.state, "calls": one.calls, "spent": used}
+        record = ctx.recorder.append(SUB_AGENT, **_facts(one), **ended)
         one.spent = Spent.of_sub_agent(record, ctx.config.prices)
         try:
             await self.agent.close()
@@ -536,18 +562,6 @@ def _facts(one: SubAgent) -> dict[str, str]:
         "description": one.description,
         "model": one.model,
     }
-
-
-def _of_record(record: Record) -> SubAgent:
-    data = record.data
-    call_id, session, path, agent, description, model, state = (
-        string_of(data.get(name))
-        for name in ("call_id", "session", "path", "agent", "description", "model", "state")
-    )
-    # One without an end was killed with the program.
-    known: State = "interrupted" if state == "started" else cast("State", state or "interrupted")
-    where = Path(path) if path else None
-    return SubAgent(call_id, session, where, agent, description, model, known)
 
 
 def _unfinished(records: Iterable[Record]) -> list[Record]:

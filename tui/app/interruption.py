@@ -8,6 +8,7 @@ from tui.context.interrupted_calls import Interrupted
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
+from tui.tools.task import SubAgentTool
 
 _KNOWN = {
     "never_started": "never started",
@@ -79,4 +80,6 @@ def interruption_report(work: InterruptedWork) -> list[str]:
 
 def known(call: Interrupted) -> str:
     """What is known of an interrupted call, in words."""
+    if call.tool == SubAgentTool.name and call.outcome == "unknown":
+        return "interrupted; run again, it continues where it was"
     return "; ".join(filter(None, (_KNOWN[call.outcome], _FILE[call.file])))

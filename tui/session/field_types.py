@@ -119,6 +119,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "job": {**_each("call_id command born", _text), "pid": _whole},
     "sub_agent": {
         **_each("call_id session path agent description model state", _text),
+        "calls": _whole,
         "spent": _list_of(_object),
     },
     "file_change": _each("call_id session session_call path before before_sha256", _text)

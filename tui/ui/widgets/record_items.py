@@ -26,6 +26,7 @@ from tui.session.records import Record
 from tui.ui.widgets.conversation.items import (
     SHOWS_ALL,
     STOPPED,
+    SUB_AGENT,
     AssistantItem,
     AttemptItem,
     Item,
@@ -216,9 +217,8 @@ def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[
                 given: object = block.get("input")
                 input_ = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
                 id_ = str(block.get("id", ""))
-                item = ToolItem(
-                    id_, str(block.get("name", "")), _label(input_), "interrupted", input=input_
-                )
+                name = str(block.get("name", ""))
+                item = ToolItem(id_, name, _label(name, input_), "interrupted", input=input_)
                 calls[id_] = item
                 items.append(item)
             case _ if is_result(block):
@@ -238,7 +238,9 @@ def sources_item(pages: Sequence[Mapping[str, str]]) -> NoticeItem:
     return NoticeItem(f"Cites {plural(len(rows), 'page')}", detail="\n".join(rows), folded=False)
 
 
-def _label(input_: dict[str, Any]) -> str:
+def _label(name: str, input_: dict[str, Any]) -> str:
+    if name == SUB_AGENT and "description" in input_:
+        return f"{input_.get('agent') or 'general'}: {input_['description']}"
     names = ("command", "path", "pattern", "query", "id")
     return next((str(input_[name]) for name in names if input_.get(name)), "")
 
