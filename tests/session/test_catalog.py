@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import FakeClock
 from tui.core.errors import SessionError
 from tui.core.paths import Folders
-from tui.session import catalog, index, reader
+from tui.session import catalog, copies, index, reader
 from tui.session.session import Session
 
 CALL: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
@@ -116,6 +116,24 @@ async def test_an_id_or_its_beginning_or_a_path_names_a_session(
     session = await written(Path("/w"), home, clock, ANSWER)
     for reference in (session.id, session.id[:6], str(session.path)):
         assert catalog.resolve(reference, home) == session.path
+
+
+async def test_a_sub_agents_session_is_in_no_list_and_found_by_its_id(
+    home: Folders, clock: FakeClock
+) -> None:
+    parent = await written(Path("/w"), home, clock, ANSWER)
+    child = Session.create_child(parent, "toolu_1", clock=clock)
+    child.append("user", content=[], text="look")
+    await child.close()
+    assert child.path is not None
+    assert parent.path is not None
+    assert catalog.files(home) == [parent.path]
+    assert catalog.resolve(child.id, home) == child.path
+    with pytest.raises(SessionError):
+        catalog.resolve(child.id[:8], home)
+    trashed = copies.delete(parent.path, folders=home, clock=clock)
+    assert not child.path.exists()
+    assert (trashed.with_suffix("") / child.path.name).exists()
 
 
 async def test_unknown_and_ambiguous_names_list_the_candidates(

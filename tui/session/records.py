@@ -21,8 +21,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command
     sub_agent    call_id, session, path, agent, description, model, state, calls, spent    twice
-                 for each run of a sub-agent: `state` is "started", then how it ended, how many calls
-                 it made, and what it cost ({"model", "requests", "usage"} for each model); see tui.agent.sub_agents
+                 for each run of a sub-agent: `state` is "started", then how it ended, with how many
+                 calls it made and what it cost ({"model", "requests", "usage"} for each model)
     file_change  call_id, session, session_call, path, before, before_sha256, after_sha256
                                                 what a sub-agent did to a file
     tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
