@@ -114,6 +114,10 @@ def _records() -> list[tuple[str, Json]]:
             "call_id": "c2", "name": "run_command", "content": _said("failed"), "is_error": True,
             "seconds": 1.0, "summary": "exit 2", "display": "", "details": {"exit_code": 2},
         }),
+        ("hook", {
+            "event": "PreToolUse", "command": "check", "outcome": "ok", "exit_code": 0,
+            "seconds": 0.1, "text": "", "call_id": "c2",
+        }),
         ("sub_agent", {
             "call_id": "c3", "session": "5ab", "path": "/d/5ab.jsonl", "agent": "explore",
             "description": "look", "model": "m", "state": "done", "calls": 2,

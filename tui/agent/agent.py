@@ -16,6 +16,7 @@ from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.frame_state import RELOAD
+from tui.agent.hooks import HookRunner
 from tui.agent.interrupted_work import calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
@@ -46,6 +47,7 @@ from tui.provider.failover import Failover
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
 from tui.settings.agent_definitions import AgentDefinitions
+from tui.settings.hook_files import Hooks
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
@@ -77,10 +79,13 @@ class Agent:
         self._deferred = DeferredRetry(ctx)
         self._overrides = ContextOverrides(ctx, self._requests)
         self._memory = MemoryFlush(ctx, self._requests)
-        self._compactor = Compactor(ctx, self._requests, self._memory)
+        self._hooks = HookRunner(ctx)
+        self._compactor = Compactor(ctx, self._requests, self._memory, self._hooks)
         self._mcp = McpTools(ctx, self._requests)
         self._pruning = PruneSchedule(ctx, self._requests)
-        self._dispatcher = ToolDispatcher(ctx, ToolResults(ctx), self._requests.features)
+        self._dispatcher = ToolDispatcher(
+            ctx, ToolResults(ctx), self._requests.features, self._hooks
+        )
         self._turns = TurnRunner(
             ctx,
             self._requests,
@@ -92,6 +97,7 @@ class Agent:
             self._repair,
             self._deferred,
             self.sub_agents,
+            self._hooks,
         )
         self._counter = TokenCounter(ctx, self._requests)
         self._background: list[asyncio.Task[None]] = []
@@ -218,6 +224,7 @@ class Agent:
         work = [self._load()]
         if self._ctx.parent is None:
             work.append(sweep_outputs(self._ctx, self._closing))
+            self._hooks.begin()
         self._background += map(asyncio.create_task, work)
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
@@ -356,6 +363,11 @@ class Agent:
         A turn that is closing its books already ends as it would have.
         """
         self._ctx.events.cancel()
+
+    def find_hooks(self) -> Hooks:
+        """The person's hooks as they are now. Blocks."""
+        find = self._ctx.find_hooks
+        return find() if find else Hooks()
 
     def find_agents(self) -> AgentDefinitions:
         """The kinds of sub-agents there are now. Blocks."""
@@ -534,6 +546,8 @@ class Agent:
         ctx, self._turns.closing = self._ctx, True
         self._titles.close()
         await ctx.events.close()
+        if ctx.parent is None:
+            await self._hooks.close()
         self._closing.set()
         self._counter.close()
         for task in self._background:

@@ -27,6 +27,7 @@ from tui.provider.retry import RetryControl
 from tui.session.records import Record
 from tui.session.session import Session
 from tui.settings.agent_definitions import AgentDefinitions
+from tui.settings.hook_files import Hooks
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
@@ -98,6 +99,8 @@ class AgentContext:
 
     find_agents: Callable[[], AgentDefinitions] | None = None
     """Reads the definitions of sub-agents, None where there can be none; blocks."""
+    find_hooks: Callable[[], Hooks] | None = None
+    """Reads the person's hooks; None where there can be none; blocks."""
     find_model: Callable[[str], ModelInfo | None] = lambda _: None
     """What is known of a model by its name or short name, None where it can't be asked; blocks."""
     parent: AgentContext | None = None

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import ChangePrice, price_of_compaction
+from tui.agent.hooks import HookRunner
 from tui.agent.request_builder import RequestBuilder, SummaryRequest
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
@@ -89,6 +90,7 @@ class Compactor:
     ctx: AgentContext
     requests: RequestBuilder
     memory: MemoryFlush
+    hooks: HookRunner
     _announced: bool = False
     """That it will soon be time has been said."""
     _gave_up: str = ""
@@ -164,6 +166,8 @@ class Compactor:
         Never raises but for a cancellation, which leaves the session as it was; so does an error,
         which is in `CompactionFinished`.
         """
+        if reason != "overflow" and await self._kept_by_hooks(reason, focus):
+            return False
         view, fill = self.requests.view(), reason == "automatic"
         asked = self._for_server(fill=fill)
         planned = self._cut_plan(asked, view) if asked else self._plan(view, fill=fill)
@@ -289,6 +293,16 @@ class Compactor:
         freed = self._freed(planned, view)
         self._record(planned, summary, "digest", before=before, usage=Usage())
         return tokenizer.count(summary) < freed
+
+    async def _kept_by_hooks(self, reason: Reason, focus: str) -> bool:
+        """Whether a hook of the person's keeps the conversation as it is, until the next prompt."""
+        trigger = "manual" if reason == "manual" else "auto"
+        fields = {"trigger": trigger, "custom_instructions": focus}
+        answer = await self.hooks.run("PreCompact", fields, names=(trigger,))
+        if answer.blocked:
+            self._gave_up = _last_prompt(self.ctx.records)
+            self.ctx.publish(events.Notice(f"A hook keeps it uncompacted: {answer.blocked}"))
+        return bool(answer.blocked)
 
     async def compact_now(self, focus: str) -> None:
         """Compact for the person, who may interrupt it; say so where there is nothing to do."""

@@ -6,7 +6,6 @@ What is heavy (the SDK) is not imported here: the provider loads it when it is f
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from tui.agent.sub_agents import LIST_NAME
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
 from tui.context.system_prompt import Source
+from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.files import installation_key
@@ -43,9 +43,10 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
-from tui.settings import agent_definitions
+from tui.settings import agent_definitions, hook_files
 from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, server_of
+from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.sign_in import SignIn
 from tui.settings.trust import Trust
 from tui.tools.jobs import Jobs
@@ -311,6 +312,7 @@ def make_agent(
             find_files=lambda: _project_files(launch).sources,
             find_agents=lambda: _agents(launch),
             find_model=lambda name: _agent_model(launch, name),
+            find_hooks=lambda: _hooks(launch),
             cache=launch.folders.cache if session.path else None,
             memory_file=launch.workspace.root / PRIVATE_DIR / "MEMORY.md" if session.path else None,
             outputs=_outputs(launch, session),
@@ -361,7 +363,8 @@ def _project_files(launch: Launch) -> ProjectFiles:
     )
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, agents.listing)
-    return ProjectFiles((*found.sources, listed), (*found.problems, *agents.problems))
+    problems = (*found.problems, *agents.problems)
+    return ProjectFiles((*found.sources, listed), problems)
 
 
 def _agents(launch: Launch) -> AgentDefinitions:
@@ -374,9 +377,22 @@ def _agents(launch: Launch) -> AgentDefinitions:
             return True
         return launch.trust.allows(path.relative_to(root).as_posix(), content)
 
-    claude = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-    own = (claude / "agents", launch.folders.config / "agents")
+    own = (claude_folder() / "agents", launch.folders.config / "agents")
     return agent_definitions.load((*own, *brought), counts)
+
+
+def _hooks(launch: Launch) -> Hooks:
+    """The person's hooks, and those of the folder that they trust. Blocks. None in a drill."""
+    if launch.around is not None:
+        return Hooks()
+    root = launch.workspace.root
+    brought = [root / name for name in HOOK_FILES]
+
+    def counts(path: Path, hooks: object) -> bool:
+        mine = path not in brought
+        return mine or launch.trust.allows(path.relative_to(root).as_posix(), hooks)
+
+    return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts)
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:

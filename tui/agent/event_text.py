@@ -11,6 +11,7 @@ from tui.agent.events import Event
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import local, plural
+from tui.core.text_cleaning import one_line
 
 
 def event_lines(event: Event) -> Sequence[str]:
@@ -20,6 +21,8 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"{event.error_class}: {event.message}", event.hint)
         case events.Notice(text):
             return (text,)
+        case events.HookFinished(outcome="failed" | "timeout"):
+            return (hook_problem(event),)
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
         case events.SourcesCited(pages):
@@ -45,6 +48,13 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"{event.name} was not allowed: {event.reason}",)
         case _:
             return _of_a_request(event)
+
+
+def hook_problem(event: events.HookFinished) -> str:
+    """What went wrong with a hook, as a sentence."""
+    code = "" if event.exit_code is None else f" (exit {event.exit_code})"
+    said = f": {one_line(event.text)}" if event.text else ""
+    return f"The {event.event} hook {one_line(event.command)} failed{code}{said}"
 
 
 def _of_a_sub_agent(

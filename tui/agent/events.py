@@ -150,6 +150,20 @@ class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
     images: tuple[dict[str, Any], ...] = ()
 
 
+class HookFinished(WireEvent, frozen=True, tag="hook_finished"):
+    """A hook of the person's ran: `event` is what it ran for, `call_id` the call, "" for none.
+    `outcome` is ok, blocked, failed or timeout; `text` is what it wrote to standard error where
+    that is not ok."""
+
+    event: str
+    command: str
+    outcome: str
+    exit_code: int | None
+    seconds: float
+    text: str = ""
+    call_id: str = ""
+
+
 class SubAgentStarted(WireEvent, frozen=True, tag="sub_agent_started"):
     """The call `id` of the tool `task` has its sub-agent, which works in a session of its own:
     `path` is its file, null where it is kept in memory. `resumed`: it goes on with an earlier one.
@@ -512,6 +526,7 @@ Event: TypeAlias = (
     | PermissionAnswered
     | ToolOutputChunk
     | ToolFinished
+    | HookFinished
     | SubAgentStarted
     | SubAgentEvent
     | SubAgentFinished

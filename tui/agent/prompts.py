@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.core import images
 from tui.core.images import Image
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
+
+HOOKS_SAY: Final = "My hooks say:"
+"""How what hooks add to a prompt begins."""
 
 _LEADING = re.compile(
     r"\s*/(?:(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?"

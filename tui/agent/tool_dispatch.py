@@ -23,12 +23,13 @@ from tui.agent.events import (
     ToolOutputChunk,
     ToolStarted,
 )
+from tui.agent.hooks import HookAnswer, HookRunner
 from tui.agent.recorder import to_the_end
 from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, blocks_of, text_of, tool_calls
+from tui.core.messages import Block, ToolOutput, blocks_of, object_of, text_of, tool_calls
 from tui.core.text_cleaning import without_colours
 from tui.permissions.plain_command import parse as parse_plain
 from tui.permissions.plain_environment import plain_environment
@@ -75,6 +76,7 @@ class ToolDispatcher:
     ctx: AgentContext
     results: ToolResults
     features: ServerFeatures
+    hooks: HookRunner
     _files: FileLedger = field(default_factory=FileLedger)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
@@ -141,6 +143,7 @@ class ToolDispatcher:
             tool, params = self._parse(state.call)
             keep = tool.keep
             output = await self._permitted(state, tool, params)
+            output = await self._after(state, output)
         except ToolError as error:
             output = ToolOutput.text(str(error), is_error=True, summary=error.message)
         except Exception as error:
@@ -148,6 +151,18 @@ class ToolDispatcher:
             what = f"{type(error).__name__}: {error}"
             output = ToolOutput.text(f"{state.name} failed: {what}", is_error=True, summary=what)
         await to_the_end(self.results.finish(open_calls, state, output, keep))
+
+    async def _after(self, state: PendingCall, output: ToolOutput) -> ToolOutput:
+        """The result with what hooks say about it; those of a call that did not run have no say."""
+        if not state.ran:
+            return output
+        text, failed = text_of(output.content), output.is_error
+        hooked = await self.hooks.after_tool(
+            state.id, state.name, _input(state.call), text, failed=failed
+        )
+        lines = [f"[a hook of the user says: {hooked.blocked}]"] if hooked.blocked else []
+        lines += [hooked.context] if hooked.context else []
+        return output.with_lines(lines) if lines else output
 
     def _parse(self, call: Block) -> tuple[Tool[Any], Params]:
         """The tool and its checked arguments; publishes ToolStarted either way."""
@@ -192,10 +207,11 @@ class ToolDispatcher:
         )
         checked = _Checked(state, call, tool, params, ctx)
         self._holds = await self._levels(call)
-        decision = self._decide(call)
+        hooked = await self.hooks.before_tool(state.id, tool.name, _input(state.call))
+        decision = _hooked(self._decide(call), hooked)
         if decision.answer == "ask":
             call = await self._previewed(checked, decision.level)
-            answer = await self._ask(call, decision)
+            answer = await self._ask(call, decision, hooked)
             state.started = self.ctx.clock.monotonic()  # a person's thinking is not the tool's time
             self._record_permission(call, answer.answer, answer.by, answer.reason, decision.level)
             decision = replace(decision, by=answer.by)
@@ -224,6 +240,7 @@ class ToolDispatcher:
     async def _run_recorded(self, decision: Decision, checked: _Checked) -> ToolOutput:
         """Record that a call which is allowed begins, and run it."""
         state, call, tool, params = checked.state, checked.call, checked.tool, checked.params
+        state.ran = True
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
         self.ctx.recorder.append(
             "intent",
@@ -361,11 +378,11 @@ class ToolDispatcher:
         confinement = self.ctx.confinement
         return await confinement.levels() if confinement and call.command is not None else ()
 
-    async def _ask(self, call: Call, decision: Decision) -> Answer:
+    async def _ask(self, call: Call, decision: Decision, hooked: HookAnswer) -> Answer:
         """Ask the person; one question at a time, and an earlier answer may settle a later one."""
         async with self.ctx.asking:
             paths = decision.paths
-            decision = self._decide(call)
+            decision = _hooked(self._decide(call), hooked)
             if decision.paths != paths and decision.answer != "deny":
                 raise ToolError("The path now leads somewhere else; nothing was done.")
             if decision.answer != "ask":
@@ -476,6 +493,26 @@ def _leaves(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
             yield from _leaves(cast("ExceptionGroup[Exception]", error))
         else:
             yield error
+
+
+def _input(call: Block) -> dict[str, Any]:
+    return object_of(call.get("input"))
+
+
+def _hooked(decision: Decision, hooked: HookAnswer) -> Decision:
+    """A decision after what hooks said: they forbid anything, ask about what is allowed, and allow
+    what would be asked. What rules or the program forbid stays so."""
+    if decision.answer == "deny":
+        return decision
+    if hooked.blocked or hooked.verdict == "deny":
+        reason = hooked.blocked or hooked.reason or "A hook doesn't allow it."
+        return replace(decision, answer="deny", reason=reason, by="hook")
+    if hooked.verdict == "ask" and decision.answer == "allow":
+        reason = hooked.reason or "A hook asks about it."
+        return replace(decision, answer="ask", reason=reason, by="hook")
+    if hooked.verdict == "allow" and decision.answer == "ask":
+        return replace(decision, answer="allow", reason=hooked.reason or "A hook.", by="hook")
+    return decision
 
 
 def _one_step_of_git(command: str | None) -> str:

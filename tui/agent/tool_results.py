@@ -53,6 +53,8 @@ class PendingCall:
     """What the tool had when it was interrupted."""
     partial: str = ""
     """The end of what it printed."""
+    ran: bool = False
+    """Whether it was let run."""
 
     @property
     def id(self) -> str:

@@ -9,17 +9,18 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.frame_state import server_waits
+from tui.agent.hooks import HookRunner
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
-from tui.agent.prompts import DirectiveState, ParsedPrompt, acknowledgement
+from tui.agent.prompts import HOOKS_SAY, DirectiveState, ParsedPrompt, acknowledgement
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
@@ -47,6 +48,8 @@ from tui.session.records import MENTIONED
 
 log = logging.getLogger(__name__)
 
+_HELD = 5
+"""How often hooks may keep a turn from ending."""
 _NAMED = 8
 """How many changed files are named."""
 _THINKING_REFUSED = (
@@ -166,11 +169,14 @@ class TurnRunner:
     repair: RequestRepair
     deferred: DeferredRetry
     sub_agents: SubAgents
+    hooks: HookRunner
     closing: bool = False
     # Of the turn that runs:
     _stream: ModelStream = field(init=False)
     _overflow: OverflowRecovery = field(init=False)
     _loops: LoopDetector = field(init=False)
+    _held: int = 0
+    """How often hooks kept it from ending."""
 
     async def run(self, prompt: ParsedPrompt | None, again: Sequence[Block] = ()) -> None:
         """One turn. Nothing is raised: a failure is an event.
@@ -181,6 +187,7 @@ class TurnRunner:
         self._stream = ModelStream(self.ctx)
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
         self._loops = LoopDetector()
+        self._held = 0
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
@@ -243,6 +250,9 @@ class TurnRunner:
 
         False where there was nothing for the model in it.
         """
+        if (hooked := await self._hooked(prompt)) is None:
+            return False
+        prompt = hooked
         shown: list[events.Event] = []
         if prompt.changes:
             self.directives.apply(prompt.changes, wait=prompt.waits)
@@ -265,6 +275,40 @@ class TurnRunner:
         if text and prompt.reads:
             await self._read(prompt.reads)
         return bool(text)
+
+    async def _hooked(self, prompt: ParsedPrompt) -> ParsedPrompt | None:
+        """The prompt with what the person's hooks add to it; None where one stops it."""
+        if self.ctx.parent is not None or not prompt.text.strip():
+            return prompt
+        opening = await self.hooks.opening()
+        answer = await self.hooks.run("UserPromptSubmit", {"prompt": prompt.text})
+        if answer.blocked:
+            self.ctx.publish(
+                events.Notice(
+                    f"A hook stopped this prompt: {answer.blocked} Up brings the prompt back."
+                )
+            )
+            return None
+        heard = "\n\n".join(filter(None, (opening, answer.context)))
+        if not heard:
+            return prompt
+        attached = "\n\n".join(filter(None, (prompt.attached, f"{HOOKS_SAY}\n{heard}")))
+        return replace(prompt, attached=attached)
+
+    async def _may_end(self) -> bool:
+        """Whether the turn may end; where a hook says no, the model is told why and goes on."""
+        event = "Stop" if self.ctx.parent is None else "SubagentStop"
+        answer = await self.hooks.run(event, {"stop_hook_active": self._held > 0})
+        if not answer.blocked:
+            return True
+        if self._held >= _HELD:
+            self.ctx.publish(events.Notice(f"A hook kept the turn going {_HELD} times: it ends."))
+            return True
+        self._held += 1
+        text = f"A hook of mine wants you to go on: {answer.blocked}"
+        self.ctx.recorder.append("user", content=[text_block(text)])
+        await self.ctx.recorder.show(events.Notice(text))
+        return False
 
     async def _read(self, reads: Sequence[Block]) -> None:
         """Read what a prompt names, by calls that stand in the record as an answer's."""
@@ -297,7 +341,8 @@ class TurnRunner:
             cut = await self._check_stop_reason(answer, has_calls=bool(calls))
             self.ctx.publish(*self.requests.measured())
             queued = not server_waits(self.ctx.records) and await self._take_queued()
-            if not calls and not queued and not cut and answer.stop_reason != "pause_turn":
+            goes_on = calls or queued or cut or answer.stop_reason == "pause_turn"
+            if not goes_on and await self._may_end():
                 return
 
     async def _answer(self) -> Completed:

@@ -12,7 +12,7 @@ from math import floor
 from typing import Any
 
 from tui.agent import events
-from tui.agent.event_text import moment_of
+from tui.agent.event_text import hook_problem, moment_of
 from tui.agent.events import Event
 from tui.agent.prompts import acknowledgement
 from tui.context import project_files
@@ -56,6 +56,8 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return _answered(event, label)
         case events.ToolFinished():
             return _finished(event, label)
+        case events.HookFinished(outcome="failed" | "timeout"):
+            return [sentence(spoken(hook_problem(event)))]
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
         case events.TodosChanged(todos):

@@ -117,6 +117,11 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     },
     "intent": _each("call_id tool effect args_sha256 label path before_sha256", _text),
     "job": {**_each("call_id command born", _text), "pid": _whole},
+    "hook": {
+        **_each("event command outcome text call_id", _text),
+        "exit_code": _whole,
+        "seconds": _number,
+    },
     "sub_agent": {
         **_each("call_id session path agent description model state", _text),
         "calls": _whole,

@@ -20,6 +20,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
                  for a write also path, before_sha256 (null: there was no file)
     job          call_id, pid, born, command                 the process group of a command
+    hook         event, command, outcome, exit_code, seconds, text, call_id    a hook that ran
     sub_agent    call_id, session, path, agent, description, model, state, calls, spent    twice
                  for each run of a sub-agent: `state` is "started", then how it ended, with how many
                  calls it made and what it cost ({"model", "requests", "usage"} for each model)

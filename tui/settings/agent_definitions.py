@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tui.core import front_matter
+from tui.core import claude_names, front_matter
 from tui.core.files import read_small
 from tui.core.workspace import PRIVATE_DIR
 
@@ -31,26 +31,6 @@ AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 INHERIT: Final = "inherit"
 SMALL: Final = "small"
 """Names that stand for the model of the conversation, and for the small one."""
-
-_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "bash": ("run_command", "command_status"),
-    "bashoutput": ("command_status",),
-    "killshell": ("command_status",),
-    "edit": ("edit_file", "apply_patch"),
-    "multiedit": ("edit_file",),
-    "glob": ("find_by_name",),
-    "grep": ("grep_search",),
-    "ls": ("list_dir",),
-    "notebookedit": ("edit_file",),
-    "notebookread": ("read_file",),
-    "read": ("read_file",),
-    "skill": ("skill",),
-    "todowrite": ("todo_write",),
-    "webfetch": ("web_fetch",),
-    "websearch": ("web_search",),
-    "write": ("write_file",),
-}
-"""Claude Code's tools, by their names in small letters, and ours that do the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +141,9 @@ def _ours(names: Iterable[str]) -> tuple[str, ...]:
     of the rules."""
     bare = (name.partition("(")[0].strip() for name in names)
     return tuple(
-        ours
+        tool
         for name in bare
-        for ours in _TOOLS.get(name.casefold(), (f"{name}__*" if _is_server(name) else name,))
+        for tool in ([f"{name}__*"] if _is_server(name) else claude_names.ours(name))
     )
 
 

@@ -25,6 +25,7 @@ from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR
 from tui.settings import layers
 from tui.settings.agent_definitions import AGENT_FOLDERS, agent_files
+from tui.settings.hook_files import HOOK_FILES, described, hooks_in
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
@@ -140,6 +141,11 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
     with suppress(OSError):
         for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
             yield _file_item(path, command_name(path), f"Adds the command /{path.stem}")
+    for name in HOOK_FILES:
+        said = hooks_in(workspace / name)
+        if isinstance(said, dict) and (lines := described(said)):
+            does = f"Runs {plural(len(lines), 'hook')}, outside the sandbox: {'; '.join(lines)}"
+            yield TrustItem(name, does, _hash(said), "\n".join(lines)[:_TEXT_MAX])
     for folder in AGENT_FOLDERS:
         for path in agent_files(workspace / folder):
             name = path.relative_to(workspace).as_posix()

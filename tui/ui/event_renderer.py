@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent import events
+from tui.agent.event_text import hook_problem
 from tui.agent.events import Event
 from tui.context import project_files
 from tui.core.formatting import plural, tokens
@@ -130,6 +131,8 @@ class EventRenderer:
                 elevated = by == "elevated"
                 self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
                 chat.work(self._calls.phase, since=self._calls.since)
+            case events.HookFinished(outcome="failed" | "timeout"):
+                chat.add(NoticeItem(f"{hook_problem(event)}.", "warning"))
             case events.SubAgentEvent(id_, _, events.PermissionAsked()):
                 self._calls.change(id_, state="waiting")
                 chat.work(self._calls.phase, since=self._calls.since)

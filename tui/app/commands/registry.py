@@ -80,6 +80,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
     _command("agents", "sub-agents: look into one, stop it; the kinds there are"),
+    _command("hooks", "your hooks: what runs when", "commands.hooks"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),

@@ -14,6 +14,7 @@ from typing import Any, cast
 from rich.style import Style
 
 from tui.agent.events import ToolFinished
+from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
@@ -154,9 +155,9 @@ def _sent_along(prompt: str, text: str) -> list[Item]:
 
 def sent_along_item(text: str) -> NoticeItem:
     """One line for what went along with a prompt, the text folded below."""
-    return NoticeItem(
-        f"Included your shell output ({plural(text.count(chr(10)) + 1, 'line')})", detail=text
-    )
+    lines = plural(text.count("\n") + 1, "line")
+    what = "what your hooks say" if text.startswith(HOOKS_SAY) else "your shell output"
+    return NoticeItem(f"Included {what} ({lines})", detail=text)
 
 
 def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:

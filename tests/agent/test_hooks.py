@@ -1,0 +1,249 @@
+"""Hooks: real commands of a person, around the calls and turns of a real agent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Yes, events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, last_user_text, say
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.core.messages import text_of
+from tui.permissions.gate import Gate
+from tui.permissions.policy import Policy
+from tui.permissions.types import Answer, Call, Decision
+from tui.settings import hook_files
+
+Make = Callable[..., Agent]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """An agent whose hooks are the given ones: event to (matcher, program) or program alone."""
+
+    def made(
+        provider: ScriptedProvider,
+        hooks: Mapping[str, tuple[str, str] | str],
+        *,
+        timeout: float = 60,
+        **fields: Any,
+    ) -> Agent:
+        groups: dict[str, Any] = {}
+        for event, given in hooks.items():
+            matcher, program = given if isinstance(given, tuple) else ("", given)
+            file = tmp_path / f"{event}.py"
+            file.write_text(
+                f"import json, sys, os, time\ngiven = json.load(sys.stdin)\n{program}\n"
+            )
+            command = f"{sys.executable} {file}"
+            one = {"type": "command", "command": command, "timeout": timeout}
+            groups[event] = [{"matcher": matcher, "hooks": [one]}]
+        (tmp_path / "hooks.json").write_text(json.dumps({"hooks": groups}))
+        root = tmp_path / "workspace"
+        root.mkdir(exist_ok=True)
+        find = lambda: hook_files.load([tmp_path / "hooks.json"])  # noqa: E731
+        fields.setdefault("approver", Yes())
+        return make_agent(root, provider, find_hooks=find, **fields)
+
+    return made
+
+
+BLOCKS = "print('not this one', file=sys.stderr); sys.exit(2)"
+
+
+def results(agent: Agent) -> list[str]:
+    found = (one.data for one in agent.session.records if one.type == "tool_result")
+    return [text_of(one["content"]) for one in found]
+
+
+def finished(shown: Sequence[events.Event]) -> list[tuple[str, str]]:
+    return [(one.event, one.outcome) for one in shown if isinstance(one, events.HookFinished)]
+
+
+async def test_one_forbids_a_call_and_sees_it_as_claude_code_would(
+    make: Make, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen.json"
+    program = f"open({str(seen)!r}, 'w').write(json.dumps(given))\n{BLOCKS}"
+    provider = ScriptedProvider(
+        [call("write_file", "w", path="a.txt", content="x"), call("list_dir", "l", path=".")],
+        say("ok"),
+    )
+    agent = make(provider, {"PreToolUse": ("Edit|Write", program)})
+    shown = await events_of(agent, "go")
+    assert results(agent)[0] == "Not allowed, not run: not this one"
+    assert finished(shown) == [("PreToolUse", "blocked")]
+    given = json.loads(seen.read_text())
+    assert given["tool_name"] == "Write"
+    assert given["tool_input"] == {"file_path": "a.txt", "path": "a.txt", "content": "x"}
+    assert given["hook_event_name"] == "PreToolUse"
+    assert given["permission_mode"] == "default"
+    assert given["session_id"] == agent.session.id
+    record = next(one.data for one in agent.session.records if one.type == "hook")
+    assert (record["outcome"], record["exit_code"], record["call_id"]) == ("blocked", 2, "w")
+    assert not (tmp_path / "workspace/a.txt").exists()
+    await agent.close()
+
+
+def says(**fields: Any) -> str:
+    """A program that prints an answer about a call."""
+    return f"print(json.dumps({{'hookSpecificOutput': {fields!r}}}))"
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        self.reasons.append(decision.reason)
+        return Answer("once")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "deny", "asked", "ran"),
+    [("allow", (), 0, True), ("ask", (), 1, True), ("allow", ("write_file",), 0, False)],
+)
+async def test_one_allows_or_asks_and_no_one_lifts_a_rule(
+    make: Make, tmp_path: Path, verdict: str, deny: tuple[str, ...], asked: int, *, ran: bool
+) -> None:
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    approver = Counts()
+    program = says(permissionDecision=verdict, permissionDecisionReason="because")
+    gate = Gate(Policy.of(deny=deny))
+    agent = make(provider, {"PreToolUse": program}, approver=approver, gate=gate)
+    await events_of(agent, "go")
+    assert len(approver.reasons) == asked
+    assert (tmp_path / "workspace/a.txt").exists() == ran
+    await agent.close()
+
+
+async def test_one_asks_about_what_would_run_without_a_question(make: Make) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    approver = Counts()
+    program = says(permissionDecision="ask", permissionDecisionReason="Really?")
+    agent = make(provider, {"PreToolUse": ("LS", program)}, approver=approver)
+    await events_of(agent, "/elevated go")
+    assert approver.reasons == ["Really?"]
+    await agent.close()
+
+
+async def test_one_tells_the_model_about_a_result(make: Make) -> None:
+    provider = ScriptedProvider(
+        [call("write_file", "w", path="a.txt", content="x")],
+        [call("list_dir", "l", path=".")],
+        say("ok"),
+    )
+    program = (
+        "print(given['tool_response']['text'], file=sys.stderr)\n"
+        "sys.exit(2 if given['tool_name'] == 'Write' else 1)"
+    )
+    agent = make(provider, {"PostToolUse": program})
+    shown = await events_of(agent, "go")
+    assert results(agent)[0].endswith("[a hook of the user says: Created a.txt: 1 B.]")
+    assert "hook" not in results(agent)[1]
+    assert finished(shown) == [("PostToolUse", "blocked"), ("PostToolUse", "failed")]
+    await agent.close()
+
+
+async def test_what_was_not_allowed_has_no_hook_after_it(make: Make) -> None:
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    agent = make(
+        provider, {"PostToolUse": "print('x')"}, gate=Gate(Policy.of(deny=("write_file",)))
+    )
+    assert finished(await events_of(agent, "go")) == []
+    await agent.close()
+
+
+async def test_one_stops_a_prompt_which_is_not_recorded(make: Make) -> None:
+    provider = ScriptedProvider(say("never"))
+    agent = make(provider, {"UserPromptSubmit": BLOCKS})
+    shown = await events_of(agent, "my secret")
+    notices = [one.text for one in shown if isinstance(one, events.Notice)]
+    assert notices == ["A hook stopped this prompt: not this one Up brings the prompt back."]
+    assert not provider.requests
+    assert not [one for one in agent.session.records if one.type == "user"]
+    await agent.close()
+
+
+async def test_they_add_to_the_prompt_once_for_the_session_and_each_time(make: Make) -> None:
+    provider = ScriptedProvider(say("one"), say("two"))
+    agent = make(
+        provider,
+        {
+            "SessionStart": ("startup", "print('the branch is green')"),
+            "UserPromptSubmit": "print(given['prompt'].upper())",
+        },
+    )
+    await agent.start()
+    await events_of(agent, "first")
+    await events_of(agent, "second")
+    assert text_of(provider.requests[0].messages[0]["content"]) == (
+        "first\n\nMy hooks say:\nthe branch is green\n\nFIRST"
+    )
+    assert last_user_text(provider.requests[1]).startswith("second\n\nMy hooks say:\nSECOND")
+    await agent.close()
+
+
+async def test_one_makes_the_agent_go_on_but_not_for_ever(make: Make) -> None:
+    program = (
+        "print('tests fail' if not given['stop_hook_active'] else 'still', file=sys.stderr)\n"
+        "sys.exit(2)"
+    )
+    provider = ScriptedProvider(*(say(f"done {n}") for n in range(6)))
+    agent = make(provider, {"Stop": program})
+    shown = await events_of(agent, "go")
+    assert len(provider.requests) == 6
+    assert last_user_text(provider.requests[1]) == "A hook of mine wants you to go on: tests fail"
+    assert last_user_text(provider.requests[2]) == "A hook of mine wants you to go on: still"
+    assert "A hook kept the turn going 5 times: it ends." in [
+        one.text for one in shown if isinstance(one, events.Notice)
+    ]
+    await agent.close()
+
+
+async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(
+        provider,
+        {
+            "PreToolUse": "time.sleep(600)",
+            "PostToolUse": "sys.stdout.write('x' * 5_000_000); os.kill(os.getpid(), 9)",
+        },
+        timeout=0.3,
+    )
+    shown = await events_of(agent, "go")
+    assert finished(shown) == [("PreToolUse", "timeout"), ("PostToolUse", "failed")]
+    assert results(agent) == [""] or "hook" not in results(agent)[0]
+    assert isinstance(shown[-1], events.TurnFinished)
+    assert shown[-1].outcome == "done"
+    await agent.close()
+
+
+async def test_one_keeps_the_conversation_uncompacted(make: Make) -> None:
+    provider = ScriptedProvider(*(say("long " * 400) for _ in range(6)))
+    agent = make(provider, {"PreCompact": ("manual", BLOCKS)})
+    for n in range(6):
+        await events_of(agent, f"prompt {n}")
+    shown = [event async for event in agent.compact()]
+    assert "A hook keeps it uncompacted: not this one" in [
+        one.text for one in shown if isinstance(one, events.Notice)
+    ]
+    assert len(provider.requests) == 6
+    await agent.close()
+
+
+async def test_the_last_ones_run_when_the_session_closes(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "ended"
+    agent = make(
+        ScriptedProvider(say("ok")),
+        {"SessionEnd": f"open({str(file)!r}, 'w').write(given['reason'])"},
+    )
+    await events_of(agent, "go")
+    await agent.close()
+    assert file.read_text() == "other"

@@ -1,0 +1,57 @@
+"""Claude Code's names for what our tools do, and where it keeps what is a person's: for files that
+were written for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Agent": ("task",),
+    "Bash": ("run_command", "command_status"),
+    "BashOutput": ("command_status",),
+    "Edit": ("edit_file", "apply_patch"),
+    "Glob": ("find_by_name",),
+    "Grep": ("grep_search",),
+    "KillShell": ("command_status",),
+    "LS": ("list_dir",),
+    "MultiEdit": ("edit_file", "apply_patch"),
+    "NotebookEdit": ("edit_file",),
+    "NotebookRead": ("read_file",),
+    "Read": ("read_file",),
+    "Skill": ("skill",),
+    "Task": ("task",),
+    "TodoWrite": ("todo_write",),
+    "WebFetch": ("web_fetch",),
+    "WebSearch": ("web_search",),
+    "Write": ("write_file",),
+}
+"""Its tools, and ours that do the same."""
+_FIRST: Final = {"command_status": "BashOutput", "read_file": "Read", "task": "Task"}
+"""What stands for a tool of ours that several of its tools are."""
+_SMALL: Final = {name.casefold(): ours for name, ours in TOOLS.items()}
+
+
+def ours(name: str) -> tuple[str, ...]:
+    """Our tools for one of its, in whatever letters; any other name as it is."""
+    return _SMALL.get(name.casefold(), (name,))
+
+
+def names_of(tool: str) -> tuple[str, ...]:
+    """All names of a tool of ours: the one that it has in Claude Code first, our own last."""
+    found = [name for name, tools in TOOLS.items() if tool in tools]
+    first = _FIRST.get(tool)
+    return (*([first] if first else []), *(name for name in found if name != first), tool)
+
+
+def input_of(input_: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call of ours, with a path under the name that it has there too."""
+    path = input_.get("path")
+    return {**({"file_path": path} if isinstance(path, str) else {}), **input_}
+
+
+def claude_folder() -> Path:
+    """Where Claude Code keeps what is the person's."""
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

@@ -1,0 +1,147 @@
+"""Hooks: a person's own commands that run at certain moments, in the format of Claude Code.
+
+    {"hooks": {"PreToolUse": [{"matcher": "Edit|Write",
+                               "hooks": [{"type": "command", "command": "…", "timeout": 60}]}]}}
+
+They lie in `hooks.json` of the configuration folder and of `.holdfast/`; those in the settings of a
+workspace's `.claude/` count too. What a folder brings along counts once the person trusts it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from tui.core.files import read_small
+from tui.core.messages import list_of, object_of, string_of
+from tui.core.workspace import PRIVATE_DIR
+
+HookEvent: TypeAlias = Literal[
+    "PreToolUse",
+    "PostToolUse",
+    "UserPromptSubmit",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "SubagentStop",
+    "PreCompact",
+]
+EVENTS: Final[tuple[HookEvent, ...]] = get_args(HookEvent)
+
+NAME: Final = "hooks.json"
+HOOK_FILES: Final = (
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    f"{PRIVATE_DIR}/{NAME}",
+)
+"""Where a workspace brings some along."""
+
+DEFAULT_TIMEOUT_S: Final = 60.0
+TIMEOUT_MAX_S: Final = 600.0
+HOOKS_MAX: Final = 200
+_SIZE_MAX = 1_000_000
+_COMMAND_CHARS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A command for one event. `matcher` is a regular expression for the name of a tool, or for why
+    a session starts or is compacted; "" matches all."""
+
+    event: HookEvent
+    matcher: str
+    command: str
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    path: Path | None = None
+
+    def matches(self, names: Iterable[str]) -> bool:
+        """Whether it is meant for what has one of these names."""
+        if self.matcher in {"", "*"}:
+            return True
+        return any(re.fullmatch(self.matcher, name) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The hooks there are, in the order of their files; and what is wrong with others, a sentence
+    each."""
+
+    all: tuple[Hook, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def of(self, event: HookEvent, names: Iterable[str] = ()) -> list[Hook]:
+        """Those for an event, of what has one of these names; each command once."""
+        known = tuple(names)
+        found = (one for one in self.all if one.event == event and one.matches(known))
+        return list({one.command: one for one in found}.values())
+
+
+Counts: TypeAlias = Callable[[Path, object], bool]
+"""Whether the hooks of a file count, with what it says under "hooks"."""
+
+
+def load(files: Iterable[Path], counts: Counts = lambda _path, _hooks: True) -> Hooks:
+    """The hooks in some files, as far as they count. Blocks; never raises."""
+    found: list[Hook] = []
+    problems: list[str] = []
+    for path in files:
+        said = hooks_in(path)
+        if isinstance(said, str):
+            problems.append(said)
+        elif said and counts(path, said):
+            found += _parsed(path, said, problems)
+    return Hooks(tuple(found[:HOOKS_MAX]), tuple(problems))
+
+
+def hooks_in(path: Path) -> dict[str, Any] | str:
+    """What a file says under "hooks", nothing where it is not there; or why it can't be read."""
+    try:
+        data, _ = read_small(path, limit=_SIZE_MAX)
+        found: object = json.loads(data)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        return f"Can't read {path.name}: {error.strerror or error}."
+    except (ValueError, RecursionError):
+        return f"{path.name} is not valid JSON; its hooks don't run."
+    return object_of(object_of(found).get("hooks"))
+
+
+def described(hooks: dict[str, Any]) -> Sequence[str]:
+    """What hooks would run, and when, a line each."""
+    return [
+        " ".join(filter(None, (one.event, one.matcher))) + f": {one.command}"
+        for one in _parsed(Path(), hooks, [])
+    ]
+
+
+def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[Hook]:
+    for event, groups in hooks.items():
+        if event not in EVENTS:
+            if event != "Notification":
+                problems.append(f"{path.name}: there is no hook event {event!r}.")
+            continue
+        for group in map(object_of, list_of(groups)):
+            matcher = string_of(group.get("matcher"))
+            try:
+                re.compile(matcher if matcher != "*" else "")
+            except re.error as error:
+                problems.append(f"{path.name}: the matcher {matcher!r} is wrong: {error}.")
+                continue
+            for one in map(object_of, list_of(group.get("hooks"))):
+                command = string_of(one.get("command")).strip()
+                if one.get("type", "command") != "command" or not command:
+                    problems.append(f"{path.name}: only hooks that are commands run ({event}).")
+                elif len(command) <= _COMMAND_CHARS and "\0" not in command:
+                    timeout = _timeout(one.get("timeout"))
+                    yield Hook(event, matcher, command, timeout, path)
+
+
+def _timeout(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        return DEFAULT_TIMEOUT_S
+    return min(float(value), TIMEOUT_MAX_S)
