@@ -36,9 +36,7 @@ _LISTED = 10
 
 # One change. A docstring would go into the tool's schema.
 class TextEdit(Params, frozen=True, kw_only=True):
-    old_string: Annotated[
-        str, about("The passage to replace, exactly as in the file.")
-    ]
+    old_string: Annotated[str, about("The passage to replace, exactly as in the file.")]
     new_string: Annotated[str, about("The replacement; may be empty.")]
     replace_all: Annotated[
         bool, about("Replace every occurrence; otherwise there must be exactly one.")
