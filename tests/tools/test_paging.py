@@ -98,7 +98,8 @@ def test_text_that_only_looks_numbered_is_left_alone() -> None:
 
 
 def page_of(data: bytes, line: int = 1, byte: int | None = None, **limits: int) -> Page:
-    given_limits = PageLimits(**{"lines": 2000, "bytes": 51_200, "wanted": 2000, **limits})
+    numbers = {"lines": 2000, "bytes": 51_200, "wanted": 2000, **limits}
+    given_limits = PageLimits(numbers["lines"], numbers["bytes"], numbers["wanted"])
     return read_page(io.BytesIO(data), line=line, byte=byte, limits=given_limits, stop=Event())
 
 
