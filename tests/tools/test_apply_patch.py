@@ -220,7 +220,7 @@ async def test_what_somebody_else_changed_meanwhile_is_not_put_back(
     monkeypatch.setattr("tui.core.files.os.replace", full)
     hunks = ("*** Update File: a.txt", "@@", "-one", "+1", "*** Update File: b.txt", "@@", "-two")
     error = await folder.error(apply_patch, patch=marked(*hunks))
-    assert "still there: a.txt (changed by somebody else since)" in error
+    assert "still there: a.txt (changed meanwhile)" in error
     assert path.read_text() == "of somebody else\n"
 
 

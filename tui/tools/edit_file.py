@@ -28,7 +28,7 @@ from tui.tools.file_access import (
 )
 from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
 from tui.tools.text_decoding import DecodedText, decode, printable
-from tui.tools.text_match import Match, find_matches, flatten, splice
+from tui.tools.text_match import TextMatch, find_matches, flatten, splice
 
 _LISTED = 10
 """Lines of an ambiguous passage, or of many changes, that are named."""
@@ -201,12 +201,12 @@ def _edit(
     return _Edited(file.encode(new), lines, diff, notes, list(differences))
 
 
-def _places(file: DecodedText, text: str, edit: TextEdit, shown: str) -> list[Match]:
+def _places(file: DecodedText, text: str, edit: TextEdit, shown: str) -> list[TextMatch]:
     """Where an edit is made. Raises ToolError for no place, and for several that aren't wanted."""
     flat, old, new = map(flatten, (text, edit.old_string, edit.new_string))
     if edit.replace_all:
         each = re.finditer(re.escape(old), flat)
-        if exact := [Match(found.start(), found.end(), new) for found in each]:
+        if exact := [TextMatch(found.start(), found.end(), new) for found in each]:
             return exact
     matches = find_matches(flat, old, new)
     if not matches:

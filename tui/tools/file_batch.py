@@ -92,14 +92,14 @@ def _write_all(batch: _Batch, writes: Sequence[FileWrite], stop: Event) -> list[
                 if copy is not None:
                     copy.unlink(missing_ok=True)
         if isinstance(error, ToolError):
-            raise _said(error.message, error.hint, batch, lost) from error
+            raise _with_outcome(error.message, error.hint, batch, lost) from error
         raise
     return [
         _details(write, kept, sha) for write, (kept, sha) in zip(writes, batch.kept, strict=True)
     ]
 
 
-def _said(message: str, hint: str, batch: _Batch, lost: Sequence[str]) -> ToolError:
+def _with_outcome(message: str, hint: str, batch: _Batch, lost: Sequence[str]) -> ToolError:
     """An error, and what became of the files that were written before it."""
     if lost:
         message += f" What was written before is still there: {'; '.join(lost)}."
@@ -160,7 +160,7 @@ def _put_back(batch: _Batch) -> list[str]:
                 old, like = write.found.data or b"", write.found.stat
                 atomic_write(write.path, old, like=like, mode=NEW_MODE, check=check)
         except ToolError:
-            lost.append(f"{shown} (changed by somebody else since)")
+            lost.append(f"{shown} (changed meanwhile)")
         except OSError as error:
             lost.append(f"{shown} ({error.strerror or error})")
     for folder in reversed(batch.folders):

@@ -6,7 +6,7 @@ import difflib
 from bisect import bisect_left
 from itertools import accumulate, islice
 
-from tui.tools.text_match import Match
+from tui.tools.text_match import TextMatch
 
 _SHOWN_LINES = 12
 _COMPARED_LINES = 20_000
@@ -51,7 +51,7 @@ def excerpt(lines: list[str], start: int, stop: int) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def near_miss(flat: str, match: Match, passage: str) -> str:
+def near_miss(flat: str, match: TextMatch, passage: str) -> str:
     """That a passage, which is named in words, matched only nearly: where, how, and what it was."""
     first = flat.count("\n", 0, match.start)
     last = flat.count("\n", 0, max(match.start, match.end - 1))

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from tui.core.errors import ToolError
 from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
 from tui.tools.patch_format import FilePatch, Hunk
-from tui.tools.text_match import Match, find_matches, flatten, splice
+from tui.tools.text_match import TextMatch, find_matches, flatten, splice
 
 _LISTED = 10
 
@@ -39,7 +39,7 @@ def apply_hunks(file: FilePatch, text: str, shown: str) -> Patched:
     ending = "\r\n" if "\r\n" in text else "\n"
     whole = text if ends else text + ending
     flat = flatten(whole)
-    matches: list[Match] = []
+    matches: list[TextMatch] = []
     notes: list[str] = []
     cursor, shift = 0, 0
     for number, hunk in enumerate(file.hunks, 1):
@@ -59,7 +59,7 @@ def apply_hunks(file: FilePatch, text: str, shown: str) -> Patched:
 
 
 def _with_end(
-    text: str, hunks: Sequence[Hunk], matches: Sequence[Match], flat: str, *, ends: bool
+    text: str, hunks: Sequence[Hunk], matches: Sequence[TextMatch], flat: str, *, ends: bool
 ) -> str:
     """The text with a newline at its end or without, as it was, or as the last hunk says."""
     for hunk, match in zip(hunks, matches, strict=True):
@@ -79,7 +79,7 @@ class _Search:
     hunk: Hunk
     name: str
 
-    def place(self, cursor: int, shift: int) -> Match:
+    def place(self, cursor: int, shift: int) -> TextMatch:
         """Where it is. `cursor` is the end of the hunk before; `shift` how many lines that one was
         from where its header says."""
         old, new = self._text(self.hunk.old), self._text(self.hunk.new)
@@ -90,7 +90,7 @@ class _Search:
         if self.hunk.at_end and (last := [m for m in matches if m.end == len(self.flat)]):
             matches = last
         if not matches:
-            raise self._not_found(old, new)
+            raise self._mismatch(old, new)
         if len(matches) == 1 or matches[0].differences:
             return self._only(matches)
         if self.hunk.anchors:
@@ -109,7 +109,7 @@ class _Search:
     def _line(self, position: int) -> int:
         return self.flat.count("\n", 0, position) + 1
 
-    def _only(self, matches: Sequence[Match]) -> Match:
+    def _only(self, matches: Sequence[TextMatch]) -> TextMatch:
         if len(matches) == 1:
             return matches[0]
         if not matches:
@@ -144,7 +144,7 @@ class _Search:
         starts = [0, *accumulate(len(line) + 1 for line in lines)]
         return [starts[place] for place in places]
 
-    def _insertion(self, new: str, starts: Sequence[int]) -> Match:
+    def _insertion(self, new: str, starts: Sequence[int]) -> TextMatch:
         """Where lines are added of which nothing is said but what comes before, or nothing."""
         if self.hunk.line is not None and self.flat:
             raise ToolError(
@@ -152,11 +152,11 @@ class _Search:
                 hint="Send some lines around it as well.",
             )
         if not starts:
-            return Match(len(self.flat), len(self.flat), new)
+            return TextMatch(len(self.flat), len(self.flat), new)
         ends = [self.flat.find("\n", start) + 1 for start in starts]
-        return self._only([Match(end, end, new) for end in ends])
+        return self._only([TextMatch(end, end, new) for end in ends])
 
-    def _not_found(self, old: str, new: str) -> ToolError:
+    def _mismatch(self, old: str, new: str) -> ToolError:
         said = f"{self.name} doesn't apply: its lines aren't in the file."
         old = old.removesuffix("\n")
         lines = self.flat.split("\n")

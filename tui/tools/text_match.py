@@ -46,7 +46,7 @@ _FOLDED = str.maketrans(
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class TextMatch:
     """A place, what is to be put there, and in which respects it is not the passage itself."""
 
     start: int
@@ -60,7 +60,7 @@ def flatten(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def find_matches(text: str, old: str, new: str, *, whole_lines: bool = False) -> list[Match]:
+def find_matches(text: str, old: str, new: str, *, whole_lines: bool = False) -> list[TextMatch]:
     """The places of `old` in a flat text, to be replaced by `new`: at most one is no near miss.
 
     Those that match exactly, else those of the first respect in which any match nearly. Several of
@@ -68,7 +68,7 @@ def find_matches(text: str, old: str, new: str, *, whole_lines: bool = False) ->
     """
     starts = list(_starts(text, old, whole_lines=whole_lines))
     if starts or not old.strip():
-        return [Match(start, start + len(old), new) for start in starts]
+        return [TextMatch(start, start + len(old), new) for start in starts]
     if matches := _near(text, old, new, whole_lines=whole_lines):
         return matches
     bare = without_numbers(old)
@@ -111,7 +111,7 @@ def _bare(new: str) -> str | None:
     )
 
 
-def _near(text: str, old: str, new: str, *, whole_lines: bool) -> list[Match]:
+def _near(text: str, old: str, new: str, *, whole_lines: bool) -> list[TextMatch]:
     """The matches of the first respect in which there are any.
 
     Of several, none is worked out. Of one none is left where the replacement can't be indented as
@@ -135,10 +135,10 @@ def _near(text: str, old: str, new: str, *, whole_lines: bool) -> list[Match]:
             respects = (*differences, INDENTATION)
             places = list(_but_indentation(searched, wanted))
         if len(places) > 1:
-            return [Match(*place, new, respects) for place, _ in places]
+            return [TextMatch(*place, new, respects) for place, _ in places]
         if places:
             merged = _merged(text, places[0][0], old, new, places[0][1])
-            return [] if merged is None else [Match(*places[0][0], merged, respects)]
+            return [] if merged is None else [TextMatch(*places[0][0], merged, respects)]
     return []
 
 
@@ -289,7 +289,7 @@ def _same_ends(old: str, passage: str, new: str) -> str:
     return passage[:head] + new[head : len(new) - tail] + passage[len(passage) - tail :]
 
 
-def splice(text: str, matches: Sequence[Match]) -> tuple[str, list[int]]:
+def splice(text: str, matches: Sequence[TextMatch]) -> tuple[str, list[int]]:
     """The text with what is to be put at each place, and where each was in it.
 
     The matches are in order and don't overlap. A replacement gets the line ending that its place
@@ -321,4 +321,4 @@ def replace_passage(text: str, old: str, new: str) -> tuple[str, list[int]]:
     """
     old, new = flatten(old), flatten(new)
     found = re.finditer(re.escape(old), flatten(text))
-    return splice(text, [Match(each.start(), each.end(), new) for each in found])
+    return splice(text, [TextMatch(each.start(), each.end(), new) for each in found])
