@@ -136,6 +136,9 @@ async def test_the_ledger_knows_what_a_patch_wrote(folder: Folder) -> None:
         await folder.call(write, path=path, content="c\n")
     change = {"old_string": "b", "new_string": "c"}
     assert "hasn't been read" in await folder.error(edit, path="unseen.txt", **change)
+    move = marked("*** Update File: unseen.txt", "*** Move to: moved.txt")
+    await folder.call(apply_patch, patch=move)
+    assert "hasn't been read" in await folder.error(edit, path="moved.txt", **change)
     await folder.call(apply_patch, patch=marked("*** Delete File: new.txt"))
     folder.write("new.txt", "of somebody else\n")
     assert "hasn't been read" in await folder.error(write, path="new.txt", content="")

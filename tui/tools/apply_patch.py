@@ -57,11 +57,13 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path of a patch: where it really is, how it is shown, and what is there now."""
+    """A path of a patch: where it really is, how it is shown, what is there now, and whether the
+    model has read it."""
 
     path: Path
     shown: str
     found: Snapshot | None
+    known: bool
 
 
 class ApplyPatch(Tool[ApplyPatchParams]):
@@ -118,7 +120,8 @@ class ApplyPatch(Tool[ApplyPatchParams]):
     async def _place(self, ctx: ToolContext, named: str) -> _Place:
         path = await resolve(ctx, named)
         shown = printable(ctx.workspace.show(path))
-        return _Place(path, shown, await in_thread(lambda _stop: take_snapshot(path, shown)))
+        found = await in_thread(lambda _stop: take_snapshot(path, shown))
+        return _Place(path, shown, found, ctx.files.knows(path))
 
     async def _check(self, ctx: ToolContext, file: FilePatch, places: Sequence[_Place]) -> None:
         """Whether the files are there that must be, none is that must not, and none has changed
@@ -133,7 +136,7 @@ class ApplyPatch(Tool[ApplyPatchParams]):
             if place.found is None:
                 error = await in_thread(lambda _stop: missing(ctx.workspace, place.path))
                 raise _refused(error.message, error.hint)
-            if ctx.files.knows(place.path) or (file.action == "delete" and not file.hunks):
+            if place.known or (file.action == "delete" and not file.hunks):
                 ctx.files.check_unchanged(place.found, place.shown)
         if target is not place and target.found is not None:
             raise _refused(
@@ -227,11 +230,11 @@ def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: 
     diff = unified(before, after, target.shown, whole=whole, moved_from=name)
     if moved:
         mode = stats.S_IMODE(found.stat.st_mode)
-        plan.writes.append(FileWrite(target.path, data, None, mode))
+        plan.writes.append(FileWrite(target.path, data, None, mode, place.known))
         plan.writes.append(FileWrite(place.path, None, found))
         said = f"Moved {place.shown} to {target.shown}: {diff.summary} lines."
     else:
-        plan.writes.append(FileWrite(place.path, data, found))
+        plan.writes.append(FileWrite(place.path, data, found, known=place.known))
         said = f"Edited {place.shown}: {diff.summary} lines."
     plan.diffs.append(diff)
     plan.lines.append(said)

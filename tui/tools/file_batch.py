@@ -35,12 +35,14 @@ NEW_MODE = 0o666
 @dataclass(frozen=True, slots=True)
 class FileWrite:
     """One file and what it is to be: `data`, or None for no file. `found` is what it is now, None
-    where there is none. `mode` is that of a new file, as far as the umask allows."""
+    where there is none. `mode` is that of a new file, as far as the umask allows. `known`: the
+    model has seen all that is written."""
 
     path: Path
     data: bytes | None
     found: Snapshot | None
     mode: int = NEW_MODE
+    known: bool = True
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ async def write_files(ctx: ToolContext, writes: Sequence[FileWrite]) -> list[dic
     for write, stat in batch.written:
         if stat is None or write.data is None:
             ctx.files.forget(write.path)
-        elif write.found is None or ctx.files.knows(write.path):
+        elif write.known:
             ctx.files.note_seen(write.path, stat, sha256(write.data).hexdigest())
     return details
 
