@@ -120,6 +120,11 @@ def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
     if isinstance(edits, str):
         with suppress(ValueError):
             rest["edits"] = edits = json.loads(edits)
+    if not single and "edits" not in rest and set(rest) == {"path"}:
+        raise ToolError(
+            "edit_file was given no changes.",
+            hint="Put them into edits: objects with old_string and new_string.",
+        )
     if not single:
         return rest
     if edits and single.get("old_string"):
