@@ -327,7 +327,7 @@ async def test_verbose_shows_what_the_model_received(tmp_path: Path) -> None:
     assert decision == (
         "[DEBUG] Decision: read_file: allow (by reads): Read-only, inside the workspace."
     )
-    assert result == "\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: 1\n[DEBUG] Result:\nalpha\n"
+    assert result == "\n\n[DEBUG] Tool: read_file\n[DEBUG] Tokens: 2\n[DEBUG] Result:\n1\talpha\n"
     assert last.startswith("[DEBUG] Answer: ")
     assert "[DEBUG]" not in json.dumps([r.messages for r in provider.requests])
 

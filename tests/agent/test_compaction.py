@@ -420,9 +420,9 @@ async def test_R30_pruning_is_told_once_and_leaves_the_record(tmp_path: Path) ->
     assert found[0].tokens_saved > 300
     request = provider.requests[-1]
     text = request.messages[2]["content"][0]["content"][0]["text"]
-    assert text.startswith("[Previous tool result truncated — 3,300 chars.")
+    assert text.startswith("[Previous tool result truncated — 4,392 chars.")
     record = next(r for r in agent.session.records if r.type == "tool_result")
-    assert len(record.data["content"][0]["text"]) == 3300
+    assert len(record.data["content"][0]["text"]) == 4392
     assert {i.id: i.state for i in agent.ledger.items()}[record.id] == "pruned"
 
 

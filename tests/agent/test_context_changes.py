@@ -44,7 +44,7 @@ async def test_a_masked_result_is_not_sent_again_and_comes_back_unmasked(tmp_pat
     assert sent().startswith("[Masked by the person: read_file result, ")
     await agent.overlay([Overlay(result.id, "full")])
     await events_of(agent, "and now?")
-    assert sent().startswith("alpha\n")
+    assert sent().startswith("1\talpha\n")
 
 
 async def test_a_pin_is_recorded_and_stands_in_the_ledger(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.agent.prompts import parse
+from tui.app.interruption import known
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
 from tui.session.records import Finding, Record
@@ -45,6 +46,31 @@ async def test_R_an_intent_names_the_file_and_what_it_held(tmp_path: Path) -> No
     assert old["path"] == str(tmp_path / "old.txt")
     assert old["before_sha256"] == hashlib.sha256(b"before").hexdigest()
     assert new["before_sha256"] is None
+    await agent.close()
+
+
+async def test_R_the_intent_of_a_patch_names_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: b.txt\n+b\n"
+    one = call("apply_patch", "1", patch=f"{patch}*** End Patch")
+    agent = make_agent(tmp_path, ScriptedProvider([one], say("ok")), approver=Yes())
+    await events_of(agent, "go")
+    (intent,) = of(agent.session.records, "intent")
+    files = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    assert [file["path"] for file in intent["files"]] == files
+    assert intent["files"][0]["before_sha256"] == hashlib.sha256(b"one\n").hexdigest()
+    assert intent["files"][1]["before_sha256"] is None
+    assert "path" not in intent
+    (result,) = of(agent.session.records, "tool_result")
+    assert [file["path"] for file in result["details"]["files"]] == files
+    records = [record for record in agent.session.records if record.type != "tool_result"][:-1]
+    (found,) = interrupted_work(records, tmp_path).calls
+    assert (found.outcome, found.file) == ("unknown", "changed")
+    (tmp_path / "b.txt").unlink()
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    (found,) = interrupted_work(records, tmp_path).calls
+    assert (found.label, found.file) == ("a.txt, b.txt", "unchanged")
+    assert known(found).endswith("the files are unchanged")
     await agent.close()
 
 

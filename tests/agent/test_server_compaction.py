@@ -114,12 +114,12 @@ async def test_undoing_brings_back_what_was_thought_before(
 
 async def test_a_running_turn_is_kept_whole(own_folders: Path, tmp_path: Path) -> None:
     for n in range(4):
-        (tmp_path / f"r{n}.txt").write_text(f"alpha beta {n}\n" * 400)
+        (tmp_path / f"r{n}.txt").write_text(f"alpha beta {n}\n" * 300)
     turns = [*talk(3), read("r0"), read("r1"), read("r2"), said("end")]
     turns[:3] = [one | {"text": "word " * 900} for one in turns[:3]]
     async with LoopbackServer(script(turns)) as server:
         config: dict[str, Any] = {"api_features": "all", "compaction": SMALL}
-        async with program(tmp_path, server, **config, context_window=10_000) as agent:
+        async with program(tmp_path, server, **config, context_window=10_600) as agent:
             for n in range(3):
                 await done(agent, f"question {n}")
             await done(agent, "read them")

@@ -24,7 +24,9 @@ from tests.context.wild import assistant, call, result, user
 from tui.context import compaction_triggers, compaction_view, recall
 from tui.context.compaction_triggers import over, percent
 from tui.context.compaction_view import cut_at
+from tui.context.digest import digest
 from tui.context.history import history
+from tui.context.labels import call_label
 from tui.context.prune import starts_turn
 from tui.context.summary_prompts import merge_question, parts, question, transcript
 from tui.context.validate import check
@@ -259,3 +261,18 @@ def test_progress_is_what_is_new() -> None:
     assert compaction_triggers.stuck(extended(again, _work(5, "grep_search", "3"))) is not None
     assert compaction_triggers.stuck(extended(again, _work(6, "notes__add", "4"))) is None
     assert compaction_triggers.stuck(extended(again, [prompt("try the other way")])) is None
+
+
+def test_a_patch_counts_by_its_files() -> None:
+    patch = "*** Begin Patch\n*** Delete File: a.py\n*** Add File: b.py\n+b\n*** End Patch"
+    made = call("p", "apply_patch") | {"input": {"patch": patch}}
+    files = {"files": [{"path": "/w/a.py"}, {"path": "/w/b.py"}]}
+    intent = {"call_id": "p", "tool": "apply_patch", "args_sha256": "1", "effect": "write"}
+    branch = records(
+        prompt("fix it"), answer(made), ("intent", intent),
+        output("p", "out", name="apply_patch", details=files),
+    )  # fmt: skip
+    assert compaction_triggers.hand_over(branch).done == ("apply_patch a.py, b.py",)
+    assert compaction_triggers.progress(branch) == [True]
+    assert call_label(made) == "apply_patch a.py, b.py"
+    assert "- b.py (apply_patch)" in digest([{"role": "assistant", "content": [made]}], 500)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.tools.folder import Folder
 from tui.context.file_changes import changes, restore, texts
 from tui.session.records import Record
+from tui.tools.apply_patch import ApplyPatch
 from tui.tools.edit_file import EditFile
 from tui.tools.read_file import ReadFile
 from tui.tools.write_file import WriteFile
@@ -28,7 +30,9 @@ class Story:
         self.folder = folder
         self.records: list[Record] = []
 
-    async def do(self, tool: ReadFile | WriteFile | EditFile, **arguments: object) -> None:
+    async def do(
+        self, tool: ReadFile | WriteFile | EditFile | ApplyPatch, **arguments: object
+    ) -> None:
         output = await self.folder.call(tool, **arguments)
         data = {"is_error": output.is_error, "details": output.details}
         self.records.append(Record("tool_result", f"{len(self.records)}", None, "", data))
@@ -66,6 +70,49 @@ async def test_33_files_are_brought_back_and_what_they_held_is_kept(folder: Fold
     assert copies == ["two\n", "new\n"]
     again = [restore(change, kept(folder)) for change in changes(story.records)]
     assert [each.outcome for each in again] == ["unchanged", "unchanged"]
+
+
+async def test_33_every_file_of_a_patch_is_brought_back(folder: Folder):
+    folder.write("a.txt", "one\r\n")
+    folder.write("gone.sh", "echo\n").chmod(0o750)
+    folder.write("from.txt", "x\ny\n").chmod(0o640)
+    story = Story(folder)
+    for name in ("a.txt", "gone.sh"):
+        await story.do(read_file, path=name)
+    await story.do(edit_file, path="a.txt", old_string="one", new_string="two")
+    lines = [
+        *("*** Begin Patch", "*** Update File: a.txt", "@@", "-two", "+three"),
+        *("*** Add File: new.txt", "+new", "*** Delete File: gone.sh"),
+        *("*** Update File: from.txt", "*** Move to: to/to.txt", "@@", "-y", "+z"),
+        "*** End Patch",
+    ]
+    await story.do(ApplyPatch(), patch="\n".join(lines))
+    found = {change.path.name: change for change in changes(story.records)}
+    assert list(found) == ["a.txt", "new.txt", "gone.sh", "to.txt", "from.txt"]
+    assert (found["a.txt"].writes, texts(found["a.txt"])) == (2, ("one\r\n", "three\r\n"))
+    assert texts(found["gone.sh"]) == ("echo\n", None)
+    done = [restore(change, kept(folder)) for change in found.values()]
+    assert [each.outcome for each in done] == [
+        *("restored", "deleted", "restored", "deleted", "restored"),
+    ]
+    now = {
+        str(path.relative_to(folder.root)): (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+        for path in folder.root.rglob("*")
+        if path.is_file() and ".holdfast" not in path.parts
+    }
+    assert now.pop("a.txt")[0] == b"one\r\n"
+    assert now == {"gone.sh": (b"echo\n", 0o750), "from.txt": (b"x\ny\n", 0o640)}
+    again = [restore(change, kept(folder)) for change in found.values()]
+    assert {each.outcome for each in again} == {"unchanged"}
+    folder.write("gone.sh", "of somebody else\n")
+    assert restore(found["gone.sh"], kept(folder)).outcome == "changed since"
+
+
+async def test_33_a_file_that_a_patch_added_and_removed_is_no_change(folder: Folder):
+    story = Story(folder)
+    for line in ("*** Add File: a.txt\n+a", "*** Delete File: a.txt"):
+        await story.do(ApplyPatch(), patch=f"*** Begin Patch\n{line}\n*** End Patch")
+    assert changes(story.records) == []
 
 
 async def test_33_somebody_elses_work_is_left_alone(folder: Folder):

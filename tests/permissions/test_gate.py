@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.permissions.test_policy import command, read, web, write
+from tests.permissions.test_policy import command, patch, read, web, write
 from tui.core.errors import StorageError
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate, RulesOnly, prefix_of
@@ -317,3 +317,28 @@ def test_a_yes_of_this_session_never_gives_outside(person: Person) -> None:
     person.answers(command("make"), "session")
     decision = person.decision(command("make"), tuple(Level))
     assert (decision.answer, decision.level) == ("allow", Level.WORKSPACE)
+
+
+def test_a_yes_to_edits_covers_patches_and_the_reverse(person: Person) -> None:
+    folder = person.root
+    person.answers(patch("a.py", "src/b.py"), "always")
+    assert person.remembered == [
+        f"{tool}({folder}/*)" for tool in ("edit_file", "write_file", "apply_patch")
+    ]
+    assert not person.is_asked(write("other.txt"))
+    assert not person.is_asked(patch("x", "y", "z"))
+    assert person.is_asked(patch("x", ".git/config"))
+
+
+def test_a_yes_to_a_patch_of_guarded_files_covers_those_alone(person: Person) -> None:
+    call = patch("a.py", ".git/hooks/x")
+    person.answers(call, "session")
+    assert person.gate.scope_of(call).startswith("only ")
+    assert not person.is_asked(call)
+    assert person.is_asked(patch("b.py", ".git/hooks/x"))
+
+
+async def test_what_would_allow_a_patch_is_named_by_file(person: Person) -> None:
+    call = patch("a.py", "b.py")
+    answer = await RulesOnly().ask(call, person.decision(call))
+    assert "--allow 'apply_patch(a.py)' --allow 'apply_patch(b.py)'" in answer.reason

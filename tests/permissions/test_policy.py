@@ -450,3 +450,54 @@ def test_a_name_leads_into_the_own_network_only_by_a_rule_that_says_so(world: Wo
     assert not world.decide(web(DOCS), allow=["web_fetch(https://wiki.corp/*) private"]).private
     with pytest.raises(UsageError, match="can't say how far"):
         world.decide(wiki, deny=["web_fetch(https://wiki.corp/*) private"])
+
+
+def patch(*paths: str) -> Call:
+    return Call("c", "apply_patch", "write", ", ".join(paths), paths=paths)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("edit_file(src/secret*)", "write_file(src/secret*)", "apply_patch(src/secret*)"),
+        *("edit_file", "*(src/secret.txt)", "edit_file(*/secret.txt)"),
+    ],
+)
+def test_a_rule_against_writing_a_file_holds_for_patches(world: World, rule: str) -> None:
+    call = patch("src/a.py", "src/secret.txt")
+    for more in ({"elevated": True}, {"mode": "accept_edits"}, {"allow": ["apply_patch"]}):
+        decision = world.decide(call, deny=[rule], **more)  # pyright: ignore[reportArgumentType]
+        assert (decision.answer, decision.by) == ("deny", rule)
+        asked = world.decide(call, ask=[rule], **{**more, "elevated": False})  # pyright: ignore[reportArgumentType]
+        assert (asked.answer, asked.by) == ("ask", rule)
+    inside = patch("src/a.py", "src/b.py")
+    if "(" in rule:
+        assert world.decide(inside, deny=[rule], allow=["apply_patch"]).answer == "allow"
+
+
+def test_a_rule_against_reading_or_running_says_nothing_of_patches(world: World) -> None:
+    rules = ["read_file(src/*)", "run_command(git*)"]
+    assert world.decide(patch("src/a.py"), deny=rules, allow=["apply_patch"]).answer == "allow"
+
+
+def test_a_patch_is_allowed_only_where_each_of_its_files_is(world: World) -> None:
+    both = patch("src/a.py", "docs/b.md")
+    assert world.decide(both, allow=["apply_patch(src/*)"]).answer == "ask"
+    assert world.decide(both, allow=["apply_patch(src/*)", "apply_patch(docs/*)"]).answer == "allow"
+    assert world.decide(both, allow=["edit_file", "write_file"]).answer == "ask"
+    assert world.decide(both, auto_grant=["src/*"]).answer == "ask"
+    assert world.decide(both, auto_grant=["src", "docs"]).answer == "allow"
+    hook = patch("src/a.py", ".git/hooks/x")
+    assert world.decide(hook, allow=["apply_patch"]).answer == "ask"
+    assert world.decide(hook, mode="accept_edits").answer == "ask"
+    rules = ["apply_patch", "apply_patch(.git/hooks/*)"]
+    assert world.decide(hook, allow=rules).answer == "allow"
+
+
+def test_a_patch_is_a_write_like_every_other(world: World) -> None:
+    both = patch("src/a.py", "src/b.py")
+    assert world.decide(both).answer == "ask"
+    assert world.decide(both, mode="accept_edits").by == "accept_edits"
+    assert world.decide(both, mode="plan").by == "plan"
+    assert world.decide(patch("src/a.py", "../../etc/x")).by == "workspace"
+    assert world.decide(patch("src/a.py", ".holdfast/config.toml"), elevated=True).by == "protected"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.tools.folder import Folder, said
-from tui.tools.edit_file import EditFile, replace_passage
+from tui.tools.edit_file import EditFile
 from tui.tools.file_access import FileLedger
 from tui.tools.read_file import ReadFile
+from tui.tools.text_match import NUMBERS, find_matches, replace_passage, splice
+
+LIKE = str.maketrans("“”–\u00a0", '""- ')
 
 edit_file, read_file = EditFile(), ReadFile()
 
@@ -69,9 +73,10 @@ async def test_an_ambiguous_passage_says_where(folder: Folder) -> None:
 
 async def test_blanks_that_differ_are_named_with_the_lines(folder: Folder) -> None:
     text = "class A:\n\tdef f(self):\n\t\treturn 1\n\nend\n"
-    error = await refused(folder, text, "    def f(self):\n        return 1", "x")
+    error = await refused(folder, text, "  def f(self):\n        return 1", "x")
     assert "Lines 2-3 differ from it only in blanks" in error
     assert "\tdef f(self):\n\t\treturn 1\n" in error
+    assert "only in blanks" in await refused(folder, text, "def  f(self):", "x")
     assert "only in blanks" in await refused(folder, "last line", "last line\n", "x")
 
 
@@ -108,6 +113,147 @@ async def test_mixed_line_endings_outside_the_passage_are_untouched(folder: Fold
     assert await edited(folder, "a\nb\r\nc\nd\r\n", "b\nc", "B\nC") == b"a\nB\r\nC\nd\r\n"
     assert await edited(folder, "a\r\nb\nc\r\n", "b\nc", "B\nC") == b"a\r\nB\nC\r\n"
     assert await edited(folder, "a\r\nb\n", "\nb", "\nx") == b"a\r\nx\n"
+
+
+async def test_several_edits_are_made_in_order_with_one_call(folder: Folder) -> None:
+    path = folder.write("f.py", "a = 1\nb = 2\nc = 3\n")
+    await folder.call(read_file, path="f.py")
+    edits = [
+        {"old_string": "a = 1", "new_string": "a = 10"},
+        {"old_string": "a = 10\nb", "new_string": "a = 10\nbb"},
+        {"old_string": " = ", "new_string": " := ", "replace_all": True},
+    ]
+    output = await folder.call(edit_file, path="f.py", edits=edits)
+    assert path.read_text() == "a := 10\nbb := 2\nc := 3\n"
+    assert said(output) == "Edited f.py in 5 places (lines 1, 1, 1, 2, 3): +3 −3 lines."
+    again = {"old_string": "c", "new_string": "d"}
+    await folder.call(
+        edit_file, path="f.py", edits=f'[{{"old_string": "{"c"}", "new_string": "d"}}]'
+    )
+    assert path.read_text().endswith("d := 3\n")
+    assert "it isn't clear" in await folder.error(edit_file, path="f.py", edits=[again], **again)
+
+
+async def test_one_edit_that_fails_leaves_all_undone(folder: Folder) -> None:
+    path = folder.write("f.py", "a = 1\nb = 2\n")
+    await folder.call(read_file, path="f.py")
+    good = {"old_string": "a = 1", "new_string": "a = 2"}
+    for bad, why in (
+        ({"old_string": "a = 1", "new_string": "x"}, "old_string isn't in f.py."),
+        ({"old_string": " = 2", "new_string": "x"}, "occurs 2 times in f.py (lines 1, 2)."),
+        ({"old_string": "", "new_string": "x"}, "old_string is empty."),
+        ({"old_string": "x", "new_string": "\ud800"}, "surrogate"),
+    ):
+        error = await folder.error(edit_file, path="f.py", edits=[good, bad])
+        assert error.startswith("Edit 2 of 2: ")
+        assert why in error
+        assert "Nothing was changed." in error
+        assert path.read_text() == "a = 1\nb = 2\n"
+    back = {"old_string": "a = 2", "new_string": "a = 1"}
+    assert "undo each other" in await folder.error(edit_file, path="f.py", edits=[good, back])
+    assert "edits" in await folder.error(edit_file, path="f.py", edits=[])
+
+
+NEAR = [
+    pytest.param("if x:\n        go()\n", "if x:\n    go()  \n", "if x:\n    go()\n    stop()\n",
+                 "if x:\n        go()\n", "", "", id="not one shift"),
+    pytest.param("class A:\n    def f(self):\n        return 1\n", "def f(self):\n    return 1\n",
+                 "def f(self):\n    x = 1\n\n    return x\n",
+                 "class A:\n    def f(self):\n        x = 1\n\n        return x\n",
+                 "Lines 2-3", "indentation differs", id="deeper in the file"),
+    pytest.param("def f():\n    a\nend\n", "        def f():\n            a\n        end",
+                 "        def f():\n            b\n        end",
+                 "def f():\n    b\nend\n", "Lines 1-3", "indentation differs", id="less deep"),
+    pytest.param("\tif a:\n\t\tb()\n", "    if a:\n        b()\n",
+                 "    if a:\n        if c:\n            b()\n",
+                 "\tif a:\n\t\tif c:\n\t\t\tb()\n", "Lines 1-2", "indentation differs", id="tabs"),
+    pytest.param("  if a:\n    b()\n", "\tif a:\n\t\tb()\n", "\tif a:\n\t\tc()\n",
+                 "  if a:\n    c()\n", "Lines 1-2", "indentation differs", id="spaces"),
+    pytest.param("one  \ntwo\t\nthree\n", "one\ntwo\nthree", "one\ntwo\nfour",
+                 "one  \ntwo\t\nfour\n", "Lines 1-3", "trailing whitespace differs", id="trailing"),
+    pytest.param("x\nsay(“hi”) – ok\n", 'say("hi") - ok', 'say("hi") - no',
+                 "x\nsay(“hi”) – no\n", "Line 2", "quotes, dashes or spaces differ", id="quotes"),
+    pytest.param("a\u00a0b\n", "a b", "a c", "a\u00a0c\n", "Line 1", "spaces differ", id="space"),
+    pytest.param("x = 1\n\ny = 2\n", "1\tx = 1\n2\n3\ty = 2\n", "1\tx = 1\n2\t\n3\ty = 3\n",
+                 "x = 1\n\ny = 3\n", "Lines 1-3", "it had line numbers", id="numbers"),
+    pytest.param("  x = 1\n  y = 2\n", "7\tx = 1\n8\ty = 2", "x = 1\ny = 3",
+                 "  x = 1\n  y = 3\n", "Lines 1-2", "line numbers and indentation", id="both"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "old", "new", "after", "place", "why"), NEAR)
+async def test_a_near_miss_in_one_place_is_made_and_shown(
+    folder: Folder, text: str, old: str, new: str, after: str, place: str, why: str
+) -> None:
+    if not why:
+        assert "isn't in f.txt" in await refused(folder, text, old, new)
+        return
+    for ending in ("\n", "\r\n"):
+        path = folder.write("f.txt", text.replace("\n", ending))
+        await folder.call(read_file, path="f.txt")
+        change = {"path": "f.txt", "old_string": old, "new_string": new}
+        preview = await folder.preview(edit_file, **change)
+        output = await folder.call(edit_file, **change)
+        assert path.read_bytes().decode() == after.replace("\n", ending)
+        assert f"{place} matched old_string, though " in said(output)
+        assert why in said(output)
+        assert text.splitlines()[int(re.findall(r"\d+", place)[0]) - 1] in said(output)
+        assert why.rsplit(" and ", maxsplit=1)[-1] in output.summary
+        assert preview.text == output.display
+
+
+async def test_a_near_miss_in_two_places_is_an_error(folder: Folder) -> None:
+    error = await refused(folder, "  x()\ny\n\tx()\n", "    x()\n", "    z()\n")
+    assert "nearly in 2 places (lines 1, 3), where indentation differs" in error
+    for old, more in (("    x()\n", True), ("5\tx()", False)):
+        error = await refused(folder, "  x()\n\tx()\n", old, "z\n", replace_all=more)
+        assert "nearly in 2 places" in error
+    error = await refused(folder, "‘a’ ’a’\n", "'a'", "b")
+    assert "nearly in 2 places (lines 1, 1)" in error
+
+
+async def test_numbers_that_are_the_files_own_stay(folder: Folder) -> None:
+    assert await edited(folder, "1\ta\n2\tb\n", "1\ta", "1\tc") == b"1\tc\n2\tb\n"
+    assert "isn't in f.txt" in await refused(folder, "2\tx\n", "1\tx", "1\ty")
+    assert "isn't in f.txt" in await refused(folder, "a\nb\n", "1\ta\n3\tb\n", "c")
+    assert "isn't in f.txt" in await refused(folder, "a\nb\n", "1\ta\n2\tb\n", "1\ta\nc")
+
+
+async def test_places_that_overlap_are_two(folder: Folder) -> None:
+    assert "occurs 2 times" in await refused(folder, "x\n\n\ny", "\n\n", "\n")
+
+
+_WORDS = st.sampled_from(
+    ["", "a", " a", "  b", "\tb", "b ", "“a”", '"a"', "a – b", "3\ta", "\u00a0"]
+)
+_LINES = st.lists(_WORDS, min_size=1, max_size=6).map("\n".join)
+
+
+@settings(deadline=None, max_examples=400)
+@given(_LINES, _LINES, st.text(alphabet="xy \n", max_size=6), st.booleans())
+def test_a_match_changes_its_own_place_only(text: str, old: str, new: str, whole: bool) -> None:
+    matches = find_matches(text, old, new, whole_lines=whole)
+    assert all(match.differences == matches[0].differences for match in matches)
+    if not whole and old:
+        assert text.count(old) <= len(matches)
+        assert bool(text.count(old)) == bool(matches and not matches[0].differences)
+    if len(matches) == 1:
+        (match,) = matches
+        changed, starts = splice(text, matches)
+        assert starts == [match.start]
+        assert changed == text[: match.start] + match.new + text[match.end :]
+        alike = [
+            "".join(part.split()).translate(LIKE) for part in (text[match.start : match.end], old)
+        ]
+        assert alike[0] == alike[1] or NUMBERS in match.differences
+
+
+@settings(deadline=None)
+@given(_LINES, _LINES, st.text(alphabet="xy \n", max_size=6))
+def test_what_occurs_twice_is_never_chosen(text: str, old: str, new: str) -> None:
+    twice = f"{text}\n{old}\n--\n{old}\n"
+    assume(old)
+    assert len(find_matches(twice, old, new)) > 1
 
 
 @settings(deadline=None)

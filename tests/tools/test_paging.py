@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tui.core.errors import ToolError
-from tui.tools.paging import Page, PageLimits, read_page
+from tui.tools.paging import Page, PageLimits, number_lines, read_page, without_numbers
 
 
 def pages(data: bytes, limits: PageLimits) -> list[Page]:
@@ -38,6 +38,7 @@ some_limits = st.builds(
     lines=st.integers(2, 12),
     bytes=st.integers(216, 700),
     wanted=st.integers(1, 8) | st.just(2000),
+    numbered=st.booleans(),
 )
 
 
@@ -77,8 +78,28 @@ def test_L21_every_page_fits_with_its_last_line(data: bytes, limits: PageLimits)
             assert last == page.footer
 
 
+@settings(deadline=None)
+@given(
+    st.text(st.sampled_from("ab\t7 "), max_size=8).flatmap(
+        lambda t: st.lists(st.just(t) | st.text(st.sampled_from("xy\t1"), max_size=4), min_size=1)
+    ),
+    st.integers(1, 10**6),
+)
+def test_numbers_can_be_taken_away_again(rows: list[str], first: int) -> None:
+    text = "\n".join(rows)
+    assert without_numbers(number_lines(text, first)) == (text or None)
+
+
+def test_text_that_only_looks_numbered_is_left_alone() -> None:
+    for text in ("1\ta\n3\tb", "1\ta\nb", "12", "x", "", "1\n2\n3", "9" * 5000 + "\ta"):
+        assert without_numbers(text) is None
+    assert without_numbers("7\ta\n8\n9\tb") == "a\n\nb"
+    assert number_lines("rest\nnext\n", 4, cut=True) == "rest\n5\tnext\n"
+
+
 def page_of(data: bytes, line: int = 1, byte: int | None = None, **limits: int) -> Page:
-    given_limits = PageLimits(**{"lines": 2000, "bytes": 51_200, "wanted": 2000, **limits})
+    numbers = {"lines": 2000, "bytes": 51_200, "wanted": 2000, **limits}
+    given_limits = PageLimits(numbers["lines"], numbers["bytes"], numbers["wanted"])
     return read_page(io.BytesIO(data), line=line, byte=byte, limits=given_limits, stop=Event())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import socket
 import tracemalloc
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.tools.folder import Folder, said
 from tui.core.config import Guard
 from tui.core.image_resize import MAX_SOURCE
 from tui.core.workspace import Workspace
+from tui.tools.paging import without_numbers
 from tui.tools.read_file import ReadFile
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(40)
@@ -21,29 +23,36 @@ read_file = ReadFile()
 
 
 @pytest.mark.parametrize("text", ["a\nb\n", "no end", "a\r\nb\r\n", "é\u2028\x0c\n", "  x\n\n\n"])
-async def test_a_small_text_comes_back_exactly(folder: Folder, text: str) -> None:
+async def test_a_small_text_comes_back_with_its_lines_numbered(folder: Folder, text: str) -> None:
     folder.write("a.txt", text)
-    assert await folder.text(read_file, path="a.txt") == text
+    shown = await folder.text(read_file, path="a.txt")
+    assert shown == "".join(
+        f"{number}\t{line}" for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text), 1)
+    )
+    assert without_numbers(shown) == text.replace("\r\n", "\n")
 
 
 async def test_L21_pages_follow_one_another(folder: Folder) -> None:
     folder.write("big.txt", "".join(f"line {n}\n" for n in range(1, 5001)))
     first = await folder.call(read_file, path="big.txt")
-    assert said(first).endswith("\nline 1999\n[lines 1-1999 of 5000; continue with offset=2000]")
+    footer = "[lines 1-1999 of 5000; continue with offset=2000]"
+    assert said(first).endswith(f"\n1999\tline 1999\n{footer}")
     assert first.summary == "1999 lines, more follows"
-    assert (await folder.text(read_file, path="big.txt", offset=2000)).startswith("line 2000\n")
+    second = await folder.text(read_file, path="big.txt", offset=2000)
+    assert second.startswith("2000\tline 2000\n")
     assert (
         await folder.text(read_file, path="big.txt", offset=4999, limit=5)
-        == "line 4999\nline 5000\n"
+        == "4999\tline 4999\n5000\tline 5000\n"
     )
-    assert (await folder.text(read_file, path="big.txt", limit=1)).startswith("line 1\n[lines 1-1 ")
+    line = await folder.text(read_file, path="big.txt", limit=1)
+    assert line.startswith("1\tline 1\n[lines 1-1 ")
 
 
 async def test_L21_a_page_keeps_to_what_the_context_allows(folder: Folder) -> None:
     folder.changes = {"read_page_bytes": 1000, "guard": Guard(clamp_lines=10)}
     folder.write("wide.txt", ("y" * 99 + "\n") * 50)
     text = await folder.text(read_file, path="wide.txt")
-    assert text.endswith("[lines 1-8 of 50; continue with offset=9]")
+    assert text.endswith("[lines 1-7 of 50; continue with offset=8]")
     assert len(text) <= 1000
     folder.write("narrow.txt", "\n" * 50 + "x")
     assert (await folder.text(read_file, path="narrow.txt")).count("\n") == 9
@@ -54,6 +63,7 @@ async def test_a_line_of_30_mb_is_paged_without_being_loaded(folder: Folder) -> 
     folder.write("one.json", data)
     tracemalloc.start()
     text, last = (await folder.text(read_file, path="one.json")).rsplit("\n", 1)
+    text = text.removeprefix("1\t")
     at = len(text.encode())
     assert text.encode() == data[:at]
     assert at > 50_000
@@ -71,7 +81,7 @@ async def test_a_sparse_file_of_5_gb_costs_little(folder: Folder) -> None:
     text = await folder.text(read_file, path="sparse.log")
     assert tracemalloc.get_traced_memory()[1] < 8_000_000
     tracemalloc.stop()
-    assert text.startswith("start\n")
+    assert text.startswith("1\tstart\n")
     assert text.endswith("[lines 1-1999; continue with offset=2000; up to byte 11,994 of 5.0 GB]")
 
 
@@ -83,7 +93,8 @@ async def test_a_file_of_nothing_but_nul_is_not_dumped(folder: Folder) -> None:
 
 async def test_L20_saved_output_is_text_even_with_nul_bytes(folder: Folder) -> None:
     folder.write(".holdfast/tool-results/toolu_x.txt", b"./a\0./b\0")
-    assert await folder.text(read_file, path=".holdfast/tool-results/toolu_x.txt") == "./a\0./b\0"
+    text = await folder.text(read_file, path=".holdfast/tool-results/toolu_x.txt")
+    assert text == "1\t./a\0./b\0"
 
 
 @pytest.mark.parametrize(
@@ -143,20 +154,20 @@ async def test_binary_files_are_named(folder: Folder, data: bytes, kind: str) ->
 
 async def test_a_text_that_begins_like_a_binary_file_is_text(folder: Folder) -> None:
     folder.write("a.txt", "GIF89a is a format.\n")
-    assert await folder.text(read_file, path="a.txt") == "GIF89a is a format.\n"
+    assert await folder.text(read_file, path="a.txt") == "1\tGIF89a is a format.\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
 async def test_encodings_are_told_by_their_mark(folder: Folder, encoding: str) -> None:
     mark = "\ufeff" if encoding.endswith("be") else ""
     folder.write("a.txt", (mark + "grüße\n🜁 end\n").encode(encoding))
-    assert await folder.text(read_file, path="a.txt") == "grüße\n🜁 end\n"
+    assert await folder.text(read_file, path="a.txt") == "1\tgrüße\n2\t🜁 end\n"
 
 
 async def test_other_encodings_are_shown_with_replacement_and_a_remark(folder: Folder) -> None:
     folder.write("a.txt", "grüße\n".encode("latin-1"))
     text = await folder.text(read_file, path="a.txt")
-    assert text == "gr\ufffd\ufffde\n[bytes that are not UTF-8 are shown as \ufffd]"
+    assert text == "1\tgr\ufffd\ufffde\n[bytes that are not UTF-8 are shown as \ufffd]"
 
 
 async def test_an_empty_file_says_so(folder: Folder) -> None:
@@ -194,7 +205,7 @@ async def test_nothing_outside_the_workspace_is_read(folder: Folder, tmp_path: P
 async def test_a_symlink_inside_the_workspace_is_followed(folder: Folder) -> None:
     folder.write("real.txt", "here\n")
     (folder.root / "link").symlink_to("real.txt")
-    assert await folder.text(read_file, path="link") == "here\n"
+    assert await folder.text(read_file, path="link") == "1\there\n"
 
 
 async def test_an_unreadable_file_is_a_clear_error(
@@ -229,7 +240,7 @@ async def test_wrong_arguments_are_named(folder: Folder) -> None:
 
 async def test_paths_that_cannot_exist(folder: Folder) -> None:
     folder.write("~nobody-here/a.txt", "a plain name\n")
-    assert await folder.text(read_file, path="~nobody-here/a.txt") == "a plain name\n"
+    assert await folder.text(read_file, path="~nobody-here/a.txt") == "1\ta plain name\n"
     assert "surrogate" in await folder.error(read_file, path="\ud83d.txt")
     assert "NUL" in await folder.error(read_file, path="a\0b")
     assert "doesn't exist" in await folder.error(read_file, path="x" * 300)

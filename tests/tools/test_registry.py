@@ -15,8 +15,8 @@ from tui.tools.registry import builtin_tools
 from tui.tools.todo_write import TodoWrite
 
 NAMES = [
-    *("read_file", "write_file", "edit_file", "list_dir", "find_by_name", "grep_search"),
-    *("run_command", "command_status", "web_fetch", "todo_write"),
+    *("read_file", "write_file", "edit_file", "apply_patch", "list_dir", "find_by_name"),
+    *("grep_search", "run_command", "command_status", "web_fetch", "todo_write"),
 ]
 
 
@@ -31,7 +31,9 @@ def test_effects() -> None:
     assert [n for n in NAMES if effects[n] == "read"] == [
         *("read_file", "list_dir", "find_by_name", "grep_search"),
     ]
-    assert [n for n in NAMES if effects[n] == "write"] == ["write_file", "edit_file"]
+    assert [n for n in NAMES if effects[n] == "write"] == [
+        *("write_file", "edit_file", "apply_patch"),
+    ]
     assert effects["web_fetch"] == "fetch"
     assert effects["todo_write"] == "none"
 

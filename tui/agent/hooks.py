@@ -245,8 +245,11 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
             blocked.append(run.problem.strip() or f"the hook {run.hook.command} blocked it")
         elif run.outcome == "ok":
             _answer(run, blocked, context, verdicts)
-    found = [one for one in _BY_WEIGHT if one in verdicts]
-    verdict: Verdict = found[0] if found else ""
+    verdict: Verdict = ""
+    for one in _BY_WEIGHT:
+        if one in verdicts:
+            verdict = one
+            break
     return HookAnswer(
         clean("\n".join(blocked))[:CONTEXT_CHARS],
         clean("\n\n".join(filter(str.strip, context)))[:CONTEXT_CHARS],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
-from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file
+from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core.messages import Block, blocks_of, tool_calls
 from tui.provider import catalogue
 from tui.session.records import Finding, Record
@@ -79,16 +80,29 @@ def dicts_of(value: object) -> list[dict[str, Any]]:
 
 
 def _with_file(call: Interrupted, root: Path) -> Interrupted:
-    if call.effect != "write" or not call.path:
+    if call.effect != "write":
         return call
-    path = root / call.path
+    if call.files:
+        known: dict[str, str | None] = {}
+        for file in call.files:
+            with suppress(OSError):
+                known[file.path] = _digest(root / file.path)
+        return with_files(call, known)
+    if not call.path:
+        return call
     try:
-        with path.open("rb") as file:
-            return with_file(call, file_digest(file, "sha256").hexdigest())
-    except (FileNotFoundError, NotADirectoryError):
-        return with_file(call, None)
+        return with_file(call, _digest(root / call.path))
     except OSError:
         return call
+
+
+def _digest(path: Path) -> str | None:
+    """The SHA-256 of a file, None where there is none. Raises OSError."""
+    try:
+        with path.open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _orphans(records: Sequence[Record]) -> list[Orphan]:

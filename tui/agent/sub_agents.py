@@ -82,7 +82,7 @@ _QUIET = (
     events.TurnFinished,
 )
 """Events that whoever follows the parent is spared."""
-_CHANGE_FIELDS = ("path", "before", "before_sha256", "after_sha256")
+_CHANGE_FIELDS = ("path", "before", "before_sha256", "after_sha256", "mode")
 
 
 @dataclass(slots=True, eq=False)
@@ -579,13 +579,14 @@ def _unfinished(records: Iterable[Record]) -> list[Record]:
 def _changes(records: Iterable[Record], facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What the records of a sub-agent did to files, as its parent records it."""
     for record in records:
-        if details := details_of(record):
-            yield {
-                "call_id": facts.get("call_id"),
-                "session": facts.get("session"),
-                "session_call": record.data.get("call_id"),
-                **{name: details.get(name) for name in _CHANGE_FIELDS},
-            }
+        for details in details_of(record):
+            if "after_sha256" in details:
+                yield {
+                    "call_id": facts.get("call_id"),
+                    "session": facts.get("session"),
+                    "session_call": record.data.get("call_id"),
+                    **{name: details.get(name) for name in _CHANGE_FIELDS},
+                }
 
 
 def _has_ended(records: Sequence[Record]) -> bool:

@@ -344,15 +344,20 @@ class ToolDispatcher:
         return level if self._holds else Level.WORKSPACE
 
     async def _target(self, tool: Tool[Any], params: Params) -> dict[str, Any]:
-        """For a write: the file, and what it holds before (null: there is none)."""
+        """For a write: the file, and what it holds before (null: there is none). For one of
+        several files, all of them."""
         paths = tool.paths(params)
         if tool.effect != "write" or not paths:
             return {}
         try:
-            path = self.ctx.workspace.resolve(paths[0])
-            found = await asyncio.to_thread(take_snapshot, path, paths[0])
+            files = [await asyncio.to_thread(self._before, path) for path in paths]
         except ToolError:
             return {}  # the tool will say what is wrong
+        return files[0] if len(files) == 1 else {"files": files}
+
+    def _before(self, named: str) -> dict[str, Any]:
+        path = self.ctx.workspace.resolve(named)
+        found = take_snapshot(path, named)
         if found is not None and found.sha256 is None:
             return {"path": str(path)}
         return {"path": str(path), "before_sha256": found.sha256 if found else None}

@@ -21,6 +21,12 @@ _FILE = {
     "changed": "the file has changed since",
     "unknown": "",
 }
+_FILES = {
+    "written": "the files have the new content",
+    "unchanged": "the files are unchanged",
+    "changed": "files have changed since",
+    "unknown": "",
+}
 
 
 async def act_on_interruption(
@@ -82,4 +88,5 @@ def known(call: Interrupted) -> str:
     """What is known of an interrupted call, in words."""
     if call.tool == SubAgentTool.name and call.outcome == "unknown":
         return "interrupted; run again, it continues where it was"
-    return "; ".join(filter(None, (_KNOWN[call.outcome], _FILE[call.file])))
+    states = _FILES if call.files else _FILE
+    return "; ".join(filter(None, (_KNOWN[call.outcome], states[call.file])))

@@ -14,12 +14,14 @@ from fractions import Fraction
 from typing import Any, Final
 
 from tui.context.overrides import content_of
-from tui.core.messages import Block, list_of, object_of, text_of, tool_calls
+from tui.core.messages import Block, list_of, object_of, string_of, text_of, tool_calls
 from tui.session.records import Record
+from tui.tools.patch_format import named_paths
 
 TRIES: Final = 2
 """How many compactions in a row without progress stop the work."""
 
+_CHANGING: Final = frozenset({"write_file", "edit_file", "apply_patch", "run_command"})
 _LISTED: Final = 12
 _LINE: Final = 300
 
@@ -75,8 +77,9 @@ def hand_over(records: Sequence[Record]) -> Stuck:
             given = object_of(call.get("input"))
             if record.data.get("name") == "todo_write":
                 todos = list(map(object_of, list_of(given.get("todos"))))
-            elif record.data.get("name") in {"write_file", "edit_file", "run_command"}:
-                what = given.get("path") or given.get("command") or ""
+            elif record.data.get("name") in _CHANGING:
+                paths = ", ".join(named_paths(str(given.get("patch") or "")))
+                what = given.get("path") or given.get("command") or paths
                 done[_line(f"{record.data.get('name')} {what}")] = None
     left = [_line(str(t.get("text"))) for t in todos if t.get("status") != "completed"]
     finished = [_line(str(t.get("text"))) for t in todos if t.get("status") == "completed"]
@@ -96,10 +99,11 @@ def _is_new(record: Record, seen: _Seen) -> bool:
     tool, effect, arguments = (
         str(intent.data.get(key)) for key in ("tool", "effect", "args_sha256")
     )
-    path = object_of(data.get("details")).get("path") if effect in {"read", "write"} else None
-    new_file = isinstance(path, str) and path != "" and path not in seen.files
-    if new_file:
-        seen.files.add(str(path))
+    details = object_of(data.get("details")) if effect in {"read", "write"} else {}
+    named = (details, *map(object_of, list_of(details.get("files"))))
+    paths = {string_of(one.get("path")) for one in named} - {""}
+    new_file = not paths <= seen.files
+    seen.files |= paths
     did_more = effect in {"fetch", "write", "run"} or tool == "todo_write"
     new_call = did_more and (tool, arguments) not in seen.done
     if new_call:

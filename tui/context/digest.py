@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from tui.context.overrides import SUMMARY
 from tui.context.repairs.order import CONTINUE
 from tui.context.repairs.pairs import INTERRUPTED
-from tui.core.messages import Block, Message, blocks_of, object_of, text_of
+from tui.core.messages import Block, Message, blocks_of, object_of, string_of, text_of
 from tui.tokens import tokenizer
+from tui.tools.patch_format import named_paths
 
 HEADING = "[Digest of the conversation so far, made without a model]"
 MIN_TOKENS = 64
@@ -113,13 +114,15 @@ def _note_call(
 ) -> None:
     arguments = object_of(call.get("input"))
     name = str(call.get("name"))
-    for field_ in _PATHS:
-        path = arguments.get(field_)
-        if isinstance(path, str) and path.strip():
-            tools = touched.pop(_clip(path, _LINE_CHARS), {})  # the one touched last stands last
-            tools[name] = tools.get(name, 0) + 1
-            touched[_clip(path, _LINE_CHARS)] = tools
-            return
+    named = (string_of(arguments.get(field_)) for field_ in _PATHS)
+    path = next((path for path in named if path.strip()), "")
+    paths = (path,) if path else named_paths(string_of(arguments.get("patch")))
+    for each in paths:
+        tools = touched.pop(_clip(each, _LINE_CHARS), {})  # the one touched last stands last
+        tools[name] = tools.get(name, 0) + 1
+        touched[_clip(each, _LINE_CHARS)] = tools
+    if paths:
+        return
     for field_ in _COMMANDS:
         command = arguments.get(field_)
         if isinstance(command, list):

@@ -1,7 +1,9 @@
 """Files that a session and its sub-agents changed, restoring them, and whether a read is outdated.
 
-Only the file tools are known: what a command did to a file is not in the record. Whatever touches
-files blocks: call it in a thread.
+Only the file tools are known: what a command did to a file is not in the record. The details of a
+result say it: `path`, `before` (the path of a copy, null for no file), `before_sha256` and
+`after_sha256` (null where the file was deleted, with its `mode`); or `files`, a list of these.
+Whatever touches files blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -19,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 from tui.context.masks import FileRead
 from tui.core.errors import StorageError
 from tui.core.files import private_file, read_small, replace_file, safe_name
-from tui.core.messages import object_of
+from tui.core.messages import list_of, object_of
 from tui.session.records import FILE_CHANGE, Record
 
 READ_MAX = 64_000_000
@@ -32,14 +34,16 @@ class FileChange:
     """What a run of records did to one file.
 
     `before` holds the bytes from before the first write, None where there was no file then;
-    `before_sha256` and `after_sha256` are of the first and the last state.
+    `before_sha256` and `after_sha256` are of the first and the last state, None for no file.
+    `mode` is that of a file that was deleted.
     """
 
     path: Path
     before: Path | None
     before_sha256: str | None
-    after_sha256: str
+    after_sha256: str | None
     writes: int = 1
+    mode: int | None = None
 
     @property
     def created(self) -> bool:
@@ -60,20 +64,19 @@ class RestoredFile:
 def changes(records: Iterable[Record]) -> list[FileChange]:
     """The files that records changed, in the order of their first change."""
     found: dict[Path, FileChange] = {}
-    for record in records:
-        change = _change(record)
-        if change is None:
-            continue
+    for change in (change for record in records for change in _changes_of(record)):
         first = found.get(change.path)
-        if first is not None:
-            change = FileChange(
-                change.path,
-                first.before,
-                first.before_sha256,
-                change.after_sha256,
-                first.writes + 1,
-            )
-        found[change.path] = change
+        if first is None:
+            found[change.path] = change
+            continue
+        found[change.path] = FileChange(
+            change.path,
+            first.before,
+            first.before_sha256,
+            change.after_sha256,
+            first.writes + 1,
+            change.mode if first.mode is None else first.mode,
+        )
     return [change for change in found.values() if change.before_sha256 != change.after_sha256]
 
 
@@ -99,11 +102,13 @@ def restore(change: FileChange, keep: Path) -> RestoredFile:
     if (None if old is None else _sha256(old)) != change.before_sha256:
         return RestoredFile(change.path, "lost", detail="the kept copy is not what it was")
     try:
-        kept = _keep(change.path, now or b"", keep)
+        kept = None if now is None else _keep(change.path, now, keep)
         if old is None:
             change.path.unlink()
             return RestoredFile(change.path, "deleted", kept)
         replace_file(change.path, old)
+        if now is None and change.mode is not None:
+            change.path.chmod(stat.S_IMODE(change.mode))
     except (OSError, StorageError) as error:
         return RestoredFile(change.path, "failed", detail=str(error))
     return RestoredFile(change.path, "restored", kept)
@@ -136,31 +141,37 @@ def _keep(path: Path, data: bytes, folder: Path) -> Path:
         return Path(str(file.name))
 
 
-def _change(record: Record) -> FileChange | None:
-    said = details_of(record)
-    return _change_of(said) if said else None
+def _changes_of(record: Record) -> list[FileChange]:
+    """What one record did to files."""
+    return [change for said in details_of(record) if (change := _change(said)) is not None]
 
 
-def details_of(record: Record) -> Mapping[str, Any]:
-    """What a record says of a file that was written; nothing where it says nothing of one."""
+def details_of(record: Record) -> Sequence[Mapping[str, Any]]:
+    """What a record says of files that were written, one by one."""
     if record.type == FILE_CHANGE:
-        return record.data
+        return [record.data]
     if record.type != "tool_result" or record.data.get("is_error"):
-        return {}
+        return []
     details = object_of(record.data.get("details"))
-    return details if isinstance(details.get("after_sha256"), str) else {}
+    several = list_of(details.get("files"))
+    return [object_of(said) for said in several] if several else [details]
 
 
-def _change_of(said: Mapping[str, Any]) -> FileChange | None:
+def _change(said: Mapping[str, Any]) -> FileChange | None:
     path, after = said.get("path"), said.get("after_sha256")
-    if not (isinstance(path, str) and isinstance(after, str) and path.startswith("/")):
-        return None
     before, sha256 = said.get("before"), said.get("before_sha256")
+    deleted = "after_sha256" in said and after is None and isinstance(sha256, str)
+    if not (isinstance(path, str) and path.startswith("/")):
+        return None
+    if not (deleted or isinstance(after, str)):
+        return None
+    mode = said.get("mode")
     return FileChange(
         Path(path),
         Path(before) if isinstance(before, str) else None,
         sha256 if isinstance(sha256, str) else None,
-        after,
+        after if isinstance(after, str) else None,
+        mode=mode if isinstance(mode, int) and not isinstance(mode, bool) else None,
     )
 
 

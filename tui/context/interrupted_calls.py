@@ -7,25 +7,26 @@ after it, it finished. Otherwise its state is unknown; for a write, the file its
 
 Read from `intent` records: call_id, tool, effect, time, and if present `label` (the few words on
 the call's card), `path` (the real path of a write) and `before_sha256` (of the file's content
-before it; null for a new file).
+before it; null for a new file), or `files`, a list of these two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from tui.context.untrusted import wrap
-from tui.core.messages import Block, blocks_of, object_of, string_of, tool_calls
+from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, tool_calls
 from tui.core.workspace import text_of_path
 from tui.session.records import Record
 
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
 FileState: TypeAlias = Literal["unchanged", "written", "changed", "unknown"]
-"""A file compared with its content before a write and with the content that was to be written."""
+"""A file compared with its content before a write and with the content that was to be written; of
+several, whether any has changed."""
 
 INTERRUPTION = "B01"
 """The code of a call without a result: not damage, but a turn that was interrupted."""
@@ -33,6 +34,14 @@ INTERRUPTION = "B01"
 _ALONE = frozenset({"write", "run"})
 _SUBJECTS = ("command", "path", "file_path", "pattern", "url", "query")
 _LABEL_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FileBefore:
+    """One of several files before a write; `before_sha256` is None for no file, "" if unknown."""
+
+    path: str
+    before_sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ class Interrupted:
     new_file: bool = False
     settled: bool = False
     file: FileState = "unknown"
+    files: tuple[FileBefore, ...] = ()
+    """Those of a call that writes several."""
 
 
 def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
@@ -148,6 +159,17 @@ def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:
     return replace(call, file="unchanged" if current_sha256 == before else "changed")
 
 
+def with_files(call: Interrupted, current: Mapping[str, str | None]) -> Interrupted:
+    """The same for a call that writes several files: `current` are the hashes of those that could
+    be read, by path."""
+    if call.outcome == "never_started" or not call.files:
+        return call
+    if any(file.before_sha256 == "" or file.path not in current for file in call.files):
+        return call
+    same = all(current[file.path] == file.before_sha256 for file in call.files)
+    return replace(call, file="unchanged" if same else "changed")
+
+
 @dataclass(slots=True)
 class _Call:
     """A call on the way to its result."""
@@ -224,7 +246,14 @@ def _described(call: _Call, outcome: Outcome, *, settled: bool) -> Interrupted:
         after_sha256=_after(arguments) if writes else "",
         new_file="before_sha256" in intent and intent["before_sha256"] is None,
         settled=settled,
+        files=tuple(map(_file_before, list_of(intent.get("files")))),
     )
+
+
+def _file_before(value: object) -> FileBefore:
+    said = object_of(value)
+    absent = "before_sha256" in said and said["before_sha256"] is None
+    return FileBefore(_text(said, "path"), None if absent else _text(said, "before_sha256"))
 
 
 def _label(arguments: dict[str, Any]) -> str:

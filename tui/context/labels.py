@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from tui.context.overrides import content_of
-from tui.core.messages import Block, object_of, text_of, tool_calls
+from tui.core.messages import Block, object_of, string_of, text_of, tool_calls
 from tui.session.records import Record
+from tui.tools.patch_format import named_paths
 
 CHARS: Final = 80
 _SUBJECTS: Final = ("command", "path", "file_path", "pattern", "query", "url", "name")
@@ -30,7 +31,8 @@ def label_of(record: Record, calls: Mapping[str, Block]) -> str:
 def call_label(call: Block) -> str:
     """A tool call: its name, and the argument that tells most."""
     arguments = object_of(call.get("input"))
-    named = (arguments.get(name) for name in (*_SUBJECTS, *arguments))
+    paths = ", ".join(named_paths(string_of(arguments.get("patch"))))
+    named = (*(arguments.get(name) for name in _SUBJECTS), paths, *arguments.values())
     told = next((value for value in named if isinstance(value, str) and value.strip()), "")
     return one_line(f"{call.get('name')} {told}")
 

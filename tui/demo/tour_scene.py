@@ -15,6 +15,7 @@ from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.demo import guide
 from tui.session.session import Session
+from tui.tools.paging import number_lines
 
 SETTINGS = """\
 [prune]
@@ -115,7 +116,7 @@ def _damaged(project: Path, clock: Clock) -> str:
 def _conversation() -> list[tuple[str, dict[str, Any]]]:
     call = {"type": "tool_use", "id": "toolu_gears", "name": "read_file"}
     call |= {"input": {"path": "notes.md"}}
-    result = [text_block(FILES["notes.md"])]
+    result = [text_block(number_lines(FILES["notes.md"], 1))]
     return [
         _asked("The lighthouse keeper asks when the gears were last oiled."),
         _answered(text_block("I'll check the notes."), call),

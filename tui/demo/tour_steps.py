@@ -153,7 +153,9 @@ ELSEWHERE: Final = Cue("", "`Esc` returns to the conversation.")
 
 def _edit_answered(seen: Observations) -> bool:
     answered = seen.all(events.PermissionAnswered)
-    return seen.back and any(one.name in {"edit_file", "write_file"} for one in answered)
+    return seen.back and any(
+        one.name in {"edit_file", "write_file", "apply_patch"} for one in answered
+    )
 
 
 def _edit_outcome(seen: Observations) -> str:

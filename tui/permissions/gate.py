@@ -15,14 +15,20 @@ from tui.core.workspace import Workspace
 from tui.permissions.plain_command import PlainCommand
 from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
 from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
-from tui.permissions.rules import Rule, escape, matching_rule, rule_allowing_command
+from tui.permissions.rules import (
+    FILE_EDITORS,
+    Rule,
+    escape,
+    matching_rule,
+    rule_allowing_command,
+)
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision, Mode
 from tui.permissions.wrapper_commands import WRAPPERS
 
 log = logging.getLogger(__name__)
 
-_EDITORS = ("edit_file", "write_file")
+_EDITORS = (*FILE_EDITORS, "apply_patch")
 _LONG = 200
 
 
@@ -147,15 +153,19 @@ class Gate:
 
 
 def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
-    call, path = facts.call, facts.real[0]
-    folders = (workspace.root, *workspace.extra)
-    folder = next((f for f in folders if f in path.parents), None)
-    if facts.guarded or folder is None or len(facts.real) > 1:
-        rule = Rule.exactly(call.tool, str(path))
-        return _Scope(f"only {shorten(path)}", _this_call(call, "").grant, (rule,))
+    call, around = facts.call, (workspace.root, *workspace.extra)
+    folders = dict.fromkeys(
+        next((folder for folder in around if folder in path.parents), None) for path in facts.real
+    )
+    known = [folder for folder in folders if folder is not None]
+    if facts.guarded or len(known) < len(folders):
+        only = tuple(Rule.exactly(call.tool, str(path)) for path in facts.real)
+        words = f"only {', '.join(map(shorten, facts.real))}"
+        return _Scope(words, _this_call(call, "").grant, only)
     tools = _EDITORS if call.tool in _EDITORS else (call.tool,)
-    rules = tuple(Rule(tool, f"{escape(str(folder))}/*") for tool in tools)
-    return _Scope(f"edits in {shorten(folder)}", Grant(call.tool, rules), rules)
+    rules = tuple(Rule(tool, f"{escape(str(folder))}/*") for folder in known for tool in tools)
+    words = f"edits in {' and '.join(map(shorten, known))}"
+    return _Scope(words, Grant(call.tool, rules), rules)
 
 
 def _site(call: Call) -> _Scope:
@@ -206,8 +216,10 @@ class RulesOnly:
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         flags = ["--yolo"]
+        subjects = call.paths if len(call.paths) > 1 else (call.subject,)
         if call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
-            flags.insert(0, f"--allow {shlex.quote(str(Rule.exactly(call.tool, call.subject)))}")
+            rules = (shlex.quote(str(Rule.exactly(call.tool, one))) for one in subjects)
+            flags.insert(0, " ".join(f"--allow {rule}" for rule in rules))
         elif call.effect != "run":  # for a command that is not plain the tool's name is not enough
             flags.insert(0, f"--allow {call.tool}")
         reason = f"{decision.reason} There is no one to ask. Allow with {', or with '.join(flags)}."

@@ -33,6 +33,7 @@ from tui.permissions.rules import (
     GUARDED,
     Line,
     Rule,
+    RuledPath,
     matching_rule,
     parse_all,
     path_forms,
@@ -121,9 +122,14 @@ class CallFacts:
     """The paths it names, with links followed."""
     forms: tuple[str, ...]
     """The texts by which rules may name it."""
-    guarded: str = ""
-    """The guarded folder that it names, "" if none: see `GUARDED`."""
+    ruled: tuple[RuledPath, ...] = ()
+    """Its paths as rules see them; what it is about, where it names none."""
     line: Line = None
+
+    @property
+    def guarded(self) -> str:
+        """The guarded folder that it names, "" if none: see `GUARDED`."""
+        return next((path.guarded for path in self.ruled if path.guarded), "")
 
 
 def decide(
@@ -181,9 +187,11 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
         return CallFacts(call, None, (), (call.subject, WebAddress.parse(call.subject).origin))
     paths = tuple(workspace.resolve(path) for path in call.paths)
     if call.command is None:
-        forms = tuple(form for path in paths for form in path_forms(path, workspace, policy.home))
-        guarded = next((g for path in paths if (g := _guarded(path))), "")
-        return CallFacts(call, None, paths, forms or (call.subject,), guarded)
+        ruled = tuple(
+            RuledPath(path_forms(path, workspace, policy.home), _guarded(path)) for path in paths
+        ) or (RuledPath((call.subject,)),)
+        forms = tuple(form for path in ruled for form in path.forms)
+        return CallFacts(call, None, paths, forms, ruled)
     area, folder = ReadableArea(workspace, policy.private), paths[0] if paths else workspace.root
     verdict = classify(call.command, area, home=policy.home, cwd=folder)
     line = None
@@ -315,7 +323,7 @@ def _allowing_rule(
         )
     if facts.call.effect == "fetch":
         return rule_allowing_url(rules, facts.call)
-    return rule_allowing_path(rules, facts.call, facts.forms, facts.guarded, explicit=explicit)
+    return rule_allowing_path(rules, facts.call, facts.ruled, explicit=explicit)
 
 
 def _may_be_private(call: Call, policy: Policy) -> bool:

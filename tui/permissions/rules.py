@@ -10,7 +10,7 @@ allow narrowly: see `rule_allowing_command` and `rule_allowing_url`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -120,6 +120,10 @@ GUARDED: Mapping[str, str] = {
 }
 """Folders that only a rule which names them opens for writing."""
 
+FILE_EDITORS = ("edit_file", "write_file")
+"""The tools that write one file. What forbids one of them, or asks, counts for a patch too."""
+_PATCH = "apply_patch"
+
 
 def path_forms(path: Path, workspace: Workspace, home: Path) -> tuple[str, ...]:
     """A real path as rules may write it: inside the workspace, from the home, absolute."""
@@ -136,14 +140,19 @@ def path_forms(path: Path, workspace: Workspace, home: Path) -> tuple[str, ...]:
 def matching_rule(
     rules: Iterable[Rule], call: Call, verdict: RiskVerdict | None, forms: tuple[str, ...]
 ) -> Rule | None:
-    """The first rule that forbids or asks: it matches the whole, any part, or any spelling."""
+    """The first rule that forbids or asks: it matches the whole, any part, or any spelling.
+
+    A patch does what the other tools that write files do, so their rules are its rules too.
+    """
+    tools = (call.tool, *FILE_EDITORS) if call.tool == _PATCH else (call.tool,)
     subjects = {call.subject, *call.paths, *forms} if verdict is None else {call.subject}
     if verdict is not None:
         subjects.add(str(call.command).strip())
         for part in verdict.parts:
             subjects |= {part.text, *part.spellings}
     for rule in rules:
-        if rule.names(call.tool) and any(rule.matches(subject) for subject in subjects):
+        named = any(map(rule.names, tools))
+        if named and any(rule.matches(subject) for subject in subjects):
             return rule
     return None
 
@@ -206,21 +215,34 @@ def _matches_words(rule: Rule, one: PlainCommand) -> bool:
     return same and rule.matches(one.text)
 
 
+@dataclass(frozen=True, slots=True)
+class RuledPath:
+    """The texts by which rules may name one path of a call, and the guarded folder it is in, ""
+    for none: see `GUARDED`."""
+
+    forms: tuple[str, ...]
+    guarded: str = ""
+
+
 def rule_allowing_path(
-    rules: Iterable[Rule], call: Call, forms: tuple[str, ...], guarded: str, *, explicit: bool
+    rules: Iterable[Rule], call: Call, paths: Sequence[RuledPath], *, explicit: bool
 ) -> Rule | None:
-    """A rule by which a call on paths is allowed, None if it is not.
+    """A rule by which a call on paths is allowed, None if it is not. Each path needs one; of
+    several rules it is the first path's.
 
     What is in a guarded folder needs a rule that says so by name, and `explicit`.
     """
     own = [rule for rule in rules if rule.names(call.tool)]
-    if len(call.paths) > 1:
-        own = [rule for rule in own if rule.glob is None]
-    for rule in own:
-        opens = not guarded or (explicit and guarded in rule.start)
-        if opens and any(rule.matches(form) for form in forms):
-            return rule
-    return None
+    used: list[Rule] = []
+    for path in paths:
+        for rule in own:
+            opens = not path.guarded or (explicit and path.guarded in rule.start)
+            if opens and any(map(rule.matches, path.forms)):
+                used.append(rule)
+                break
+        else:
+            return None
+    return used[0] if used else None
 
 
 def rule_allowing_url(rules: Iterable[Rule], call: Call) -> Rule | None:

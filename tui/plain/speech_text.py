@@ -10,6 +10,7 @@ from tui.core.formatting import plural, size
 from tui.core.text_cleaning import clean, one_line, visible
 from tui.tools.diff import count_changes, signs
 
+_NONE: Final = "/dev/null"
 _SIGNS: Final = str.maketrans(
     {
         "·": ",",
@@ -77,6 +78,7 @@ def cut(receipt: dict[str, Any] | None) -> str:
 def diff(text: str) -> list[str]:
     """A unified diff in words: each line says whether it was removed, added or kept."""
     lines: list[str] = []
+    before = ""
     rows = decided_about(text)
     for sign, line in zip(signs(rows), rows, strict=True):
         if sign == "+":
@@ -84,15 +86,24 @@ def diff(text: str) -> list[str]:
         elif sign == "-":
             lines.append(f"  removed: {line[1:]}")
         elif line.startswith("@@"):
-            lines.append(f"At line {_place(line)}:")
-        elif line.startswith(("--- ", "+++ ")):
-            if line.startswith("+++ ") or line.endswith(" can't be compared"):
-                lines.append(f"File {line[4:].removeprefix('b/')}")
+            place = _place(line)
+            lines += [f"At line {place}:"] if place != "0" else []
+        elif line.startswith("--- "):
+            before = line[4:].removeprefix("a/")
+        elif line.startswith("+++ "):
+            lines.append(_file_named(before, line[4:].removeprefix("b/")))
         elif line.startswith("\\"):
             lines.append("  (no newline at the end)")
         elif line.strip():
             lines.append(f"  kept: {line[1:]}" if line.startswith(" ") else f"  {line}")
     return lines
+
+
+def _file_named(before: str, after: str) -> str:
+    """What the two names of a file in a diff say."""
+    if after == _NONE:
+        return f"File {before}, deleted"
+    return f"File {after}" if before in {_NONE, after} else f"File {after}, before: {before}"
 
 
 def _place(header: str) -> str:

@@ -115,7 +115,10 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "marks": _list_of(_list_of(_whole)),
         "untrusted": _list_of(_text),
     },
-    "intent": _each("call_id tool effect args_sha256 label path before_sha256", _text),
+    "intent": {
+        **_each("call_id tool effect args_sha256 label path before_sha256", _text),
+        "files": _list_of(_object),
+    },
     "job": {**_each("call_id command born", _text), "pid": _whole},
     "hook": {
         **_each("event command outcome text call_id", _text),
@@ -128,7 +131,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "spent": _list_of(_object),
     },
     "file_change": _each("call_id session session_call path before before_sha256", _text)
-    | _each("after_sha256", _text),
+    | {"after_sha256": _text, "mode": _whole},
     "tool_result": {
         **_each("call_id name summary display", _text),
         "is_error": _flag,

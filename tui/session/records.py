@@ -18,15 +18,17 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                                                 it is made of besides the records before it, see
                                                 tui.context.request_replay
     intent       call_id, tool, effect, args_sha256, label   synced before a tool with effects runs;
-                 for a write also path, before_sha256 (null: there was no file)
+                 for a write also path, before_sha256 (null: there was no file); for one of
+                 several files, files: a list of these two
     job          call_id, pid, born, command                 the process group of a command
     hook         event, command, outcome, exit_code, seconds, text, call_id    a hook that ran
     sub_agent    call_id, session, path, agent, description, model, state, calls, spent    twice
                  for each run of a sub-agent: `state` is "started", then how it ended, with how many
                  calls it made and what it cost ({"model", "requests", "usage"} for each model)
-    file_change  call_id, session, session_call, path, before, before_sha256, after_sha256
+    file_change  call_id, session, session_call, path, before, before_sha256, after_sha256, mode
                                                 what a sub-agent did to a file
     tool_result  call_id, name, content, is_error, seconds, receipt, summary, display, details
+                 (what it did to files: see tui.context.file_changes)
     directive    think, verbose, elevated, effort ("" for the configured one), wait (the effort
                  counts from the next break on that restarts the cache)
     reload                                      the frame is made again with the next compaction

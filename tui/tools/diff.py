@@ -31,22 +31,30 @@ class UnifiedDiff:
         return f"+{self.added} −{self.removed}"
 
 
-def unified(old: str | None, new: str, name: str, *, whole: bool = False) -> UnifiedDiff:
-    """How `old` becomes `new`; None for a file that did not exist. Lines end at `\\n` only.
+def unified(
+    old: str | None, new: str | None, name: str, *, whole: bool = False, moved_from: str = ""
+) -> UnifiedDiff:
+    """How `old` becomes `new`; None for a file that isn't there. Lines end at `\\n` only.
 
     Line endings that all are CRLF on both sides are not shown; otherwise a CR is shown as `␍`.
     With `whole` nothing is cut: a person decides about it.
     """
-    if old is not None and _all_crlf(old) and _all_crlf(new):
+    head = [
+        f"--- {'/dev/null' if old is None else f'a/{moved_from or name}'}",
+        f"+++ {'/dev/null' if new is None else f'b/{name}'}",
+    ]
+    always = moved_from != "" or new is None
+    hidden = old is not None and all(_all_crlf(text) for text in (old, new) if text is not None)
+    old, new = old or "", new or ""
+    if hidden:
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
-    before, after = _lines(old or ""), _lines(new)
+    before, after = _lines(old), _lines(new)
     matcher = _LineMatcher(before, after)
     changes = [op for op in matcher.get_opcodes() if op[0] != "equal"]
     added = sum(j2 - j1 for _, _, _, j1, j2 in changes)
     removed = sum(i2 - i1 for _, i1, i2, _, _ in changes)
-    head = [f"--- {'/dev/null' if old is None else f'a/{name}'}", f"+++ b/{name}"]
-    shown = head if changes else []
-    lines = _hunks(matcher, len(new) + len(old or "") if whole else MAX_LINE_CHARS)
+    shown = head if changes or always else []
+    lines = _hunks(matcher, len(new) + len(old) if whole else MAX_LINE_CHARS)
     shown += lines if whole else islice(lines, MAX_LINES - len(shown))
     if next(lines, None) is not None:
         shown.append("… the rest of the diff isn't shown")

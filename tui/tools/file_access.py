@@ -95,6 +95,14 @@ class FileLedger:
         """Note that the model knows the file as of `stat`; `digest` is its SHA-256, if known."""
         self._seen[path] = (stat, digest)
 
+    def knows(self, path: Path) -> bool:
+        """Whether the model has seen the file in some state."""
+        return path in self._seen
+
+    def forget(self, path: Path) -> None:
+        """Note that the file is gone."""
+        self._seen.pop(path, None)
+
     def check_unchanged(self, found: Snapshot, shown: str) -> None:
         """Raises ToolError unless the model saw the file as it was found now."""
         seen = self._seen.get(found.path)
@@ -217,7 +225,7 @@ def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
     )
 
 
-def _check_still_wanted(path: Path, shown: str, found: Snapshot | None, stop: Event) -> None:
+def check_still_wanted(path: Path, shown: str, found: Snapshot | None, stop: Event) -> None:
     """Raises ToolError if the file is another one by now, InterruptedError if `stop` is set."""
     if stop.is_set():
         raise InterruptedError("cancelled before the file was replaced")
@@ -250,10 +258,10 @@ def _replace(
     ctx: ToolContext, path: Path, data: bytes, found: Snapshot | None, stop: Event
 ) -> tuple[dict[str, Any], os.stat_result]:
     shown = printable(ctx.workspace.show(path))
-    before, before_sha256 = _keep_before(ctx, found, shown) if found else (None, None)
+    before, before_sha256 = keep_before(ctx, found, shown) if found else (None, None)
     try:
         os.close(real_folder(path.parent, create=True))
-        check = partial(_check_still_wanted, path, shown, found, stop)
+        check = partial(check_still_wanted, path, shown, found, stop)
         stat = atomic_write(path, data, like=found and found.stat, mode=0o666, check=check)
     except (OSError, ToolError) as error:
         if before is not None:
@@ -269,7 +277,7 @@ def _replace(
     }, stat
 
 
-def _keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, str]:
+def keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, str]:
     """Copy the old bytes into the spill store and return the copy and its SHA-256."""
     try:
         with private_copy(ctx.spill_path.with_name(f"{safe_name(ctx.call_id)}.before")) as file:

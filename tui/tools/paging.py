@@ -2,14 +2,16 @@
 
 Lines end at `\\n` only. A page holds whole lines; only a line that is larger than a page is cut,
 between two characters, and continues at a byte position. The texts of all pages, joined, are the
-text of the file.
+text of the file. A page can be rendered with its lines numbered, which counts towards its limits.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Event
 from typing import BinaryIO
 
@@ -21,33 +23,73 @@ _FOOTER_BYTES = 200
 _REPLACED = "bytes that are not UTF-8 are shown as \ufffd"
 _COUNTED_BYTES = 8 << 20
 """Files up to this size get their lines counted for the footer."""
+_NUMBER = re.compile(r"([0-9]{1,9})(?:\t|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """Part of a file. `text` is exact (invalid UTF-8 as U+FFFD); `footer` gets its own line.
 
-    `next_line` or `next_byte` is where to continue; both are None at the end of the file.
+    `next_line` or `next_byte` is where to continue; both are None at the end of the file. `number`
+    is that of the first line, `cut` says that the text begins inside of it; None for no numbers.
     """
 
     text: str
     footer: str = ""
     next_line: int | None = None
     next_byte: int | None = None
+    number: int | None = None
+    cut: bool = False
 
     def render(self) -> str:
+        text = self.text
+        if self.number is not None:
+            text = number_lines(text, self.number, cut=self.cut)
         if not self.footer:
-            return self.text
-        return self.text + ("" if not self.text or self.text.endswith("\n") else "\n") + self.footer
+            return text
+        return text + ("" if not text or text.endswith("\n") else "\n") + self.footer
+
+
+def number_lines(text: str, first: int, *, cut: bool = False) -> str:
+    """Each line after its number and a tab; with `cut`, the first is the rest of a line.
+
+    The tab is cheap: it costs one token with the number, any other mark costs two.
+    """
+    lines = text.split("\n")
+    more = lines.pop() if not lines[-1] else None
+    shown = [f"{number}\t{line}" for number, line in enumerate(lines, first)]
+    if cut and lines:
+        shown[0] = lines[0]
+    return "\n".join(shown if more is None else [*shown, more])
+
+
+def without_numbers(text: str) -> str | None:
+    """A text without the numbers that `number_lines` put before its lines.
+
+    None unless every line bears one and they count up by one. A line that was blank may have lost
+    the tab after its number.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    more = [lines.pop()] if len(lines) > 1 and not lines[-1] else []
+    marks = [_NUMBER.match(line) for line in lines]
+    numbers = [int(mark[1]) for mark in marks if mark]
+    if "\t" not in text or len(numbers) < len(lines):
+        return None
+    if any(after != before + 1 for before, after in pairwise(numbers)):
+        return None
+    bare = [line[mark.end() :] for line, mark in zip(lines, marks, strict=True) if mark]
+    return "\n".join([*bare, *more])
 
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """Limits of a page with its footer. `wanted` is how many lines were asked for."""
+    """Limits of a page with its footer. `wanted` is how many lines were asked for; with `numbered`
+    they are numbered."""
 
     lines: int
     bytes: int
     wanted: int
+    numbered: bool = False
 
 
 def read_page(
@@ -66,6 +108,8 @@ def read_page(
     else:
         start = _character_start(source, max(byte, bom), size)
         line = 1 + _count_newlines(source, 0, start, stop)
+    cut = start > bom and _byte_before(source, start) != b"\n"
+    number = line if limits.numbered else None
     source.seek(start)
     window = source.read(limits.bytes + 4)
     rest = start + len(window) >= size
@@ -76,9 +120,11 @@ def read_page(
     room = max(limits.bytes - _FOOTER_BYTES, 16)
     lines = max(limits.lines - 1, 1)
     whole = (limits.lines, limits.bytes) if not notes else (lines, room)
-    if rest and _fits(text, min(whole[0], limits.wanted), whole[1]):
-        return Page(text, f"[{'; '.join(notes)}]" if notes else "")
-    text, used, ended = _cut(window, text, min(lines, limits.wanted), room)
+    numbers = _Numbers(number, cut)
+    if rest and _fits(text, min(whole[0], limits.wanted), whole[1], numbers):
+        footer = f"[{'; '.join(notes)}]" if notes else ""
+        return Page(text, footer, number=number, cut=cut)
+    text, used, ended = _cut(window, text, min(lines, limits.wanted), room, numbers)
     last = line + text.count("\n") - ended
     notes = [_REPLACED] if replaced and "\ufffd" in text else []
     if ended:
@@ -95,26 +141,46 @@ def read_page(
         go_on = f"byte_offset={start + used}"
     footer = f"[{'; '.join([place, f'continue with {go_on}', *notes])}]"
     if ended:
-        return Page(text, footer, next_line=last + 1)
-    return Page(text, footer, next_byte=start + used)
+        return Page(text, footer, next_line=last + 1, number=number, cut=cut)
+    return Page(text, footer, next_byte=start + used, number=number, cut=cut)
 
 
-def _fits(text: str, lines: int, size: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The bytes that the numbers of a page's lines take: none where `first` is None."""
+
+    first: int | None
+    cut: bool
+
+    def bytes_of(self, line: int) -> int:
+        """Of one line, counted from 0 on the page."""
+        if self.first is None or (self.cut and line == 0):
+            return 0
+        return len(str(self.first + line)) + 1
+
+
+def _fits(text: str, lines: int, size: int, numbers: _Numbers) -> bool:
     count = text.count("\n") + (not text.endswith("\n"))
-    return count <= lines and len(text.encode()) <= size
+    if count > lines:
+        return False
+    shown = text.count("\n") + (text != "" and not text.endswith("\n"))
+    return len(text.encode()) + sum(map(numbers.bytes_of, range(shown))) <= size
 
 
-def _cut(window: bytes, text: str, lines: int, room: int) -> tuple[str, int, bool]:
+def _cut(
+    window: bytes, text: str, lines: int, room: int, numbers: _Numbers
+) -> tuple[str, int, bool]:
     """The part of the page that fits: its text, its length in `window`, whether it ends a line.
 
     Text is never shorter than the bytes it came from: a character counts as its own bytes, and
     what is replaced by U+FFFD, three bytes, is one to three bytes long.
     """
     encoded = text.encode()
-    count = min(lines, encoded.count(b"\n", 0, room))
-    if count:
+    if count := _whole_lines(encoded, lines, room, numbers):
         kept = encoded[: _after_newlines(encoded, count)].decode()
         return kept, _after_newlines(window, count), True
+
+    room -= numbers.bytes_of(0)
 
     def size(length: int) -> int:
         return len(_decode(window[:length], final=False)[0].encode())
@@ -123,6 +189,22 @@ def _cut(window: bytes, text: str, lines: int, room: int) -> tuple[str, int, boo
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     kept = decoder.decode(window[:low])
     return kept, low - len(decoder.getstate()[0]), False
+
+
+def _whole_lines(encoded: bytes, most: int, room: int, numbers: _Numbers) -> int:
+    """How many lines fit with their newlines and numbers."""
+    count = at = 0
+    while count < most and (end := encoded.find(b"\n", at) + 1):
+        room -= end - at + numbers.bytes_of(count)
+        if room < 0:
+            break
+        count, at = count + 1, end
+    return count
+
+
+def _byte_before(source: BinaryIO, position: int) -> bytes:
+    source.seek(position - 1)
+    return source.read(1)
 
 
 def _after_newlines(data: bytes, count: int) -> int:

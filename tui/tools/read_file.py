@@ -114,7 +114,12 @@ def _read(
             notebook, why = None, ""
             if path.suffix.lower() == ".ipynb" and not params.raw:
                 source, notebook, why = _cells(source)
-            limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
+            limits = PageLimits(
+                ctx.guard.clamp_lines,
+                ctx.read_page_bytes,
+                params.limit,
+                numbered=notebook is None,
+            )
             page = read_page(
                 source,
                 line=params.offset,

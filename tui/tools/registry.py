@@ -9,7 +9,8 @@ from tui.tools.base import Tool
 
 def builtin_tools() -> dict[str, Tool[Any]]:
     """All built-in tools, in the order in which they are sent to the model."""
-    from tui.tools.command_status import CommandStatus  # noqa: PLC0415 - start-up stays light
+    from tui.tools.apply_patch import ApplyPatch  # noqa: PLC0415 - start-up stays light
+    from tui.tools.command_status import CommandStatus  # noqa: PLC0415
     from tui.tools.edit_file import EditFile  # noqa: PLC0415
     from tui.tools.find_by_name import FindByName  # noqa: PLC0415
     from tui.tools.grep_search import GrepSearch  # noqa: PLC0415
@@ -21,7 +22,7 @@ def builtin_tools() -> dict[str, Tool[Any]]:
     from tui.tools.write_file import WriteFile  # noqa: PLC0415
 
     tools: tuple[Tool[Any], ...] = (
-        ReadFile(), WriteFile(), EditFile(), ListDir(), FindByName(), GrepSearch(), RunCommand(),
-        CommandStatus(), WebFetch(), TodoWrite(),
+        ReadFile(), WriteFile(), EditFile(), ApplyPatch(), ListDir(), FindByName(), GrepSearch(),
+        RunCommand(), CommandStatus(), WebFetch(), TodoWrite(),
     )  # fmt: skip
     return {tool.name: tool for tool in tools}

@@ -87,8 +87,6 @@ def _of_file(change: FileChange, root: Path) -> str:
         return f"--- {name}\n+++ {name}\n unchanged since the session started\n"
     if len(old or "") + len(new or "") > CHARS_MAX:
         return f"--- {name}\n+++ {name}\n too large to compare\n"
-    if new is None:
-        return f"--- a/{name}\n+++ /dev/null\n deleted\n"
     return unified(old, new, name, whole=True).text + "\n"
 
 

@@ -15,6 +15,7 @@ _COLUMNS = 160
 _FOOTER = re.compile(
     r"\[(?:lines? \d|the file is empty|nothing but blanks|bytes that are not UTF-8).*\]"
 )
+_NUMBER = re.compile(r"^\d+\t", re.MULTILINE)
 _END = re.compile(r"^Exit code: -?\d+\. Last \d+ bytes:\n((?: .*\n?)*)", re.MULTILINE)
 """Where the end of a long output is that the model gets only parts of."""
 _LANGUAGES = {"md": "markdown", "py": "python", "sh": "bash", "toml": "toml", "diff": "diff"}
@@ -59,11 +60,11 @@ def first_line(text: str) -> str:
 
 
 def page_of(result: str) -> tuple[str, str]:
-    """What read_file gave, as the file's own text and the note below it."""
+    """What read_file gave, as the file's own text (without line numbers) and the note below it."""
     text, _, last = result.rpartition("\n")
     if not _FOOTER.fullmatch(last):
-        return result, ""
-    return f"{text}\n" if text else "", last
+        return _NUMBER.sub("", result), ""
+    return _NUMBER.sub("", f"{text}\n") if text else "", last
 
 
 def headings(path: str, text: str) -> list[str]:

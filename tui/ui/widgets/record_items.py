@@ -24,6 +24,7 @@ from tui.core.text_cleaning import printed_text
 from tui.provider.server_tools import is_result, result_of, sources
 from tui.session.reader import read_end
 from tui.session.records import Record
+from tui.tools.patch_format import label_of, named_paths
 from tui.ui.widgets.conversation.items import (
     SHOWS_ALL,
     STOPPED,
@@ -243,7 +244,8 @@ def _label(name: str, input_: dict[str, Any]) -> str:
     if name == SUB_AGENT and "description" in input_:
         return f"{input_.get('agent') or 'general'}: {input_['description']}"
     names = ("command", "path", "pattern", "query", "id")
-    return next((str(input_[name]) for name in names if input_.get(name)), "")
+    label = next((str(input_[name]) for name in names if input_.get(name)), "")
+    return label or label_of(named_paths(str(input_.get("patch") or "")))
 
 
 def fill(item: ToolItem, end: ToolFinished) -> None:

@@ -15,6 +15,7 @@ VERBS: Final = {
     "web_search": "Search the web",
     "edit_file": "Edit",
     "write_file": "Write",
+    "apply_patch": "Patch",
     "todo_write": "To-do list",
     "recall": "Recall",
     "task": "Sub-agent",

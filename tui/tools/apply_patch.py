@@ -1,0 +1,268 @@
+"""apply_patch: change, add, move and delete several files with one patch; all of it or nothing."""
+
+from __future__ import annotations
+
+import re
+import stat as stats
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Annotated, ClassVar
+
+from tui.core.errors import ToolError
+from tui.core.formatting import size
+from tui.core.messages import ToolOutput, text_block
+from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
+from tui.tools.diff import UnifiedDiff, unified
+from tui.tools.file_access import (
+    WHOLE_FILE_LIMIT,
+    Snapshot,
+    in_thread,
+    missing,
+    resolve,
+    take_snapshot,
+)
+from tui.tools.file_batch import NEW_MODE, FileWrite, write_files
+from tui.tools.patch_format import FilePatch, label_of, parse_patch
+from tui.tools.patch_hunks import added_text, apply_hunks
+from tui.tools.text_decoding import DecodedText, decode, printable
+
+
+class ApplyPatchParams(Params, frozen=True, kw_only=True):
+    patch: Annotated[str, about("The whole patch, from *** Begin Patch to *** End Patch.")]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What a patch comes to: for each file a line for the model, and how it changes."""
+
+    writes: list[FileWrite] = field(default_factory=list[FileWrite])
+    lines: list[str] = field(default_factory=list[str])
+    diffs: list[UnifiedDiff] = field(default_factory=list[UnifiedDiff])
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def diff(self) -> str:
+        return "\n".join(diff.text for diff in self.diffs if diff.text)
+
+    @property
+    def summary(self) -> str:
+        added, removed = (
+            sum(getattr(diff, name) for diff in self.diffs) for name in ("added", "removed")
+        )
+        return f"+{added} −{removed}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A path of a patch: where it really is, how it is shown, what is there now, and whether the
+    model has read it."""
+
+    path: Path
+    shown: str
+    found: Snapshot | None
+    known: bool
+
+
+class ApplyPatch(Tool[ApplyPatchParams]):
+    name: ClassVar[str] = "apply_patch"
+    effect: ClassVar[Effect] = "write"
+    params: ClassVar[type[Params]] = ApplyPatchParams
+
+    def parse(self, arguments: object) -> ApplyPatchParams:
+        """Refuses what is no patch at once, so that the permissions know every path of a call."""
+        params = super().parse(arguments)
+        parse_patch(params.patch)
+        return params
+
+    def subject(self, params: ApplyPatchParams) -> str:
+        return ", ".join(self.paths(params))
+
+    def paths(self, params: ApplyPatchParams) -> tuple[str, ...]:
+        files = parse_patch(params.patch)
+        return tuple(dict.fromkeys(path for file in files for path in file.paths))
+
+    def label(self, params: ApplyPatchParams) -> str:
+        return label_of(self.paths(params))
+
+    async def run(self, params: ApplyPatchParams, ctx: ToolContext) -> ToolOutput:
+        plan = await self._plan(params, ctx)
+        files = await write_files(ctx, plan.writes)
+        return ToolOutput(
+            [text_block("\n".join([*plan.lines, *plan.notes]))],
+            summary=plan.summary + " · not exact" * bool(plan.notes),
+            display=plan.diff,
+            details={"files": files},
+        )
+
+    async def preview(self, params: ApplyPatchParams, ctx: ToolContext) -> CallPreview:
+        return CallPreview("diff", (await self._plan(params, ctx, whole=True)).diff)
+
+    async def _plan(
+        self, params: ApplyPatchParams, ctx: ToolContext, *, whole: bool = False
+    ) -> _Plan:
+        """Everything that will be written. Raises ToolError where any of it cannot or must not
+        be."""
+        plan = _Plan()
+        used: set[Path] = set()
+        for file in _joined(parse_patch(params.patch)):
+            places = [await self._place(ctx, path) for path in file.paths]
+            for place in places:
+                if place.path in used:
+                    raise _refused(f"The patch names {place.shown} twice.", "Name it once.")
+                used.add(place.path)
+            await self._check(ctx, file, places)
+            await in_thread(partial(_add, plan, file, places, whole))
+        return plan
+
+    async def _place(self, ctx: ToolContext, named: str) -> _Place:
+        path = await resolve(ctx, named)
+        shown = printable(ctx.workspace.show(path))
+        found = await in_thread(lambda _stop: take_snapshot(path, shown))
+        return _Place(path, shown, found, ctx.files.knows(path))
+
+    async def _check(self, ctx: ToolContext, file: FilePatch, places: Sequence[_Place]) -> None:
+        """Whether the files are there that must be, none is that must not, and none has changed
+        since the model read it."""
+        place, target = places[0], places[-1]
+        if file.action == "add" and place.found is not None:
+            raise _refused(
+                f"{place.shown} exists already, so it can't be added.",
+                "Update it, or replace it with write_file.",
+            )
+        if file.action != "add":
+            if place.found is None:
+                error = await in_thread(lambda _stop: missing(ctx.workspace, place.path))
+                raise _refused(error.message, error.hint)
+            if place.known or (file.action == "delete" and not file.hunks):
+                ctx.files.check_unchanged(place.found, place.shown)
+        if target is not place and target.found is not None:
+            raise _refused(
+                f"{target.shown} exists already, so nothing can be moved there.",
+                "Choose another name, or delete it first.",
+            )
+
+
+def _refused(message: str, hint: str = "") -> ToolError:
+    return ToolError(f"{message} Nothing was changed.", hint=hint)
+
+
+def _joined(files: Sequence[FilePatch]) -> list[FilePatch]:
+    """The files, with all updates of one path together."""
+    joined: dict[str, FilePatch] = {}
+    rest: list[FilePatch] = []
+    for file in files:
+        first = joined.get(file.path)
+        if file.action == "update" and first is not None and not (first.target and file.target):
+            first.hunks += file.hunks
+            first.target = first.target or file.target
+            continue
+        if file.action == "update":
+            joined[file.path] = file
+        rest.append(file)
+    return rest
+
+
+def _add(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool, _stop: Event) -> None:
+    """Add to the plan what a patch makes of one file."""
+    try:
+        match file.action:
+            case "add":
+                _add_new(plan, file, places[0], whole)
+            case "delete":
+                _add_deleted(plan, file, places[0], whole)
+            case "update":
+                _add_updated(plan, file, places, whole)
+    except ToolError as error:
+        raise _refused(error.message, error.hint) from error
+
+
+def _add_new(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> None:
+    text = added_text(file)
+    mode = 0o777 if file.mode is not None and file.mode & stats.S_IXUSR else NEW_MODE
+    data = _encoded(DecodedText(""), text, place.shown)
+    plan.writes.append(FileWrite(place.path, data, None, mode))
+    plan.diffs.append(unified(None, text, place.shown, whole=whole))
+    plan.lines.append(f"Created {place.shown}: {size(len(data))}.")
+
+
+def _add_deleted(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> None:
+    assert place.found is not None
+    if place.found.data is None:
+        raise _too_large(place, "Delete it with a command.")
+    try:
+        text = _valid(decode(place.found.data, place.shown).text)
+    except ToolError:
+        if file.hunks:
+            raise
+        diff = UnifiedDiff(f"{place.shown}: not shown as text, is deleted", 0, 0)
+    else:
+        if file.hunks and apply_hunks(file, text, place.shown).text:
+            raise ToolError(
+                f"{place.shown} holds more than the patch removes, so it isn't deleted.",
+                hint="Read it again; *** Delete File deletes it whatever it holds.",
+            )
+        diff = unified(text, None, place.shown, whole=whole)
+    plan.writes.append(FileWrite(place.path, None, place.found))
+    plan.diffs.append(diff)
+    plan.lines.append(f"Deleted {place.shown}.")
+
+
+def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool) -> None:
+    place, target = places[0], places[-1]
+    found = place.found
+    assert found is not None
+    if found.data is None:
+        raise _too_large(place, "Change it with a command (sed, a short script).")
+    data, moved = found.data, target is not place
+    before = after = ""
+    if file.hunks:
+        source = decode(found.data, place.shown)
+        patched = apply_hunks(file, source.text, place.shown)
+        if patched.text == source.text and not moved:
+            raise ToolError(f"The patch changes nothing in {place.shown}.")
+        data = _encoded(source, patched.text, place.shown)
+        plan.notes += patched.notes
+        before, after = _valid(source.text), _valid(patched.text)
+    name = place.shown if moved else ""
+    diff = unified(before, after, target.shown, whole=whole, moved_from=name)
+    if moved:
+        mode = stats.S_IMODE(found.stat.st_mode)
+        plan.writes.append(FileWrite(target.path, data, None, mode, place.known))
+        plan.writes.append(FileWrite(place.path, None, found))
+        said = f"Moved {place.shown} to {target.shown}: {diff.summary} lines."
+    else:
+        plan.writes.append(FileWrite(place.path, data, found, known=place.known))
+        said = f"Edited {place.shown}: {diff.summary} lines."
+    plan.diffs.append(diff)
+    plan.lines.append(said)
+
+
+def _too_large(place: _Place, hint: str) -> ToolError:
+    assert place.found is not None
+    return ToolError(
+        f"{place.shown} is too large to patch: {size(place.found.stat.st_size)}, "
+        f"the limit is {size(WHOLE_FILE_LIMIT)}.",
+        hint=hint,
+    )
+
+
+def _encoded(file: DecodedText, text: str, shown: str) -> bytes:
+    """A text in a file's encoding. Raises ToolError where it has characters that can't be."""
+    known = set(file.text) if not file.valid else set[str]()
+    odd = {c for c in text if "\ud800" <= c <= "\udfff"}
+    if odd - known:
+        raise ToolError(f"The patch has half a surrogate pair for {shown}, which isn't valid text.")
+    if not file.valid and {c for c in text if not c.isascii()} - known:
+        raise ToolError(
+            f"{shown} isn't UTF-8, so the encoding of the new characters is unknown.",
+            hint="Use ASCII characters only, or convert the file with a command first.",
+        )
+    return file.encode(text)
+
+
+def _valid(text: str) -> str:
+    """A text that can be shown: bytes that are no UTF-8 as U+FFFD."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -1,0 +1,171 @@
+"""Several files written, moved and deleted in one step: all of it, or nothing.
+
+The old bytes of every file are kept before the first one is touched. What goes wrong midway is put
+back, as far as nobody else has changed it since.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as stats
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from tui.core.errors import ToolError
+from tui.core.files import atomic_write, real_folder
+from tui.tools.base import ToolContext
+from tui.tools.file_access import (
+    Snapshot,
+    check_still_wanted,
+    in_thread,
+    keep_before,
+    os_failure,
+)
+from tui.tools.text_decoding import printable
+
+NEW_MODE = 0o666
+
+
+@dataclass(frozen=True, slots=True)
+class FileWrite:
+    """One file and what it is to be: `data`, or None for no file. `found` is what it is now, None
+    where there is none. `mode` is that of a new file, as far as the umask allows. `known`: the
+    model has seen all that is written."""
+
+    path: Path
+    data: bytes | None
+    found: Snapshot | None
+    mode: int = NEW_MODE
+    known: bool = True
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The writes of one call, and how far they are."""
+
+    ctx: ToolContext
+    kept: list[tuple[Path | None, str | None]] = field(
+        default_factory=list[tuple[Path | None, str | None]]
+    )
+    written: list[tuple[FileWrite, os.stat_result | None]] = field(
+        default_factory=list[tuple[FileWrite, os.stat_result | None]]
+    )
+    folders: list[Path] = field(default_factory=list[Path])
+    """Those that were made, the outermost first."""
+
+    def shown(self, path: Path) -> str:
+        return printable(self.ctx.workspace.show(path))
+
+
+async def write_files(ctx: ToolContext, writes: Sequence[FileWrite]) -> list[dict[str, Any]]:
+    """Bring all files to what they are to be. Raises ToolError; then they are as they were.
+
+    Returns for each the fields for the record: path, before (the path of the copy, or None),
+    before_sha256, after_sha256 (None for no file), and the mode of a deleted one.
+    """
+    batch = _Batch(ctx)
+    details = await in_thread(partial(_write_all, batch, writes), finish=True)
+    for write, stat in batch.written:
+        if stat is None or write.data is None:
+            ctx.files.forget(write.path)
+        elif write.known:
+            ctx.files.note_seen(write.path, stat, sha256(write.data).hexdigest())
+    return details
+
+
+def _write_all(batch: _Batch, writes: Sequence[FileWrite], stop: Event) -> list[dict[str, Any]]:
+    try:
+        for write in writes:
+            found = write.found
+            kept = keep_before(batch.ctx, found, batch.shown(write.path)) if found else (None, None)
+            batch.kept.append(kept)
+        for write in sorted(writes, key=lambda write: write.data is None):
+            batch.written.append((write, _write_one(batch, write, stop)))
+    except BaseException as error:
+        lost = _put_back(batch)
+        if not lost:
+            for copy, _ in batch.kept:
+                if copy is not None:
+                    copy.unlink(missing_ok=True)
+        if isinstance(error, ToolError):
+            raise _with_outcome(error.message, error.hint, batch, lost) from error
+        raise
+    return [
+        _details(write, kept, sha) for write, (kept, sha) in zip(writes, batch.kept, strict=True)
+    ]
+
+
+def _with_outcome(message: str, hint: str, batch: _Batch, lost: Sequence[str]) -> ToolError:
+    """An error, and what became of the files that were written before it."""
+    if lost:
+        message += f" What was written before is still there: {'; '.join(lost)}."
+    elif batch.written:
+        message += " What was written before was put back: no file is changed."
+    return ToolError(message, hint=hint)
+
+
+def _details(write: FileWrite, kept: Path | None, before_sha256: str | None) -> dict[str, Any]:
+    data, found = write.data, write.found
+    details: dict[str, Any] = {
+        "path": str(write.path),
+        "before": str(kept) if kept else None,
+        "before_sha256": before_sha256,
+        "after_sha256": None if data is None else sha256(data).hexdigest(),
+    }
+    if data is None and found is not None:
+        details["mode"] = stats.S_IMODE(found.stat.st_mode)
+    return details
+
+
+def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> os.stat_result | None:
+    """Write or delete one file; the state of what was written. Raises ToolError."""
+    path, shown, found = write.path, batch.shown(write.path), write.found
+    check = partial(check_still_wanted, path, shown, found, stop)
+    try:
+        if write.data is None:
+            folder = real_folder(path.parent)
+            try:
+                check()
+                os.unlink(path.name, dir_fd=folder)
+            finally:
+                os.close(folder)
+            return None
+        missing = [part for part in (path.parent, *path.parent.parents) if not part.exists()]
+        batch.folders += reversed(missing)
+        os.close(real_folder(path.parent, create=True))
+        like = found and found.stat
+        return atomic_write(path, write.data, like=like, mode=write.mode, check=check)
+    except OSError as error:
+        if isinstance(error, InterruptedError):
+            raise
+        raise os_failure("delete" if write.data is None else "write", shown, error) from error
+
+
+def _put_back(batch: _Batch) -> list[str]:
+    """Undo what was written, the last first. Returns in words what could not be undone."""
+    lost: list[str] = []
+    for write, stat in reversed(batch.written):
+        shown = batch.shown(write.path)
+        state = None if stat is None else Snapshot(write.path, stat, None, None)
+        check = partial(check_still_wanted, write.path, shown, state, Event())
+        try:
+            if write.found is None:
+                check()
+                write.path.unlink()
+            else:
+                old, like = write.found.data or b"", write.found.stat
+                atomic_write(write.path, old, like=like, mode=NEW_MODE, check=check)
+        except ToolError:
+            lost.append(f"{shown} (changed meanwhile)")
+        except OSError as error:
+            lost.append(f"{shown} ({error.strerror or error})")
+    for folder in reversed(batch.folders):
+        with suppress(OSError):
+            folder.rmdir()
+    return lost
