@@ -63,6 +63,7 @@ def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     home.mkdir(mode=0o700)
     (home / "anthropic").mkdir()
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(home / "anthropic"))
     return home
 

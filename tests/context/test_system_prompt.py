@@ -104,6 +104,7 @@ def test_R24_layers_are_cut_in_their_order():
         Source("project", "AGENTS.md", "p" * 3000),
         Source("user", "own", "u" * 3000),
         Source("boot", "boot.md", "b" * 3000),
+        Source("skills", "Skill list", "s" * 3000),
         Source("memory", "MEMORY.md", "m" * 3000),
         Source("recalled", "mine", "r" * 3000),
     ]
@@ -140,7 +141,7 @@ def test_R24_of_several_project_files_the_nearest_stays():
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["project", "user", "boot", "memory", "recalled"]),
+            st.sampled_from(["project", "user", "boot", "skills", "memory", "recalled"]),
             st.text(max_size=400)
             | st.just("</untrusted_content>")
             | st.just("<UNTRUSTED_CONTENT x"),

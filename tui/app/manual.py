@@ -9,8 +9,8 @@ from typing import Final
 
 TOPICS: Final = (
     "start", "prompt", "keys", "commands", "command-line", "permissions", "directives", "sessions",
-    "context", "requests", "memory", "errors", "tasks", "print-mode", "events", "mcp", "web",
-    "images", "configuration", "themes", "plain", "practice", "files", "doctor",
+    "context", "requests", "memory", "errors", "tasks", "print-mode", "events", "mcp",
+    "skills", "web", "images", "configuration", "themes", "plain", "practice", "files", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 

@@ -406,6 +406,10 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
             continue
         if not writes and workspace.tool_results in path.parents:
             continue  # it was told to the model, in the place of the whole
+        if not writes and workspace.opens(path):
+            continue
+        if writes and workspace.only_reads(path):
+            return f"{path} belongs to a skill of the user's, which is only read."
         if any(path == folder or folder in path.parents for folder in policy.private):
             return (
                 f"{path} is in Holdfast's own folders, which hold its key, the user's rules "

@@ -23,7 +23,7 @@ from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR
-from tui.settings import layers
+from tui.settings import layers, skills
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
@@ -136,6 +136,8 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
         if os.path.lexists(path := workspace / name):
             yield _file_item(path, name, "Adds a text to each session")
             break
+    for name, (skill, path) in skills.brought_files(workspace).items():
+        yield _file_item(path, name, f"Adds the skill {skill}")
     with suppress(OSError):
         for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
             yield _file_item(path, command_name(path), f"Adds the command /{path.stem}")

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.files import read_small
+from tui.settings.skills import InstalledSkill, InstalledSkills
 
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500
@@ -25,16 +26,19 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 @dataclass(frozen=True, slots=True)
 class UserCommand:
-    """One command. `argument` describes in the help what it takes."""
+    """One command. `argument` describes in the help what it takes; `skill`: it uses one."""
 
     name: str
     description: str
     argument: str
     text: str
     path: Path
+    skill: bool = False
 
     def prompt(self, arguments: str) -> str:
         """What is sent for `/name arguments`."""
+        if self.skill:
+            return f"{self.text}: {arguments}" if arguments else f"{self.text}."
         if PLACE in self.text:
             return self.text.replace(PLACE, arguments)
         return f"{self.text}\n\n{arguments}".rstrip()
@@ -81,18 +85,33 @@ def load(
 class UserCommands:
     """The commands as they were when they were last read; `load` reads them again.
 
-    `problems` says what is wrong with files that are no commands, a sentence each.
+    A skill is a command too where none has its name. `problems` says what is wrong with files that
+    are no commands, a sentence each.
     """
 
     folders: Iterable[Path] = ()
     reserved: frozenset[str] = frozenset()
     counts: Counts = lambda _path, _content: True
+    skills: InstalledSkills | None = None
     commands: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
     problems: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
-        self.commands, self.problems = load(self.folders, self.reserved, self.counts)
+        commands, problems = load(self.folders, self.reserved, self.counts)
+        if self.skills is not None:
+            self.skills.load()
+            for skill in self.skills.skills.values():
+                if skill.typed and skill.name.lower() not in self.reserved:
+                    commands.setdefault(skill.name, _of_skill(skill))
+        self.commands, self.problems = commands, problems
+
+
+def _of_skill(skill: InstalledSkill) -> UserCommand:
+    argument = skill.argument or "[ARGUMENTS]"
+    return UserCommand(
+        skill.name, skill.description, argument, skill.prompt, skill.file, skill=True
+    )
 
 
 def _parsed(path: Path, data: bytes) -> UserCommand:

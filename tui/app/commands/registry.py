@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tui.core.errors import HoldfastError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.core.workspace import PRIVATE_DIR
+from tui.settings.skills import InstalledSkills
 from tui.settings.trust import command_name
 from tui.settings.user_commands import UserCommands
 
@@ -79,6 +80,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("trust", "choose what this folder's settings may do", "commands.trust"),
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
+    _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),
@@ -126,7 +128,7 @@ INSTEAD: dict[str, str] = {
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
 
-_COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
+_COMMAND = re.compile(r"/([^\W_][\w:-]*)(?:\s+(.*))?\s*", re.DOTALL)
 
 
 def find(word: str) -> SlashCommand | None:
@@ -138,7 +140,7 @@ def find(word: str) -> SlashCommand | None:
 def split(text: str) -> tuple[str, str] | None:
     """Name and argument of a typed command; None for other text, a path among them."""
     found = _COMMAND.fullmatch(text)
-    return (found[1].lower(), (found[2] or "").strip()) if found else None
+    return (found[1], (found[2] or "").strip()) if found else None
 
 
 def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
@@ -162,7 +164,10 @@ def user_commands(services: AppServices) -> UserCommands:
         return path.parent == mine or services.trust().allows(command_name(path), content)
 
     taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return UserCommands((mine, brought), taken, counts)
+    skills = InstalledSkills(
+        services.folders, services.workspace, lambda name, data: services.trust().allows(name, data)
+    )
+    return UserCommands((mine, brought), taken, counts, skills)
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -227,7 +232,11 @@ async def _user_command(
     another name here."""
     await asyncio.to_thread(conversation.user_commands.load)
     found = conversation.user_commands.commands
-    if command := found.get(name):
+    command = found.get(name) or next(
+        (one for one in found.values() if one.name.lower() == name.lower()), None
+    )
+    name = name.lower()
+    if command:
         return conversation.submit(text.strip(), command.prompt(argument))
     if name in ELSEWHERE:
         return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())

@@ -17,6 +17,7 @@ VERBS: Final = {
     "write_file": "Write",
     "todo_write": "To-do list",
     "recall": "Recall",
+    "skill": "Skill",
     "shell": "$",
 }
 """The tools of the program; `shell` is a command that the person ran by `!`."""
