@@ -233,8 +233,8 @@ def test_a_skill_is_a_command_where_none_has_its_name(workspace: Path):
     commands = UserCommands([own], frozenset({"help"}), skills=installed(workspace))
     commands.load()
     assert list(commands.commands) == ["review", "pdf-forms"]
-    assert commands.commands["review"].prompt("") == "My review."
+    assert commands.commands["review"].expanded("").text == "My review."
     where = Path.home() / ".claude/skills/pdf-forms"
     use = f"Use the skill pdf-forms (SKILL.md in {where})"
-    assert commands.commands["pdf-forms"].prompt("") == f"{use}."
-    assert commands.commands["pdf-forms"].prompt("a.pdf") == f"{use}: a.pdf"
+    assert commands.commands["pdf-forms"].expanded("").text == f"{use}."
+    assert commands.commands["pdf-forms"].expanded("a.pdf").text == f"{use}: a.pdf"

@@ -200,6 +200,18 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
     return replace(found, window=window, source="config") if window else found
 
 
+def asked_model(launch: Launch, name: str) -> ModelInfo | None:
+    """The model that a command asks for; None where the server is not known to have it. Blocks."""
+    if launch.practice:
+        return None
+    whole, config = launch.whole_name(name), launch.config
+    listed = model_list.listed(launch.folders.cache, launch.base_url)
+    known = {str(model.get("id")) for model in listed}
+    known |= {config.model, config.small_model, *config.fallback_models, *config.prices}
+    known |= set(() if listed or launch.base_url else catalogue.names())
+    return listed_model(launch, whole) if whole in known else None
+
+
 @asynccontextmanager
 async def refreshed_models(launch: Launch, clock: Clock) -> AsyncGenerator[None]:
     """Ask for the list in the background meanwhile. What is not there by the end is given up."""

@@ -49,6 +49,14 @@ def parse(data: bytes) -> MarkdownFile:
     return MarkdownFile(text[front.end() :].strip(), _fields(front[1]))
 
 
+def argument_hint(file: MarkdownFile) -> str:
+    """What a command takes. `[message]` is a list to YAML, and none to who wrote it."""
+    for name in ("argument", "argument-hint"):
+        if text := file.text(name):
+            return f"[{text}]" if isinstance(file.fields.get(name), list) else text
+    return ""
+
+
 def _fields(front: str) -> dict[str, Any]:
     if len(front) > _MAX_CHARS:
         return dict(_lines(front))

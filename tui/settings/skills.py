@@ -253,7 +253,7 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
         real,
         place.shown,
         brought=place.root is not None,
-        argument=one_line(file.text("argument-hint")),
+        argument=one_line(front_matter.argument_hint(file)),
         allowed_tools=one_line(file.text("allowed-tools")),
         offered=file.text("disable-model-invocation") != "true",
         typed=file.text("user-invocable") != "false",

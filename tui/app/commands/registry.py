@@ -9,19 +9,15 @@ import asyncio
 import re
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.app.commands.own import command_turn
 from tui.core.errors import HoldfastError
 from tui.core.partly_typed import PartlyTyped, count_typed
-from tui.core.workspace import PRIVATE_DIR
-from tui.settings.skills import InstalledSkills
-from tui.settings.trust import command_name
-from tui.settings.user_commands import UserCommands
+from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
-    from tui.app.services import AppServices
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,7 @@ INSTEAD: dict[str, str] = {
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
 
-_COMMAND = re.compile(r"/([^\W_][\w:-]*)(?:\s+(.*))?\s*", re.DOTALL)
+_COMMAND = re.compile(r"/(\w[\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
 
 
 def find(word: str) -> SlashCommand | None:
@@ -155,19 +151,8 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     return f"Unknown command /{word}.", f"{meant}Press space first to send it as text."
 
 
-def user_commands(services: AppServices) -> UserCommands:
-    """The commands that the person wrote, and those of the folder that they trust."""
-    mine = services.folders.config / "commands"
-    brought = services.workspace / PRIVATE_DIR / "commands"
-
-    def counts(path: Path, content: bytes) -> bool:
-        return path.parent == mine or services.trust().allows(command_name(path), content)
-
-    taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    skills = InstalledSkills(
-        services.folders, services.workspace, lambda name, data: services.trust().allows(name, data)
-    )
-    return UserCommands((mine, brought), taken, counts, skills)
+TAKEN: frozenset[str] = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
+"""Names that no command of the person's can have."""
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -232,12 +217,13 @@ async def _user_command(
     another name here."""
     await asyncio.to_thread(conversation.user_commands.load)
     found = conversation.user_commands.commands
-    command = found.get(name) or next(
-        (one for one in found.values() if one.name.lower() == name.lower()), None
-    )
+    if command := find_own(found, name):
+        say, find_model = conversation.frontend.say, conversation.services.asked_model
+        turn = await command_turn(command, argument, find_model, say)
+        return conversation.submit_command(text.strip(), turn)
+    if "." in name:  # rather a path
+        return conversation.submit(text)
     name = name.lower()
-    if command:
-        return conversation.submit(text.strip(), command.prompt(argument))
     if name in ELSEWHERE:
         return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())
     what, hint = unknown(name, tuple(found))

@@ -66,8 +66,8 @@ def _place(query: str, candidate: str, last: str, *, exact: bool, own: bool) -> 
 
 QueryKind: TypeAlias = Literal["command", "argument", "file"]
 
-_COMMAND = re.compile(r"/([\w:-]*)\Z")
-_ARGUMENT = re.compile(r"/([^\W_][\w:-]*)[ \t]+([^\n]*)\Z")
+_COMMAND = re.compile(r"/([\w:.-]*)\Z")
+_ARGUMENT = re.compile(r"/(\w[\w:.-]*)[ \t]+([^\n]*)\Z")
 _FILE_QUERY = re.compile(r"(?:\A|\s)@(\"[^\"\n]*|[^\s\"]*)\Z")
 
 
