@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent.test_binding import OPUS, SONNET, breaks, done, said, talking, thoughts
 from tests.agent.test_guards import results
 from tests.support.agents import MODEL, Yes, make_agent
 from tests.support.provider import ScriptedProvider, call, say
@@ -154,3 +155,21 @@ async def test_a_model_that_is_too_small_is_not_asked(tmp_path: Path) -> None:
         "/commit asks for small, but its window is too small for this session. Asking test-model."
     )
     assert provider.requests[0].model == MODEL.id
+
+
+async def test_another_model_for_a_turn_costs_no_thinking(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("text\n")
+    turns = [said("s0"), said("o1"), said("s2"), said("s3")]
+    async with talking(tmp_path, *turns) as (agent, server):
+        await done(agent, "one")
+        sent = prompt("Read `cat a.txt` @a.txt", runs=("cat a.txt",), model=OPUS)
+        assert [e async for e in agent.send(sent)][-1].type == "turn_finished"
+        await done(agent, "three")
+        assert breaks(agent) == []
+        asked = [post.body["model"] for post in server.posts]
+        assert asked == [SONNET.id, OPUS.id, SONNET.id]
+        assert thoughts(server)[0] == "s0"
+        await done(agent, "four")
+        assert "s2" in thoughts(server)

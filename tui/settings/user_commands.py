@@ -32,6 +32,8 @@ RUNS_MAX: Final = 20
 FOLDERS: Final = (".claude/commands", f"{PRIVATE_DIR}/commands")
 """Below a workspace; those of the later one go first."""
 
+_ABOUT_MAX: Final = 300
+"""Characters of a description."""
 _DEPTH_MAX: Final = 4
 _NAME = re.compile(r"\w[\w.-]*")
 _NO_COMMANDS: Final = frozenset({"readme", "claude", "agents"})
@@ -193,9 +195,14 @@ class UserCommands:
 
 def _of_skill(skill: InstalledSkill) -> UserCommand:
     argument = skill.argument or "[ARGUMENTS]"
-    return UserCommand(
-        skill.name, skill.description, argument, skill.prompt, skill.file, skill=True
-    )
+    about = _short(skill.description)
+    return UserCommand(skill.name, about, argument, skill.prompt, skill.file, skill=True)
+
+
+def _short(description: str) -> str:
+    """A description as a list has room for it."""
+    line = one_line(description)
+    return line if len(line) <= _ABOUT_MAX else f"{line[: _ABOUT_MAX - 1]}…"
 
 
 def parsed_rules(data: bytes) -> AllowedTools:
@@ -211,7 +218,7 @@ def _parsed(path: Path, data: bytes) -> UserCommand:
     first = next((line.strip("# ") for line in lines if line.strip("# ")), "")
     return UserCommand(
         path.stem,
-        file.text("description") or first,
+        _short(file.text("description") or first),
         front_matter.argument_hint(file),
         file.body,
         path,
