@@ -58,11 +58,13 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """HOLDFAST_HOME in a fresh folder, and an SDK configuration folder that is empty."""
+    """HOLDFAST_HOME in a fresh folder, which is the home folder too: what other agents keep there
+    counts. The SDK's configuration folder is empty."""
     home = next(homes)
     home.mkdir(mode=0o700)
     (home / "anthropic").mkdir()
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", str(home / "anthropic"))
     return home
 

@@ -107,6 +107,7 @@ def test_R24_layers_are_cut_in_their_order():
         Source("user", "own", "u" * 3000),
         Source("agents", "List of sub-agents", "a" * 3000),
         Source("boot", "boot.md", "b" * 3000),
+        Source("skills", "Skill list", "s" * 3000),
         Source("memory", "MEMORY.md", "m" * 3000),
         Source("recalled", "mine", "r" * 3000),
     ]

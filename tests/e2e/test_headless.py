@@ -290,3 +290,27 @@ def page_served(body: bytes) -> Generator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_command_of_the_person_is_run_by_its_name(
+    holdfast: Program, work: Path, home: Path
+) -> None:
+    mine = home.parent / ".claude" / "commands"
+    mine.mkdir(parents=True)
+    (mine / "look.md").write_text(
+        "---\nallowed-tools: Bash(touch:*), WebSearch\n---\nread $1, then !`touch made` !`wc -l $1`"
+    )
+    brought = work / ".claude" / "commands"
+    brought.mkdir(parents=True)
+    (brought / "look.md").write_text("Not trusted.")
+    done = holdfast("--practice", "-p", "/look README.md", "--output-format", "stream-json")
+    (sent,) = [line for line in done.events if line["type"] == "user_message"]
+    below = "(its output is below)"
+    assert sent["text"] == (
+        f"/look README.md\n\nread README.md, then `touch made` {below} `wc -l README.md` {below}"
+    )
+    ran = [line["label"] for line in done.events if line["type"] == "tool_started"]
+    assert ran[:2] == ["touch made", "wc -l README.md"]
+    assert (work / "made").exists()
+    assert "/look can't allow WebSearch here." in done.stderr
+    assert "/look allows in this turn: run_command(touch *)." in done.stderr

@@ -155,6 +155,19 @@ def test_what_is_gone_and_comes_back_is_asked_about_again(home: Folders, project
             "Do it.\n",
             "Adds the command /go: .holdfast/commands/go.md, 1 line, “Do it.”",
         ),
+        (
+            "../.claude/commands/git/go.md",
+            "---\nallowed-tools: Write\n---\nGo.\n",
+            (
+                "Adds the command /go: .claude/commands/git/go.md, 4 lines, “allowed-tools: Write”"
+                "; in its turns it allows without asking: write_file"
+            ),
+        ),
+        (
+            "skills/pdf/SKILL.md",
+            "---\nname: pdf\n---\nGo.\n",
+            "Adds the skill pdf: .holdfast/skills/pdf/SKILL.md, 4 lines, “name: pdf”",
+        ),
     ],
 )
 def test_each_thing_that_steers_says_what_it_would_do(

@@ -51,6 +51,7 @@ from tui.settings.hook_files import Hooks
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
+from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
@@ -164,6 +165,11 @@ class Agent:
         return (workspace.root, *workspace.extra)
 
     @property
+    def offers_skills(self) -> bool:
+        """Whether the model has the tool that loads skills."""
+        return Skill.name in self._ctx.tools
+
+    @property
     def has_jobs(self) -> bool:
         """Whether a background command runs."""
         return not all(job.ended for job in self._ctx.jobs.list())
@@ -183,7 +189,7 @@ class Agent:
         """Let the tools work in a real folder too, from the next call on. False if they may,
         elevated or not."""
         workspace = self._ctx.workspace
-        if replace(workspace, widened=False).contains(folder):
+        if replace(workspace, widened=False, readable=()).contains(folder):
             return False
         self._ctx.workspace = replace(workspace, extra=(*workspace.extra, folder))
         if self._ctx.confinement is not None:

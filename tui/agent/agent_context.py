@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tui.agent.events import Debug, Event, QueueChanged
 from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
+from tui.agent.skills import OfferedSkills
 from tui.context.system_prompt import Injected, Source, SystemPrompt
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
@@ -83,6 +84,8 @@ class AgentContext:
     """By which this installation knows again what it recorded."""
     find_files: Callable[[], Sequence[Source]] | None = None
     """Reads the files that are in the prompt again; blocks."""
+    skills: OfferedSkills | None = None
+    """What the skill tool can load; read again with the files."""
     cache: Path | None = None
     """The folder where token ratios are kept, None to keep none."""
     memory_file: Path | None = None
@@ -140,6 +143,14 @@ class AgentContext:
         if self.parent is not None:
             self.asking, self.writing = self.parent.asking, self.parent.writing
         self.recorder = Recorder(self.session, self.events, self.ledger)
+
+    def open_skills(self) -> None:
+        """Let the tools and confined commands read the skills outside the workspace."""
+        readable = self.skills.folders if self.skills else ()
+        self.workspace = replace(self.workspace, readable=readable)
+        if self.confinement is not None:
+            confined = replace(self.confinement.workspace, readable=readable)
+            self.confinement.workspace = confined
 
     @property
     def mode(self) -> Mode:

@@ -166,7 +166,7 @@ class Compactor:
         Never raises but for a cancellation, which leaves the session as it was; so does an error,
         which is in `CompactionFinished`.
         """
-        if reason != "overflow" and await self._kept_by_hooks(reason, focus):
+        if reason != "overflow" and await self._blocked_by_hooks(reason, focus):
             return False
         view, fill = self.requests.view(), reason == "automatic"
         asked = self._for_server(fill=fill)
@@ -294,7 +294,7 @@ class Compactor:
         self._record(planned, summary, "digest", before=before, usage=Usage())
         return tokenizer.count(summary) < freed
 
-    async def _kept_by_hooks(self, reason: Reason, focus: str) -> bool:
+    async def _blocked_by_hooks(self, reason: Reason, focus: str) -> bool:
         """Whether a hook of the person's keeps the conversation as it is, until the next prompt."""
         trigger = "manual" if reason == "manual" else "auto"
         fields = {"trigger": trigger, "custom_instructions": focus}

@@ -19,6 +19,7 @@ from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
 from tui.agent.limits import Limits
+from tui.agent.skills import OfferedSkills
 from tui.agent.sub_agents import LIST_NAME
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
@@ -48,6 +49,7 @@ from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, server_of
 from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.sign_in import SignIn
+from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
@@ -204,6 +206,18 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
     return replace(found, window=window, source="config") if window else found
 
 
+def asked_model(launch: Launch, name: str) -> ModelInfo | None:
+    """The model that a command asks for; None where the server is not known to have it. Blocks."""
+    if launch.practice:
+        return None
+    whole, config = launch.whole_name(name), launch.config
+    listed = model_list.listed(launch.folders.cache, launch.base_url)
+    known = {str(model.get("id")) for model in listed}
+    known |= {config.model, config.small_model, *config.fallback_models, *config.prices}
+    known |= set(() if listed or launch.base_url else catalogue.names())
+    return listed_model(launch, whole) if whole in known else None
+
+
 @asynccontextmanager
 async def refreshed_models(launch: Launch, clock: Clock) -> AsyncGenerator[None]:
     """Ask for the list in the background meanwhile. What is not there by the end is given up."""
@@ -271,12 +285,16 @@ def make_agent(
         private=(launch.folders.config, launch.folders.data),
     )
     found = _project_files(launch)
+    skills = OfferedSkills(
+        InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
+        on=launch.around is None,
+    )
     prompt = system_prompt.compose(
         launch.workspace,
         today=clock.now().astimezone().date(),
         auto_grant=permissions.auto_grant,
         branch=branch_of(launch.workspace.root),
-        sources=found.sources,
+        sources=(*found.sources, *skills.sources()),
         caps=launch.config.bootstrap,
     )
     session.redact = launch.config.redact == "record"
@@ -285,10 +303,10 @@ def make_agent(
             session=session,
             provider=provider or make_provider(launch, clock, control),
             model=listed_model(launch, launch.model),
-            tools=builtin_tools(),
+            tools=builtin_tools() | skills.tools(),
             gate=Gate(policy, remember_always=remember_always),
             approver=approver,
-            workspace=launch.workspace,
+            workspace=replace(launch.workspace, readable=skills.folders),
             system=prompt.blocks(),
             config=launch.config if not launch.one_turn else _by_requests(launch.config),
             clock=clock,
@@ -303,23 +321,24 @@ def make_agent(
                 for name in ("elevated", "verbose", "effort")
                 if (given := getattr(launch, name))
             },
-            notices=(*launch.notices, *found.problems),
+            notices=(*launch.notices, *found.problems, *skills.notices(unasked=launch.one_turn)),
             prompt=prompt,
             server=server_name(launch),
             first_party=is_first_party(launch),
             cache_life=cache_life(launch),
             key=installation_key(launch.folders.data) if session.path else b"",
-            find_files=lambda: _project_files(launch).sources,
+            find_files=lambda: (*_project_files(launch).sources, *skills.read()),
             find_agents=lambda: _agents(launch),
             find_model=lambda name: _agent_model(launch, name),
             find_hooks=lambda: _hooks(launch),
+            skills=skills,
             cache=launch.folders.cache if session.path else None,
             memory_file=launch.workspace.root / PRIVATE_DIR / "MEMORY.md" if session.path else None,
             outputs=_outputs(launch, session),
             injected=prompt.injected,
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
-            confinement=_confinement(launch, session),
+            confinement=_confinement(launch, session, skills.folders),
         )
     )
 
@@ -349,12 +368,15 @@ def _small_model(launch: Launch) -> ModelInfo | None:
     return found if chosen or is_first_party(launch) or found.source == "server" else None
 
 
-def _confinement(launch: Launch, session: Session) -> Confinement | None:
+def _confinement(
+    launch: Launch, session: Session, readable: tuple[Path, ...]
+) -> Confinement | None:
     """What confines commands; None in a drill, whose folder is thrown away."""
     if not launch.confined or launch.around is not None:
         return None
     settings = launch.config.sandbox
-    return Confinement.of_session(settings, launch.workspace, launch.folders, session.id)
+    workspace = replace(launch.workspace, readable=readable)
+    return Confinement.of_session(settings, workspace, launch.folders, session.id)
 
 
 def _project_files(launch: Launch) -> ProjectFiles:

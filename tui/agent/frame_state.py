@@ -12,6 +12,7 @@ import tui
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextBroken, Notice
 from tui.agent.server_features import ServerFeatures
+from tui.agent.skills import SKILL_LIST
 from tui.context import effort, notices, system_prompt
 from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
@@ -32,6 +33,7 @@ from tui.provider.server_tools import CALL, WEB_SEARCH, is_result, is_server_too
 from tui.session.records import Record
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
+from tui.tools.skill import Skill
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,8 @@ class FrameState:
         self.untrusted = notices.untrusted(ctx.records, ctx.key)
         self._ctx = ctx
         self._features = features
-        self._builtin = frozenset(ctx.tools)
+        # Skills come and go: a frame without their tool, or with it, is replayed all the same.
+        self._builtin = frozenset(ctx.tools) - {Skill.name}
         self._schemas = {name: tool.schema() for name, tool in ctx.tools.items()}
         self._index = RecordIndex({FRAME, NOTICE, RELOAD})
         self._known: tuple[Record, Frame | None] | None = None
@@ -112,6 +115,7 @@ class FrameState:
         if self._ctx.find_files is None or self._recorded() is None:
             return
         sources = await asyncio.to_thread(self._ctx.find_files)
+        self._ctx.open_skills()
         caps = self._ctx.config.bootstrap
         told = self._known_files()
         own = any(record.type == "memory" for record in self._ctx.records)
@@ -157,7 +161,8 @@ class FrameState:
         if _ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())
         for data in self._files:
-            self._note(data)
+            if SKILL_LIST not in data["files"] or self._loads_skills(form):
+                self._note(data)
         self._files = []
         self._note_pins()
         told = self._knowledge(form)
@@ -171,6 +176,11 @@ class FrameState:
         if form.turn_effort and wanted and wanted != (self.last_effort() or started):
             self._note(notices.effort(wanted))
         self._announce(form, told)
+
+    def _loads_skills(self, form: Form) -> bool:
+        """Whether the model has the tool that loads skills, or gets it now."""
+        told = form.tool_additions or Skill.name in self._knowledge(form).tools
+        return told and Skill.name in self._ctx.tools
 
     def _announce(self, form: Form, told: ModelKnowledge) -> None:
         """Tell the model, or else the person, of tools that joined."""
@@ -192,15 +202,26 @@ class FrameState:
         ctx = self._ctx
         if ctx.find_files is None:
             return
+        sources = await asyncio.to_thread(ctx.find_files)
+        ctx.open_skills()
+        self._exchange_skill()
         ctx.prompt = system_prompt.compose(
             ctx.workspace,
             today=ctx.clock.now().astimezone().date(),
             auto_grant=ctx.config.permissions.auto_grant,
             branch=await asyncio.to_thread(branch_of, ctx.workspace.root),
-            sources=await asyncio.to_thread(ctx.find_files),
+            sources=sources,
             caps=ctx.config.bootstrap,
         )
         self._now = None
+
+    def _exchange_skill(self) -> None:
+        """Offer the skill tool in a new frame if there are skills now."""
+        skills = self._ctx.skills
+        self._ctx.tools.pop(Skill.name, None)
+        fresh = skills.tools() if skills else {}
+        self._ctx.tools.update(fresh)
+        self.exchange({Skill.name}, fresh.values())
 
     def _recorded(self) -> Frame | None:
         """The frame of the branch, if it can be replayed."""

@@ -58,7 +58,8 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
     What names nothing stays a mention, and an image that comes along already is not attached twice.
     A name outside the folders of the workspace is refused as the tools refuse it.
     """
-    names = list(dict.fromkeys(_names(prompt.text)))[:MENTIONS] if "@" in prompt.text else []
+    text = f"{prompt.text}\n{prompt.command.text}" if prompt.command else prompt.text
+    names = list(dict.fromkeys(_names(text)))[:MENTIONS] if "@" in text else []
     if not names or ctx.parent is not None:  # a model wrote it, who has tools to read
         return prompt
     attached = dict(prompt.images)
@@ -148,8 +149,8 @@ def _is_there(name: str, workspace: Workspace) -> bool:
 def _read(path: Path, name: str, part: dict[str, Any]) -> Block | None:
     """The call that reads a file or a folder; None for anything else."""
     if path.is_dir():
-        return _call("list_dir", {"path": name})
-    return _call("read_file", {"path": name, **part}) if path.is_file() else None
+        return call("list_dir", {"path": name})
+    return call("read_file", {"path": name, **part}) if path.is_file() else None
 
 
 def _part(path: Path, first: int, last: int) -> dict[str, Any]:
@@ -163,5 +164,6 @@ def _part(path: Path, first: int, last: int) -> dict[str, Any]:
     return {"offset": first, **({"limit": last - first + 1} if last else {})}
 
 
-def _call(tool: str, arguments: dict[str, Any]) -> Block:
+def call(tool: str, arguments: dict[str, Any]) -> Block:
+    """A call that the person's prompt makes."""
     return {"type": "tool_use", "id": MENTIONED, "name": tool, "input": arguments}

@@ -17,6 +17,8 @@ from tui.core import images
 from tui.core.images import Image
 from tui.core.messages import Block
 from tui.core.partly_typed import count_typed
+from tui.permissions.rules import Rule
+from tui.provider.base import ModelInfo
 from tui.session.records import Record
 
 if TYPE_CHECKING:
@@ -57,6 +59,28 @@ class Directives:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandTurn:
+    """What a command that the person wrote brings to its turn, beside its text.
+
+    `runs` are commands that are run with the prompt, as calls of the model would be. `rules` allow
+    more while the turn lasts; `model` is asked in it, None for the usual one.
+    """
+
+    name: str
+    path: str
+    text: str
+    runs: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    model: ModelInfo | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For the record; the text and the calls are there in any case."""
+        rules = {"allowed": [str(rule) for rule in self.rules]} if self.rules else {}
+        model = {"model": self.model.id} if self.model else {}
+        return {"name": self.name, "path": self.path, **rules, **model}
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedPrompt:
     """A prompt on its way to the model: what was typed, read once."""
 
@@ -71,6 +95,8 @@ class ParsedPrompt:
     """Go along, by the words that stand for them in the text."""
     reads: Sequence[Block] = ()
     """Calls of tools that read what it names with `@`."""
+    command: CommandTurn | None = None
+    """Of a command that the person wrote, whose text is what is `attached`."""
     waits: bool = False
     """What the directives cost is put off until the next break."""
     pasted: str = ""

@@ -50,6 +50,7 @@ from tui.session.session import Session, children_of
 from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
 from tui.tools.jobs import Jobs
 from tui.tools.recall import Recall
+from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool, TaskParams
 
 if TYPE_CHECKING:
@@ -340,7 +341,9 @@ class SubAgents:
         def sources() -> Sequence[Source]:
             found = ctx.find_files() if ctx.find_files else ()
             role = Source("role", definition.name, definition.prompt)
-            return [role, *(source for source in found if source.origin not in {"agents", "boot"})]
+            less = {"agents", "boot"}
+            less |= set() if definition.may_have(Skill.name) else {"skills"}
+            return [role, *(source for source in found if source.origin not in less)]
 
         def composed() -> system_prompt.SystemPrompt:
             return system_prompt.compose(
@@ -379,6 +382,7 @@ class SubAgents:
             first_party=ctx.first_party,
             key=ctx.key,
             find_files=sources,
+            skills=ctx.skills,
             cache=ctx.cache,
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,
             servers=ctx.servers,

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
@@ -18,9 +19,15 @@ from tui.agent.frame_state import server_waits
 from tui.agent.hooks import HookRunner
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
-from tui.agent.mentions import with_mentioned
+from tui.agent.mentions import call, with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
-from tui.agent.prompts import HOOKS_SAY, DirectiveState, ParsedPrompt, acknowledgement
+from tui.agent.prompts import (
+    HOOKS_SAY,
+    CommandTurn,
+    DirectiveState,
+    ParsedPrompt,
+    acknowledgement,
+)
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
@@ -30,11 +37,14 @@ from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
 from tui.core.paths import shorten
+from tui.permissions.policy import Grant
 from tui.provider.base import (
     AttemptStarted,
     Completed,
+    ModelInfo,
     ModelSwitched,
     Request,
     RetryScheduled,
@@ -191,7 +201,9 @@ class TurnRunner:
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
+        usual: ModelInfo | None = None
         try:
+            usual = self._begin_command(prompt.command if prompt else None)
             with self.ctx.events.interruptible():
                 if await self._begin(prompt, again):
                     await self._go_on()
@@ -220,8 +232,42 @@ class TurnRunner:
         known = spent.requests or self.ctx.price is not None
         usd = spent.usd if known else None
         await self.requests.meter.save_ratio()
+        self._end_command(usual)
         await self._name_changes()
         await self.ctx.recorder.show(events.TurnFinished(outcome, spent.usage, usd))
+
+    def _begin_command(self, command: CommandTurn | None) -> ModelInfo | None:
+        """Let the turn of a command do what it may, and ask the command's model; the one that is
+        asked afterwards again, None where none is borrowed."""
+        if command is None:
+            return None
+        ctx, usual = self.ctx, self.ctx.model
+        if command.rules:
+            ctx.gate.turn_grants = (Grant("", command.rules, command=command.name),)
+            rules = ", ".join(map(str, command.rules))
+            ctx.publish(events.Notice(f"/{command.name} allows in this turn: {rules}."))
+        if command.model is None or command.model.id == usual.id:
+            return None
+        model, held = command.model, ctx.ledger.tokens
+        if not self.requests.fits(model).ok:
+            why = "its window is too small for this session"
+            what = f"/{command.name} asks for {model.id}, but {why}. Asking {usual.id}."
+            ctx.publish(events.Notice(what))
+            return None
+        self.requests.use(model)
+        price = ctx.price_of(model.id)
+        usd = price.forecast(written=held, prompt=held, life=ctx.cache_life) if price else None
+        cost = f" (≈ {money(usd)})" if usd else ""
+        what = f"/{command.name} asks {model.id} in this turn"
+        ctx.publish(events.Notice(f"{what}: {tokens(held)} tokens are written for it{cost}."))
+        return usual
+
+    def _end_command(self, usual: ModelInfo | None) -> None:
+        """What a command allowed ends with its turn, and the usual model is asked again."""
+        self.ctx.gate.turn_grants = ()
+        if usual is not None:
+            self.requests.use(usual)
+            self.ctx.publish(*self.requests.measured())
 
     async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
         """Whether there is anything to ask the model."""
@@ -267,13 +313,17 @@ class TurnRunner:
         text = "\n\n".join([*parts, *([printed] if printed else [])])
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
-            named = {"images": list(prompt.images)} if prompt.images else {}
+            named: dict[str, Any] = {"images": list(prompt.images)} if prompt.images else {}
+            if prompt.command:
+                named["command"] = prompt.command.to_json()
             self.ctx.recorder.append("user", content=content, text=prompt.text or text, **named)
             rest = text.removeprefix(own or text).lstrip("\n")
             shown.append(events.UserMessage(text, rest))
         await self.ctx.recorder.show(*shown)
-        if text and prompt.reads:
-            await self._read(prompt.reads)
+        runs = prompt.command.runs if prompt.command else ()
+        calls = [*(call("run_command", {"command": run}) for run in runs), *prompt.reads]
+        if text and calls:
+            await self._make(calls)
         return bool(text)
 
     async def _hooked(self, prompt: ParsedPrompt) -> ParsedPrompt | None:
@@ -310,9 +360,10 @@ class TurnRunner:
         await self.ctx.recorder.show(events.Notice(text))
         return False
 
-    async def _read(self, reads: Sequence[Block]) -> None:
-        """Read what a prompt names, by calls that stand in the record as an answer's."""
-        calls = self.dispatcher.unique_ids(reads)
+    async def _make(self, calls: Sequence[Block]) -> None:
+        """Read what a prompt names, and run what its command does, by calls that stand in the
+        record as an answer's."""
+        calls = self.dispatcher.unique_ids(calls)
         self.ctx.recorder.append("assistant", content=calls, by=MENTIONED, stop_reason="tool_use")
         await self.dispatcher.run_all(calls)
 

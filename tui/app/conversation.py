@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.events import Event
-from tui.agent.prompts import ParsedPrompt, parse
+from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
 from tui.app.commands.forward import say_new_ports
-from tui.app.commands.registry import user_commands
+from tui.app.commands.own import user_commands
+from tui.app.commands.registry import TAKEN
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
 from tui.app.send_queue import SendQueue
@@ -53,7 +54,9 @@ class Conversation:
         self.queue = SendQueue(lambda: self.agent)
         self.images = PromptImages(services, frontend, lambda: self.agent)
         self.drafts = DraftSaver(frontend, self.queue, self.images)
-        self.user_commands = user_commands(services)
+        self.user_commands = user_commands(
+            services.folders, services.workspace, services.trust, TAKEN
+        )
         self._work = Work()
         self._without_session = False  # none could be opened
         self._ports: asyncio.Task[None] | None = None
@@ -211,6 +214,10 @@ class Conversation:
         see `SendQueue`.
         """
         return self._submit(replace(parse(text, attached), waits=waits))
+
+    def submit_command(self, typed: str, command: CommandTurn) -> Submitted:
+        """Send a command that the person wrote, in a turn of its own."""
+        return self._submit(replace(parse(typed, command.text), command=command))
 
     def _submit(self, prompt: ParsedPrompt) -> Submitted:
         say, agent = self.frontend.say, self.agent

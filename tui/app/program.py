@@ -14,7 +14,13 @@ from typing import Any
 
 import tui
 from tui.agent.agent import Agent
-from tui.agent.composition import known_model, make_agent, reconnect, refresh_models
+from tui.agent.composition import (
+    asked_model,
+    known_model,
+    make_agent,
+    reconnect,
+    refresh_models,
+)
 from tui.agent.events import Event
 from tui.app import launch_config
 from tui.app.dialog_data import (
@@ -122,6 +128,7 @@ class CompositionRoot:
             models=self.models,
             refresh_models=self.refresh_models,
             whole_name=self.whole_name,
+            asked_model=lambda name: asked_model(self.launch, name),
             permissions=lambda: self.launch.config.permissions,
             trust=lambda: self.launch.trust,
             brought=lambda: trust.items(root),

@@ -55,7 +55,8 @@ class AppServices:
     block.
     `models` are those that the server listed, or that are known; `refresh_models` asks it again
     where its list is older than a day. `whole_name` is the model that a short name stands for, and
-    blocks.
+    `asked_model` the one that a command asks for, None where the server has none of that name; both
+    block.
     `undecided` is what the folder's own files would do and nobody decided about yet, `brought` all
     of it (it blocks); `trust` says what of them counts. `decide_trust` takes what was asked about
     and the names that are granted. `permissions` are the rules of the configuration.
@@ -85,6 +86,7 @@ class AppServices:
     models: Callable[[], Sequence[ModelRow]] = tuple
     refresh_models: Callable[[], Awaitable[None]] | None = None
     whole_name: Callable[[str], str] = str
+    asked_model: Callable[[str], ModelInfo | None] = lambda _: None
     permissions: Callable[[], Permissions] = Permissions
     trust: Callable[[], Trust] = Trust
     brought: Callable[[], Sequence[TrustItem]] = tuple

@@ -11,18 +11,21 @@ import json
 import select
 import sys
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TextIO, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, make_agent, refreshed_models
+from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
 from tui.agent.event_text import event_lines, moment_of
 from tui.agent.events import Event
 from tui.agent.interrupted_work import interrupted_work
-from tui.agent.prompts import parse
+from tui.agent.prompts import CommandTurn, parse
 from tui.app import launch_config
+from tui.app.commands.own import command_turn, user_commands
+from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of
 from tui.app.options.arguments import Options
 from tui.app.session_path import session_path
@@ -32,6 +35,7 @@ from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import wait_time
 from tui.core.text_cleaning import clean, for_stream
 from tui.session.session import Session
+from tui.settings.user_commands import find as find_own
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -124,9 +128,16 @@ class Outcome:
 
 
 async def run(
-    agent: Agent, prompt: str, *, attached: str = "", format_: Format, clock: Clock
+    agent: Agent,
+    prompt: str,
+    *,
+    attached: str = "",
+    command: CommandTurn | None = None,
+    format_: Format,
+    clock: Clock,
 ) -> int:
     """Send one prompt, with `attached` (standard input) after it, and write what comes of it.
+    `command` is the person's own that the prompt names.
 
     Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (where they are not
     ignored, as under nohup) interrupt the turn, which is then recorded as interrupted; before
@@ -155,7 +166,10 @@ async def run(
             if asked_to_stop:
                 tell(events.TurnFinished("interrupted"))
             else:
-                async with aclosing(agent.send(parse(prompt, attached))) as turn:
+                own = command.text if command else ""
+                attached = "\n\n".join(filter(None, (own, attached)))
+                sent = replace(parse(prompt, attached), command=command)
+                async with aclosing(agent.send(sent)) as turn:
                     async for event in turn:
                         tell(event)
                         countdown.see(event)
@@ -270,10 +284,29 @@ def _print_answer(options: Options, launch: Launch) -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
         async with refreshed_models(launch, clock):
             return await run(
-                agent, typed, attached=attached, format_=options.output_format, clock=clock
+                agent,
+                typed,
+                attached=attached,
+                command=await _command(launch, typed),
+                format_=options.output_format,
+                clock=clock,
             )
 
     return asyncio.run(converse())
+
+
+async def _command(launch: Launch, typed: str) -> CommandTurn | None:
+    """The command of the person's own that a prompt names; all else is sent as it is."""
+    named = split(typed.strip())
+    if named is None or find(named[0]):
+        return None
+    commands = user_commands(launch.folders, launch.workspace.root, lambda: launch.trust, TAKEN)
+    await asyncio.to_thread(commands.load)
+    command = find_own(commands.commands, named[0])
+    if command is None:
+        return None
+    find_model = partial(asked_model, launch)
+    return await command_turn(command, named[1], find_model, partial(_to_stderr, sys.stderr))
 
 
 def standard_input() -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Agent": ("task",),
-    "Bash": ("run_command", "command_status"),
+    "Bash": ("run_command",),
     "BashOutput": ("command_status",),
     "Edit": ("edit_file", "apply_patch"),
     "Glob": ("find_by_name",),
@@ -23,20 +23,26 @@ TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Read": ("read_file",),
     "Skill": ("skill",),
     "Task": ("task",),
+    "TodoRead": ("todo_write",),
     "TodoWrite": ("todo_write",),
     "WebFetch": ("web_fetch",),
     "WebSearch": ("web_search",),
     "Write": ("write_file",),
 }
 """Its tools, and ours that do the same."""
-_FIRST: Final = {"command_status": "BashOutput", "read_file": "Read", "task": "Task"}
+_FIRST: Final = {"read_file": "Read", "task": "Task", "todo_write": "TodoWrite"}
 """What stands for a tool of ours that several of its tools are."""
 _SMALL: Final = {name.casefold(): ours for name, ours in TOOLS.items()}
 
 
+def known(name: str) -> tuple[str, ...]:
+    """Our tools for one of its, in whatever letters; none for any other name."""
+    return _SMALL.get(name.casefold(), ())
+
+
 def ours(name: str) -> tuple[str, ...]:
     """Our tools for one of its, in whatever letters; any other name as it is."""
-    return _SMALL.get(name.casefold(), (name,))
+    return known(name) or (name,)
 
 
 def names_of(tool: str) -> tuple[str, ...]:

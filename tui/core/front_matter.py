@@ -16,7 +16,7 @@ _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 100_000
-"""Of a front matter that is read; a longer one is text."""
+"""Of a front matter that is read as YAML, which takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,22 @@ def parse(data: bytes) -> MarkdownFile:
     """A file's bytes, taken as UTF-8. Never raises; what is no front matter is text."""
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     front = _FRONT.match(text) if text.startswith("---") else None
-    if front is None or len(front[1]) > _MAX_CHARS:
+    if front is None:
         return MarkdownFile(text.strip())
     return MarkdownFile(text[front.end() :].strip(), _fields(front[1]))
 
 
+def argument_hint(file: MarkdownFile) -> str:
+    """What a command takes. `[message]` is a list to YAML, and none to who wrote it."""
+    for name in ("argument", "argument-hint"):
+        if text := file.text(name):
+            return f"[{text}]" if isinstance(file.fields.get(name), list) else text
+    return ""
+
+
 def _fields(front: str) -> dict[str, Any]:
+    if len(front) > _MAX_CHARS:
+        return dict(_lines(front))
     lines = [_FIELD.fullmatch(line) for line in front.splitlines()]
     if all(line and _is_plain(line[2] or "") for line in lines):
         return {line[1].lower(): line[2] for line in lines if line}

@@ -35,7 +35,7 @@ class Workspace:
     folder `ceiling`; `/` is no limit. `scratch` is a real folder that takes the full tool results
     if nothing may stay in the workspace (`--no-session`), `spare` one that takes them if nothing
     can be written there. `temporary` is the real folder that confined commands see as `/tmp`: the
-    file tools call it so, too.
+    file tools call it so, too. `readable` are further real folders that are only read.
     """
 
     root: Path
@@ -45,6 +45,7 @@ class Workspace:
     scratch: Path | None = None
     spare: Path | None = None
     temporary: Path | None = None
+    readable: tuple[Path, ...] = ()
 
     @classmethod
     def at(
@@ -94,15 +95,23 @@ class Workspace:
         """Where an absolute path lies that a confined command would name so: see `temporary`."""
         if self.temporary is None or not _within(path := Path(os.path.normpath(path)), _TMP):
             return path
-        if any(_within(path, folder) for folder in (self.root, *self.extra)):
+        if any(_within(path, folder) for folder in (self.root, *self.extra, *self.readable)):
             return path
         return self.temporary / path.relative_to(_TMP)
 
     def contains(self, real: Path) -> bool:
         """Whether a real path lies in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
-        own = (self.scratch, self.spare, self.temporary)
+        own = (self.scratch, self.spare, self.temporary, *self.readable)
         return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)
+
+    def only_reads(self, real: Path) -> bool:
+        """Whether a real path is allowed because it lies in one of the `readable` folders."""
+        return self.opens(real) and not replace(self, readable=()).contains(real)
+
+    def opens(self, real: Path) -> bool:
+        """Whether a real path lies in one of the `readable` folders."""
+        return any(_within(real, folder) for folder in self.readable)
 
     def is_temporary(self, real: Path) -> bool:
         """Whether a real path lies in the `/tmp` of confined commands."""

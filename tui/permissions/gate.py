@@ -59,6 +59,8 @@ class Gate:
     ) -> None:
         self.policy = policy
         self.grants: tuple[Grant, ...] = ()
+        self.turn_grants: tuple[Grant, ...] = ()
+        """What the command allows whose turn runs."""
         self._workspace: Workspace | None = None
         self._remember = remember_always
 
@@ -78,7 +80,7 @@ class Gate:
             self.policy,
             mode=mode,
             elevated=elevated,
-            grants=self.grants,
+            grants=(*self.grants, *self.turn_grants),
             workspace=workspace,
             holds=holds,
         )

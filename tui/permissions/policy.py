@@ -47,6 +47,7 @@ from tui.permissions.types import Call, Decision, Mode
 
 _READERS = ("read_file", "grep_search")
 _SHOWN_CHARS = 60
+_IN_SESSION = "You allowed this for this session."
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
 _OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})
 """What in `.holdfast/` is the program's to write."""
@@ -102,6 +103,8 @@ class Grant:
     paths: tuple[str, ...] = ()
     level: Level = Level.OUTSIDE
     """Of this very call; a rule has its own."""
+    command: str = ""
+    """The command that the person wrote whose turn has it, "" where they said yes themselves."""
 
     @property
     def shown(self) -> tuple[Rule, ...]:
@@ -251,10 +254,13 @@ def _allowed(
         return Decision("ask", why, str(rule), risk, needed, marks=marks)
     if rule := _allowing_rule(policy.allow, facts):
         return allow(f"Allowed by the rule {rule}.", str(rule), _reach(policy.allow, facts))
-    granted = tuple(rule for grant in grants if grant.subject is None for rule in grant.rules)
-    if _allowing_rule(granted, facts, explicit=False):
-        level = _reach(granted, facts, explicit=False)
-        return allow("You allowed this for this session.", "session", level)
+    for command in dict.fromkeys(("", *(grant.command for grant in grants))):
+        own = (one for one in grants if one.subject is None and one.command == command)
+        granted = tuple(rule for grant in own for rule in grant.rules)
+        if _allowing_rule(granted, facts, explicit=False):
+            level = _reach(granted, facts, explicit=False)
+            why = f"/{command} allows this in its turn." if command else _IN_SESSION
+            return allow(why, "command" if command else "session", level)
     if call.effect == "write" and (free := _free_write(facts, policy, mode, workspace)):
         return allow(*free)
     if call.effect in {"none", "read"}:
@@ -414,6 +420,10 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
             continue
         if not writes and workspace.tool_results in path.parents:
             continue  # it was told to the model, in the place of the whole
+        if not writes and workspace.opens(path):
+            continue
+        if writes and workspace.only_reads(path):
+            return f"{path} belongs to a skill of the user's, which is only read."
         if any(path == folder or folder in path.parents for folder in policy.private):
             return (
                 f"{path} is in Holdfast's own folders, which hold its key, the user's rules "

@@ -122,7 +122,7 @@ def complete(conversation: Conversation, line: str) -> Sequence[str]:
     if len(words) == 1 and last.startswith("/") and "/" not in last[1:]:
         names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
         names += conversation.user_commands.commands
-        return sorted(f"/{name} " for name in names if name.startswith(last[1:].lower()))
+        return sorted(f"/{name} " for name in names if name.lower().startswith(last[1:].lower()))
     if last.startswith("@"):
         return [f"@{path}" for path in _files(conversation.services.workspace, last[1:])]
     return ()

@@ -140,11 +140,12 @@ def _ours(names: Iterable[str]) -> tuple[str, ...]:
     """Tools by our names. Of `Bash(git *)` the program's name counts: what it may run is a matter
     of the rules."""
     bare = (name.partition("(")[0].strip() for name in names)
-    return tuple(
+    found = [
         tool
         for name in bare
         for tool in ([f"{name}__*"] if _is_server(name) else claude_names.ours(name))
-    )
+    ]
+    return (*found, "command_status") if "run_command" in found else tuple(found)
 
 
 def _is_server(name: str) -> bool:

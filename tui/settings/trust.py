@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,8 +22,8 @@ from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
-from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR
-from tui.settings import layers
+from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
+from tui.settings import layers, skills, user_commands
 from tui.settings.agent_definitions import AGENT_FOLDERS, agent_files
 from tui.settings.hook_files import HOOK_FILES, described, hooks_in
 
@@ -138,18 +138,37 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
         if os.path.lexists(path := workspace / name):
             yield _file_item(path, name, "Adds a text to each session")
             break
-    with suppress(OSError):
-        for path in sorted((workspace / PRIVATE_DIR / "commands").glob("*.md")):
-            yield _file_item(path, command_name(path), f"Adds the command /{path.stem}")
+    yield from _hook_items(workspace)
+    yield from _agent_items(workspace)
+    yield from _prompt_items(workspace)
+
+
+def _hook_items(workspace: Path) -> Iterator[TrustItem]:
     for name in HOOK_FILES:
         said = hooks_in(workspace / name)
         if isinstance(said, dict) and (lines := described(said)):
             does = f"Runs {plural(len(lines), 'hook')}, outside the sandbox: {'; '.join(lines)}"
             yield TrustItem(name, does, _hash(said), "\n".join(lines)[:_TEXT_MAX])
+
+
+def _agent_items(workspace: Path) -> Iterator[TrustItem]:
     for folder in AGENT_FOLDERS:
         for path in agent_files(workspace / folder):
             name = path.relative_to(workspace).as_posix()
             yield _file_item(path, name, f"Adds the sub-agent {path.stem}")
+
+
+def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
+    """The skills and the commands."""
+    for name, (skill, path) in skills.brought_files(workspace).items():
+        yield _file_item(path, name, f"Adds the skill {skill}")
+    seen = set[str]()
+    for folder in reversed(user_commands.FOLDERS):
+        for path in user_commands.command_files(workspace / folder):
+            if (real := os.path.realpath(path)) not in seen:
+                seen.add(real)
+                name = str(path.relative_to(workspace))
+                yield _file_item(path, name, f"Adds the command /{path.stem}", _grants)
 
 
 def _weight(one: layers.BroughtSetting) -> int:
@@ -158,12 +177,15 @@ def _weight(one: layers.BroughtSetting) -> int:
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
-def command_name(path: Path) -> str:
-    """The name under which a folder's own command is trusted."""
-    return f"{PRIVATE_DIR}/commands/{path.name}"
+def _grants(data: bytes) -> str:
+    """What a command's file does beyond adding it."""
+    rules = ", ".join(user_commands.parsed_rules(data).rules)
+    return f"; in its turns it allows without asking: {rules}" if rules else ""
 
 
-def _file_item(path: Path, name: str, does: str) -> TrustItem:
+def _file_item(
+    path: Path, name: str, does: str, more: Callable[[bytes], str] = lambda _: ""
+) -> TrustItem:
     try:
         data, _ = read_small(path, limit=BOOT_READ_MAX, whole=False)
     except OSError as error:
@@ -171,7 +193,7 @@ def _file_item(path: Path, name: str, does: str) -> TrustItem:
     text = data.decode("utf-8-sig", "replace")
     lines = text.strip().splitlines()
     first = next((line.strip() for line in lines if line.strip(" #-")), "")
-    said = f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”"
+    said = f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”{more(data)}"
     return TrustItem(name, said, _hash(data), text[:_TEXT_MAX])
 
 

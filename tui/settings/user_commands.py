@@ -1,43 +1,91 @@
 """Commands that a person writes: Markdown files in `commands/`, sent as a prompt by `/name`.
 
-A front matter (`---` … `---`) may have a `description:` and an `argument:` (or `argument-hint:`);
-the rest is the prompt. `$ARGUMENTS` in it is replaced by what was typed after the name; without
-that word the arguments are added below. Directives in the text of a command have no effect.
+As Claude Code has them, whose folders are read too: `frontend/test.md` is `/test`, or
+`/frontend:test`. A front matter (`---` … `---`) may have `description`, `argument-hint` (or
+`argument`), `model` and `allowed-tools`; the rest is the prompt. In it `$ARGUMENTS` is what was
+typed after the name, `$1` to `$9` are its words; without any of them it is added below. A command
+in `` !`…` `` is run with the prompt. Directives in the text of a command have no effect.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.files import read_small
+from tui.core.front_matter import MarkdownFile
+from tui.core.text_cleaning import one_line
+from tui.core.workspace import PRIVATE_DIR
+from tui.settings.allowed_tools import AllowedTools, allowed_tools
+from tui.settings.skills import InstalledSkill, InstalledSkills
 
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500
-PLACE: Final = "$ARGUMENTS"
+RUNS_MAX: Final = 20
+"""Commands in `` !`…` `` that are run for one prompt."""
+FOLDERS: Final = (".claude/commands", f"{PRIVATE_DIR}/commands")
+"""Below a workspace; those of the later one go first."""
 
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_ABOUT_MAX: Final = 300
+"""Characters of a description."""
+_DEPTH_MAX: Final = 4
+_NAME = re.compile(r"\w[\w.-]*")
+_NO_COMMANDS: Final = frozenset({"readme", "claude", "agents"})
+"""What such files are called that explain a folder."""
+_PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
+_RUN = re.compile(r"(?<![\w`!])!`([^`\n]+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedCommand:
+    """What is sent for a command: its text, and the commands that are run with it."""
+
+    text: str
+    runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UserCommand:
-    """One command. `argument` describes in the help what it takes."""
+    """One command. `argument` describes in the help what it takes; `skill`: it uses one.
+
+    `long_name` has the folders that its file is in, "" where it is in none; `model` is asked in
+    its turn, "" for the usual one; `allowed` is what its turn may do without a question.
+    """
 
     name: str
     description: str
     argument: str
     text: str
     path: Path
+    skill: bool = False
+    long_name: str = ""
+    model: str = ""
+    allowed: AllowedTools = field(default_factory=AllowedTools)
 
-    def prompt(self, arguments: str) -> str:
-        """What is sent for `/name arguments`."""
-        if PLACE in self.text:
-            return self.text.replace(PLACE, arguments)
-        return f"{self.text}\n\n{arguments}".rstrip()
+    def expanded(self, arguments: str) -> ExpandedCommand:
+        """What is sent for `/name arguments`. What was typed is never read as a part of it."""
+        if self.skill:
+            return ExpandedCommand(f"{self.text}: {arguments}" if arguments else f"{self.text}.")
+        words = _words(arguments)
+
+        def filled(text: str) -> str:
+            return _PLACE.sub(lambda found: _argument(found, arguments, words), text)
+
+        parts = [filled(part) for part in _RUN.split(self.text)]
+        runs = tuple(part.strip() for part in parts[1::2])
+        for number, run in enumerate(runs):
+            why = "its output is below" if number < RUNS_MAX else "not run: there are too many"
+            parts[2 * number + 1] = f"`{run}` ({why})"
+        text = "".join(parts)
+        if arguments and not _PLACE.search(self.text):
+            text = f"{text}\n\n{arguments}"
+        return ExpandedCommand(text, runs[:RUNS_MAX])
 
 
 Counts: TypeAlias = Callable[[Path, bytes], bool]
@@ -48,56 +96,152 @@ def load(
     folders: Iterable[Path],
     reserved: Iterable[str] = (),
     counts: Counts = lambda _path, _content: True,
+    workspace: Path | None = None,
 ) -> tuple[dict[str, UserCommand], tuple[str, ...]]:
     """The commands in some folders by name, and what is wrong with other files, a sentence each.
 
-    A later folder's command replaces an earlier one's, as far as it `counts`. `reserved` are names
-    that a file cannot take. Blocks; never raises.
+    A later folder's command replaces an earlier one's, as far as it `counts`. Of two in one folder
+    the second has its long name. `reserved` are names that a file cannot take. Blocks; never
+    raises.
     """
     found: dict[str, UserCommand] = {}
     problems: list[str] = []
     taken = set(reserved)
     for folder in folders:
-        try:
-            paths = sorted(folder.glob("*.md"))[:COMMANDS_MAX]
-        except OSError:
-            continue
-        for path in paths:
-            if not _NAME.fullmatch(path.stem):
-                problems.append(f"{path.name}: command names use small letters, digits and -.")
-            elif path.stem in taken:
-                problems.append(f"{path.name}: /{path.stem} is a built-in command.")
-            else:
-                try:
-                    data, _ = read_small(path, limit=SIZE_MAX)
-                    if counts(path, data):
-                        found[path.stem] = _parsed(path, data)
-                except OSError as error:
-                    problems.append(f"Can't read {path.name}: {error.strerror or error}.")
+        here = set[str]()
+        for path in command_files(folder):
+            shown = path.relative_to(folder)
+            within = shown.parent.parts
+            name = path.stem
+            if not all(map(_NAME.fullmatch, (name, *within))):
+                problems.append(f"{shown}: command names use letters, digits, -, _ and dots.")
+                continue
+            long_name = ":".join((*within, name)) if within else ""
+            if name.lower() in taken and not long_name:
+                problems.append(f"{shown}: /{name} is a built-in command.")
+                continue
+            try:
+                data, _ = read_small(path, limit=SIZE_MAX)
+                if not counts(path, data):
+                    continue
+            except OSError as error:
+                problems.append(f"Can't read {shown}: {error.strerror or error}.")
+                continue
+            command = replace(_parsed(path, data), long_name=long_name)
+            if within:
+                whose = "project" if workspace and path.is_relative_to(workspace) else "user"
+                where = f"({whose}:{':'.join(within)})"
+                command = replace(command, description=f"{command.description} {where}".lstrip())
+            if name.lower() in taken or name in here:
+                command = replace(command, name=long_name)
+            here.add(command.name)
+            found[command.name] = command
     return dict(sorted(found.items())), tuple(problems)
+
+
+def command_files(folder: Path) -> Iterator[Path]:
+    """The files in a folder of commands, those of its own first. Blocks; never raises."""
+    found: list[Path] = []
+    for where, folders, names in os.walk(folder):
+        depth = len(Path(where).relative_to(folder).parts)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [] if depth >= _DEPTH_MAX or len(found) >= COMMANDS_MAX else folders
+        for name in sorted(names):
+            stem, dot, ending = name.rpartition(".")
+            if dot and ending.lower() == "md" and stem.lower() not in _NO_COMMANDS:
+                found.append(Path(where, name))
+    yield from sorted(found[:COMMANDS_MAX], key=lambda path: len(path.parts))
+
+
+def find(commands: dict[str, UserCommand], typed: str) -> UserCommand | None:
+    """The command that is meant by a name: its own, its long one, or one in other letters."""
+    if typed in commands:
+        return commands[typed]
+    named = [(one.long_name, one) for one in commands.values() if one.long_name]
+    named += commands.items()
+    wanted = typed.lower()
+    return next(
+        (one for name, one in named if name == typed),
+        next((one for name, one in named if name.lower() == wanted), None),
+    )
 
 
 @dataclass(slots=True)
 class UserCommands:
     """The commands as they were when they were last read; `load` reads them again.
 
-    `problems` says what is wrong with files that are no commands, a sentence each.
+    A skill is a command too where none has its name. `problems` says what is wrong with files that
+    are no commands, a sentence each.
     """
 
     folders: Iterable[Path] = ()
     reserved: frozenset[str] = frozenset()
     counts: Counts = lambda _path, _content: True
+    skills: InstalledSkills | None = None
+    workspace: Path | None = None
     commands: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
     problems: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
-        self.commands, self.problems = load(self.folders, self.reserved, self.counts)
+        commands, problems = load(self.folders, self.reserved, self.counts, self.workspace)
+        if self.skills is not None:
+            self.skills.load()
+            for skill in self.skills.skills.values():
+                if skill.typed and skill.name.lower() not in self.reserved:
+                    commands.setdefault(skill.name, _of_skill(skill))
+        self.commands, self.problems = commands, problems
+
+
+def _of_skill(skill: InstalledSkill) -> UserCommand:
+    argument = skill.argument or "[ARGUMENTS]"
+    about = _short(skill.description)
+    return UserCommand(skill.name, about, argument, skill.prompt, skill.file, skill=True)
+
+
+def _short(description: str) -> str:
+    """A description as a list has room for it."""
+    line = one_line(description)
+    return line if len(line) <= _ABOUT_MAX else f"{line[: _ABOUT_MAX - 1]}…"
+
+
+def parsed_rules(data: bytes) -> AllowedTools:
+    """What a command's file would allow without a question. Front matter is read if need be."""
+    if b"allowed-tools" not in data.lower():
+        return AllowedTools()
+    return allowed_tools(front_matter.parse(data).names("allowed-tools") or ())
 
 
 def _parsed(path: Path, data: bytes) -> UserCommand:
     file = front_matter.parse(data)
     lines = file.body.splitlines()
     first = next((line.strip("# ") for line in lines if line.strip("# ")), "")
-    argument = file.text("argument") or file.text("argument-hint")
-    return UserCommand(path.stem, file.text("description") or first, argument, file.body, path)
+    return UserCommand(
+        path.stem,
+        _short(file.text("description") or first),
+        front_matter.argument_hint(file),
+        file.body,
+        path,
+        model=_model(file),
+        allowed=allowed_tools(file.names("allowed-tools") or ()),
+    )
+
+
+def _model(file: MarkdownFile) -> str:
+    name = one_line(file.text("model"))
+    return "" if name.lower() in {"inherit", "default"} else name
+
+
+def _words(arguments: str) -> list[str]:
+    """What was typed, in words as a shell has them; an apostrophe is no quote that is open."""
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def _argument(found: re.Match[str], arguments: str, words: list[str]) -> str:
+    if found[1] is None:
+        return arguments
+    number = int(found[1]) - 1
+    return words[number] if number < len(words) else ""

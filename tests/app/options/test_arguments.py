@@ -46,7 +46,6 @@ def refused(line: str) -> UsageError:
         ("-m a --fallback-model b", {"model": "a", "fallback_models": ("b",)}),
         ("--fallback-model b --fallback-model c", {"fallback_models": ("b", "c")}),
         ("-C /x", {"cwd": Path("/x")}),
-        ("--cwd ~", {"cwd": Path.home()}),
         ("--add-dir a --add-dir b", {"add_dirs": (Path("a"), Path("b"))}),
         ("--practice", {"practice": True}),
         ("--practice-script s.toml", {"practice": True, "practice_script": Path("s.toml")}),
@@ -324,3 +323,7 @@ def test_an_option_that_is_like_none_suggests_none(line: str) -> None:
     error = refused(line)
     assert "unknown option" in error.message
     assert error.hint == "See holdfast --help."
+
+
+def test_the_home_folder_by_its_short_name() -> None:
+    assert parse(["--cwd", "~"]).cwd == Path.home()

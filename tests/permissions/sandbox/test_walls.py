@@ -58,6 +58,23 @@ def test_tmp_comes_before_the_workspace_and_masks_come_last(scene: Scene) -> Non
     assert "--setenv" not in words
 
 
+def test_what_is_opened_in_a_hidden_folder_is_all_that_shows_of_it(scene: Scene) -> None:
+    hidden, opened = Path("/usr/share"), Path("/usr/share/doc")  # not in what is hidden as a whole
+    walls = replace(scene.walls, hidden=(hidden,), opened=(opened, scene.walls.home / "gone"))
+    mounts = plan(walls, Level.WORKSPACE).mounts
+    at = mounts.index(("tmpfs", "0755", str(hidden)))
+    assert mounts[at + 1 : at + 3] == (
+        ("ro-bind", str(opened), str(opened)),
+        ("remount-ro", "", str(hidden)),
+    )
+    skill = scene.walls.home / ".claude" / "skills" / "one"
+    skill.mkdir(parents=True)
+    mounts = plan(replace(scene.walls, opened=(skill,)), Level.WORKSPACE).mounts
+    assert [mount for mount in mounts if ".claude" in mount[2]] == [
+        ("ro-bind", str(skill), str(skill))
+    ]
+
+
 def test_nothing_is_planned_for_outside(scene: Scene) -> None:
     with pytest.raises(WallError):
         plan(scene.walls, Level.OUTSIDE)
@@ -207,6 +224,9 @@ def test_the_profile_of_macos(scene: Scene) -> None:
     assert str(scene.workspace) in profile(scene.walls, Level.WORKSPACE).split("file-write* ")[1]
     assert "(allow network*)" not in text
     assert "/[.]ssh(/|$)" in text
+    skill = Path("/Users/a/.claude/skills/one")
+    last = profile(replace(scene.walls, opened=(skill,)), Level.WORKSPACE).splitlines()[-1]
+    assert last == f'(allow file-read* (subpath "{skill}"))'
 
 
 def test_37_the_sandbox_s_folders_are_private(scene: Scene) -> None:

@@ -9,18 +9,15 @@ import asyncio
 import re
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.app.commands.own import command_turn
 from tui.core.errors import HoldfastError
 from tui.core.partly_typed import PartlyTyped, count_typed
-from tui.core.workspace import PRIVATE_DIR
-from tui.settings.trust import command_name
-from tui.settings.user_commands import UserCommands
+from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
-    from tui.app.services import AppServices
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
     _command("agents", "sub-agents: look into one, stop it; the kinds there are"),
     _command("hooks", "your hooks: what runs when", "commands.hooks"),
+    _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
     _command("usage", "tokens and cost", "", "cost"),
@@ -128,7 +126,7 @@ INSTEAD: dict[str, str] = {
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
 
-_COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
+_COMMAND = re.compile(r"/(\w[\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
 
 
 def find(word: str) -> SlashCommand | None:
@@ -140,7 +138,7 @@ def find(word: str) -> SlashCommand | None:
 def split(text: str) -> tuple[str, str] | None:
     """Name and argument of a typed command; None for other text, a path among them."""
     found = _COMMAND.fullmatch(text)
-    return (found[1].lower(), (found[2] or "").strip()) if found else None
+    return (found[1], (found[2] or "").strip()) if found else None
 
 
 def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
@@ -155,16 +153,8 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     return f"Unknown command /{word}.", f"{meant}Press space first to send it as text."
 
 
-def user_commands(services: AppServices) -> UserCommands:
-    """The commands that the person wrote, and those of the folder that they trust."""
-    mine = services.folders.config / "commands"
-    brought = services.workspace / PRIVATE_DIR / "commands"
-
-    def counts(path: Path, content: bytes) -> bool:
-        return path.parent == mine or services.trust().allows(command_name(path), content)
-
-    taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return UserCommands((mine, brought), taken, counts)
+TAKEN: frozenset[str] = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
+"""Names that no command of the person's can have."""
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -229,8 +219,13 @@ async def _user_command(
     another name here."""
     await asyncio.to_thread(conversation.user_commands.load)
     found = conversation.user_commands.commands
-    if command := found.get(name):
-        return conversation.submit(text.strip(), command.prompt(argument))
+    if command := find_own(found, name):
+        say, find_model = conversation.frontend.say, conversation.services.asked_model
+        turn = await command_turn(command, argument, find_model, say)
+        return conversation.submit_command(text.strip(), turn)
+    if "." in name:  # rather a path
+        return conversation.submit(text)
+    name = name.lower()
     if name in ELSEWHERE:
         return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())
     what, hint = unknown(name, tuple(found))

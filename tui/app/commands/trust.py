@@ -39,7 +39,7 @@ async def ask_trust(
     now = services.trust()
     trusted = {item.name for item in about if now.granted.get(item.name) == item.sha256}
     question = ChoiceQuestion(
-        "Trust this folder's Holdfast files?",
+        "Trust this folder's own files?",
         "They ask for what is listed here. Untrusted, they can only tighten"
         " permissions. If one of them changes, you're asked again.",
         _ANSWERS,

@@ -298,6 +298,7 @@ class Confinement:
             added=self.workspace.extra,
             hidden=self.hidden,
             readable=(Path(sys.prefix), Path(sys.base_prefix)),
+            opened=self.workspace.readable,
             sockets=tuple(Path(name).expanduser() for name in given.sockets),
             keep_env=tuple(given.keep_env),
             share_caches=given.share_caches,

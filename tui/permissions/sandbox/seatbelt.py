@@ -101,6 +101,7 @@ def profile(walls: Walls, level: Level) -> str:
     lines += [
         f'(deny file-read* file-write* (regex #"{_regex(walls.home, name)}"))' for name in NEVER
     ]
+    lines.append(_rule("allow file-read*", "subpath", map(str, walls.opened)))
     return "\n".join(lines) + "\n"
 
 

@@ -97,6 +97,8 @@ class Walls:
     """Read-only in every level, though in a folder that may be written."""
     hidden: tuple[Path, ...] = ()
     """Never visible: our own folders among them."""
+    opened: tuple[Path, ...] = ()
+    """To be read though they lie in something hidden, such as skills."""
     sockets: tuple[Path, ...] = ()
     keep_env: tuple[str, ...] = ()
     share_caches: bool = False
@@ -131,7 +133,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
 
     shown: dict[str, Mount] = {}
     covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
-    for tool in _toolchains(walls, homes):
+    opened = _existing(_real(path) for path in walls.opened)
+    for tool in (*_toolchains(walls, homes), *map(Path, opened)):
         real = _real(tool)
         for target in dict.fromkeys((real, str(tool))):
             known = any(_is_within(target, path) for path in (*roots, *shown))
@@ -177,7 +180,9 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         ("tmpfs", "0755", path) if path in filled else ("ro-bind", empty, path) for path in emptied
     ]
     mounts += [("dir", "", home) for home in own_homes if home not in homes]
-    mounts += [*visible, *((kind, source or empty, path) for kind, source, path in masks)]
+    mounts += visible
+    for mask in masks:
+        mounts += _hiding(mask, empty, [] if _is_in(mask, (*roots, *own)) else opened)
     mounts += [("remount-ro", "", path) for path in filled]
     writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
     writable_places = ("/tmp", *writes_to)  # noqa: S108
@@ -267,6 +272,20 @@ def _masks(
             continue  # the person works in it
         if not _below(path, covered) or any(_is_within(path, place) for place in visible):
             yield "ro-bind", "" if Path(path).is_dir() else "/dev/null", path
+
+
+def _hiding(mask: Mount, empty: str, opened: Iterable[str]) -> list[Mount]:
+    """The mounts of a mask: where folders in it are opened all the same, a folder with these."""
+    kind, source, path = mask
+    inside = [one for one in opened if _is_below(one, path)]
+    if source or not inside:
+        return [(kind, source or empty, path)]
+    shown: list[Mount] = [("ro-bind", one, one) for one in inside]
+    return [("tmpfs", "0755", path), *shown, ("remount-ro", "", path)]
+
+
+def _is_in(mount: Mount, folders: Iterable[str]) -> bool:
+    return any(_is_within(mount[2], folder) for folder in folders)
 
 
 def _system_secrets() -> Iterator[Path]:

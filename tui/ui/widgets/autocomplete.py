@@ -66,8 +66,8 @@ def _place(query: str, candidate: str, last: str, *, exact: bool, own: bool) -> 
 
 QueryKind: TypeAlias = Literal["command", "argument", "file"]
 
-_COMMAND = re.compile(r"/([a-z-]*)\Z", re.IGNORECASE)
-_ARGUMENT = re.compile(r"/([a-z][a-z-]*)[ \t]+([^\n]*)\Z", re.IGNORECASE)
+_COMMAND = re.compile(r"/([\w:.-]*)\Z")
+_ARGUMENT = re.compile(r"/(\w[\w:.-]*)[ \t]+([^\n]*)\Z")
 _FILE_QUERY = re.compile(r"(?:\A|\s)@(\"[^\"\n]*|[^\s\"]*)\Z")
 
 

@@ -19,6 +19,7 @@ VERBS: Final = {
     "todo_write": "To-do list",
     "recall": "Recall",
     "task": "Sub-agent",
+    "skill": "Skill",
     "shell": "$",
 }
 """The tools of the program; `shell` is a command that the person ran by `!`."""

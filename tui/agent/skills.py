@@ -1,0 +1,66 @@
+"""The skills that one agent offers to the model: the tool, the list, the folders that open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tui.context.system_prompt import Source
+from tui.core.formatting import plural
+from tui.settings.skills import LIST_MAX, InstalledSkills
+from tui.tools.base import Tool
+from tui.tools.skill import Skill
+
+SKILL_LIST: Final = "Skill list"
+"""What the list is called in the system prompt, and when it has changed."""
+_NAMED: Final = 5
+
+
+class OfferedSkills:
+    """What is installed, as it was when it was last read. Not `on`, as in a drill, it is nothing.
+
+    Making one reads it, and blocks.
+    """
+
+    def __init__(self, installed: InstalledSkills, *, on: bool = True) -> None:
+        self._installed, self._on = installed, on
+        self.read()
+
+    def read(self) -> Sequence[Source]:
+        """Read them again; then as `sources`. Blocks."""
+        if self._on:
+            self._installed.load()
+        return self.sources()
+
+    def sources(self) -> Sequence[Source]:
+        """What the system prompt says of them: names and descriptions."""
+        text, _ = self._installed.listing()
+        return [Source("skills", SKILL_LIST, text)] if text else []
+
+    def tools(self) -> dict[str, Tool[Any]]:
+        """The tool that loads them; none where there are none."""
+        found = self._installed.skills
+        return {Skill.name: Skill(self._installed.instructions)} if found else {}
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """What is to be read outside the workspace."""
+        return self._installed.outside
+
+    def notices(self, *, unasked: bool) -> Sequence[str]:
+        """What the person is told first: that the list is too long, and what was left out where
+        they were not asked about their trust."""
+        found: list[str] = []
+        if unasked and (left := self._installed.untrusted):
+            what = f"{plural(len(left), 'skill')} of this folder left out"
+            found.append(f"{what}, because you don't trust it as it is now: {_some(left)}.")
+        if short := self._installed.listing()[1]:
+            what = f"The list of skills has more than {LIST_MAX:,} characters"
+            found.append(f"{what}: the model sees only the names of {_some(short)}.")
+        return found
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,326 @@
+"""Skills: folders with a `SKILL.md`, instructions that the model loads when a task fits them.
+
+The open format of Agent Skills: a front matter with `name` and `description`, then Markdown. The
+model is told names and descriptions; the rest it gets by the `skill` tool, and reads the other
+files of the folder itself. Folders of other agents count too.
+
+A workspace's skill counts only while its SKILL.md is trusted as it is. Its other files need no
+trust of their own: they are files of the workspace like all others, and what runs them asks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from tui.core import front_matter
+from tui.core.claude_names import claude_folder
+from tui.core.errors import ToolError
+from tui.core.files import read_small
+from tui.core.formatting import plural, size
+from tui.core.paths import Folders, shorten
+from tui.core.text_cleaning import one_line
+from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
+
+DESCRIPTION_MAX: Final = 1024
+"""Characters of a description that the model is told; the format allows no more."""
+LIST_MAX: Final = 15_000
+"""Characters of the list that the model is told; of what does not fit it gets the names."""
+_NAMES_MAX: Final = 2000
+"""Characters of those names."""
+_FOLDERS_MAX: Final = 300
+"""Folders that are looked at in one place."""
+_FILES_SHOWN: Final = 100
+_FILES_COUNTED: Final = 2000
+
+FOLDERS: Final = (".agents/skills", ".claude/skills")
+"""Below a workspace; those of a later one go first."""
+_FILES: Final = ("SKILL.md", "skill.md")
+_NAME = re.compile(r"[^\W_][\w.:-]{0,63}")
+_UNTRUSTED: Final = "You don't trust it as it is now; /trust decides."
+_SKIPPED: Final = frozenset({".git", "__pycache__", "node_modules", ".venv"})
+
+Counts: TypeAlias = Callable[[str, bytes], bool]
+"""Whether a file of the workspace counts, by its name there, with what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledSkill:
+    """One skill. `folder` and `file` are real paths."""
+
+    name: str
+    description: str
+    folder: Path
+    file: Path
+    origin: str
+    """The folder of skills that it was found in, as it is shown."""
+    brought: bool = False
+    """Whether it is the workspace's."""
+    argument: str = ""
+    allowed_tools: str = ""
+    """What it would grant elsewhere; here it grants nothing."""
+    offered: bool = True
+    """Whether the model is told of it; else only the person uses it, by its name."""
+    typed: bool = True
+    """Whether the person can use it by its name."""
+
+    @property
+    def prompt(self) -> str:
+        """What is sent to have it used."""
+        return f"Use the skill {self.name} (SKILL.md in {text_of_path(self.folder)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A folder of skills. What lies in a workspace, `root`, must not lead out of it."""
+
+    folder: Path
+    root: Path | None = None
+
+    @property
+    def shown(self) -> str:
+        return str(self.folder.relative_to(self.root)) if self.root else shorten(self.folder)
+
+
+@dataclass(slots=True)
+class InstalledSkills:
+    """The skills of the person and of a workspace as they were when they were last read; `load`
+    reads them again.
+
+    `problems` says what is wrong with folders that are no skills, a sentence each.
+    """
+
+    folders: Folders
+    workspace: Path
+    counts: Counts
+    skills: dict[str, InstalledSkill] = field(default_factory=dict[str, InstalledSkill])
+    problems: tuple[str, ...] = ()
+    untrusted: tuple[str, ...] = ()
+    """The folders of those that the workspace brings and that don't count."""
+
+    def load(self) -> None:
+        """Read the files. Blocks; never raises."""
+        found: dict[str, InstalledSkill] = {}
+        problems, untrusted = list[str](), list[str]()
+        seen = set[Path]()
+        for place in _places(self.folders, self.workspace):
+            for folder, file in candidates(place.folder):
+                real = Path(os.path.realpath(file or folder))
+                if real in seen:
+                    continue
+                seen.add(real)
+                skill = self._read(place, folder, file)
+                if isinstance(skill, str):
+                    problems.append(f"{place.shown}/{folder.name}: {skill}")
+                    untrusted += [folder.name] if skill is _UNTRUSTED else []
+                else:
+                    found[skill.name] = skill
+        self.skills = dict(sorted(found.items()))
+        self.problems, self.untrusted = tuple(problems), tuple(untrusted)
+
+    @property
+    def outside(self) -> tuple[Path, ...]:
+        """The folders of skills that are not in the workspace."""
+        root = Path(os.path.realpath(self.workspace))
+        folders = {skill.folder for skill in self.skills.values()}
+        return tuple(sorted(one for one in folders if not one.is_relative_to(root)))
+
+    def listing(self) -> tuple[str, tuple[str, ...]]:
+        """What the model is told of them, "" where there are none, and the names of those for whose
+        description there is no room. The workspace's come first."""
+        offered = [skill for skill in self.skills.values() if skill.offered]
+        lines, short, length = list[str](), list[str](), 0
+        for skill in sorted(offered, key=lambda skill: not skill.brought):
+            line = f"- {skill.name}: {skill.description}"
+            if length + len(line) > LIST_MAX:
+                short.append(skill.name)
+            else:
+                lines.append(line)
+                length += len(line) + 1
+        if short:
+            lines.append(f"- There is no room to describe these: {_within(short, _NAMES_MAX)}.")
+        return "\n".join(lines), tuple(short)
+
+    def instructions(self, name: str, arguments: str = "") -> str:
+        """What the model gets of a skill as it is now. Blocks; raises ToolError."""
+        self.load()
+        wanted = name.strip().lstrip("/")
+        skill = self.skills.get(wanted) or next(
+            (one for one in self.skills.values() if one.name.casefold() == wanted.casefold()), None
+        )
+        if skill is None:
+            known = [one.name for one in self.skills.values() if one.offered]
+            hint = f"The skills are: {_within(known, _NAMES_MAX)}." if known else "There is none."
+            raise ToolError(f"There is no skill named {wanted[:100]!r}.", hint=hint)
+        try:
+            data, _ = read_small(skill.file, limit=BOOT_READ_MAX)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ToolError(f"Can't read the skill {skill.name}: {why}.") from error
+        if skill.brought and not self.counts(_name_in(self.workspace, skill.file), data):
+            raise ToolError(f"The skill {skill.name} has changed and isn't trusted as it is now.")
+        return _text(skill, front_matter.parse(data).body, arguments.strip(), self.workspace)
+
+    def _read(self, place: _Place, folder: Path, file: Path | None) -> InstalledSkill | str:
+        """A skill, or why it is none."""
+        if file is None:
+            return "There is no SKILL.md."
+        real = Path(os.path.realpath(file))
+        if place.root and not real.is_relative_to(os.path.realpath(place.root)):
+            return "It leads out of the workspace."
+        if not place.root and self._is_too_wide(real.parent):
+            return "It leads to a folder that holds much more than a skill."
+        try:
+            data, _ = read_small(file, limit=BOOT_READ_MAX)
+        except OSError as error:
+            return f"Can't read SKILL.md: {error.strerror or error}."
+        if place.root and not self.counts(_name_in(self.workspace, real), data):
+            return _UNTRUSTED
+        return _parsed(data, folder, real, place)
+
+    def _is_too_wide(self, folder: Path) -> bool:
+        """Whether a folder that is opened for reading would open more than a skill."""
+        own = (self.folders.config, self.folders.data, Path.home(), self.workspace)
+        return any(Path(os.path.realpath(one)).is_relative_to(folder) for one in own)
+
+
+def candidates(place: Path) -> Iterator[tuple[Path, Path | None]]:
+    """The folders in a folder of skills, each with its SKILL.md; None where it has none. Blocks."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(place) if entry.is_dir())
+    except OSError:
+        return
+    for name in [one for one in names if not one.startswith(".")][:_FOLDERS_MAX]:
+        folder = place / name
+        there = (folder / file for file in _FILES)
+        yield folder, next((file for file in there if os.path.lexists(file)), None)
+
+
+def brought_files(workspace: Path) -> dict[str, tuple[str, Path]]:
+    """The SKILL.md of each skill that a workspace brings, by the name under which it is trusted,
+    with the name of its folder. Blocks."""
+    root = Path(os.path.realpath(workspace))
+    found: dict[str, tuple[str, Path]] = {}
+    for place in _places_in(workspace):
+        for folder, file in candidates(place.folder):
+            if file and Path(os.path.realpath(file)).is_relative_to(root):
+                found.setdefault(_name_in(workspace, file), (folder.name, file))
+    return found
+
+
+def _name_in(workspace: Path, file: Path) -> str:
+    """By which a file is trusted: where it really lies in the workspace."""
+    return os.path.relpath(os.path.realpath(file), os.path.realpath(workspace))
+
+
+def _places(folders: Folders, workspace: Path) -> tuple[_Place, ...]:
+    """Those of a later place go first."""
+    others = (Path.home() / ".agents", claude_folder())
+    mine = (*(folder / "skills" for folder in others), folders.config / "skills")
+    return (*map(_Place, mine), *_places_in(workspace))
+
+
+def _places_in(workspace: Path) -> tuple[_Place, ...]:
+    names = (*FOLDERS, f"{PRIVATE_DIR}/skills")
+    return tuple(_Place(workspace / name, workspace) for name in names)
+
+
+def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSkill | str:
+    file = front_matter.parse(data)
+    name = file.text("name") or folder.name
+    if not _NAME.fullmatch(name):
+        name = re.sub(r"\s+", "-", folder.name)
+    if not _NAME.fullmatch(name):
+        return "A skill's name has up to 64 letters, digits and - only."
+    lines = (line.strip("# ") for line in file.body.splitlines())
+    description = one_line(file.text("description") or next(filter(None, lines), ""))
+    if not description:
+        return "SKILL.md has no description."
+    if len(description) > DESCRIPTION_MAX:
+        description = f"{description[: DESCRIPTION_MAX - 1]}…"
+    return InstalledSkill(
+        name,
+        description,
+        real.parent,
+        real,
+        place.shown,
+        brought=place.root is not None,
+        argument=one_line(front_matter.argument_hint(file)),
+        allowed_tools=one_line(file.text("allowed-tools")),
+        offered=file.text("disable-model-invocation") != "true",
+        typed=file.text("user-invocable") != "false",
+    )
+
+
+def _text(skill: InstalledSkill, body: str, arguments: str, workspace: Path) -> str:
+    """The files come first: what is long is cut at its end."""
+    root, folder = Path(os.path.realpath(workspace)), skill.folder
+    inside = folder != root and folder.is_relative_to(root)
+    shown = text_of_path(folder.relative_to(root) if inside else folder)
+    if arguments and "$ARGUMENTS" in body:
+        body, arguments = body.replace("$ARGUMENTS", arguments), ""
+    body = body.replace("${CLAUDE_SKILL_DIR}", text_of_path(folder))
+    read_only = "" if inside else " (read-only)"
+    lines = [
+        f"The user installed the skill {skill.name}. Follow its instructions for this task.",
+        f"Its folder: {shown}{read_only}. Paths in its text are relative to that folder.",
+        *([f"Arguments: {arguments}"] if arguments else []),
+        *_file_lines(folder, skill.file),
+        "",
+        body,
+    ]
+    return "\n".join(lines)
+
+
+def _file_lines(folder: Path, file: Path) -> list[str]:
+    """The other files of a skill, with their sizes."""
+    found: list[str] = []
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        paths = [Path(where, name) for name in sorted(names)]
+        found += [_file_line(folder, path) for path in paths if path != file]
+        if len(found) >= _FILES_COUNTED:
+            break
+    if not found:
+        return []
+    lines = ["Its other files, for read_file when they are needed:", *found[:_FILES_SHOWN]]
+    if (more := len(found) - _FILES_SHOWN) > 0:
+        lines.append(f"- and {plural(more, 'more file')}")
+    return lines
+
+
+def _file_line(folder: Path, path: Path) -> str:
+    try:
+        length = f", {size(path.lstat().st_size)}"
+    except OSError:
+        length = ""
+    return f"- {text_of_path(path.relative_to(folder))}{length}"
+
+
+def _within(names: Sequence[str], most: int) -> str:
+    """Names between commas, as far as there is room."""
+    shown, length = list[str](), 0
+    for name in names:
+        length += len(name) + 2
+        if length > most:
+            return f"{', '.join(shown)} and {len(names) - len(shown):,} more"
+        shown.append(name)
+    return ", ".join(shown)
+
+
+def skill_lines(skills: Iterable[InstalledSkill]) -> list[str]:
+    """The skills for a person: name and description, then where each is from."""
+    lines: list[str] = []
+    for skill in skills:
+        ways = [
+            f"{'this workspace' if skill.brought else 'yours'}: {shorten(skill.folder)}",
+            *([] if skill.offered else ["only you can use it"]),
+            *([] if skill.typed else ["only the model uses it"]),
+            *([f"asks as always, also for {skill.allowed_tools}"] if skill.allowed_tools else []),
+        ]
+        lines += [f"{skill.name}: {skill.description}", f"  {' · '.join(ways)}"]
+    return lines
