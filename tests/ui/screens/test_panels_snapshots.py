@@ -25,7 +25,9 @@ from tests.ui.screens.pictures import (
 )
 from tests.ui.screens.test_mcp import servers
 from tests.ui.screens.test_recovery import ROWS
+from tests.ui.screens.test_sub_agents import child_records
 from tui.agent import events
+from tui.agent.sub_agents import SubAgent
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
 from tui.app.services import SessionChoice
@@ -38,6 +40,7 @@ from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
 from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
+from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
 
 CHECKS = [
     Check("program", "ok", "holdfast 1.2.3, Python 3.11.7 on Linux"),
@@ -117,6 +120,40 @@ def served(*keys: str, any_: bool = True) -> Callable[[Stage], Shot]:
         return stage.app(world), with_log
 
     return make
+
+
+def helpers(stage: Stage) -> Shot:
+    """The sub-agents of a session: one that failed, one that ended well."""
+    world = World()
+    world.add_row("look around", hours=1)
+    path = world.rows[0].path
+    usage = {"input_tokens": 24_000, "output_tokens": 1_900}
+    told = [record("user", 0, content=[], text="look around")]
+    rows = (
+        ("explore", "find where settings are read", "done", 14),
+        ("general", "add a note to NOTES.md", "failed", 2),
+    )
+    for number, (agent, about, state, calls) in enumerate(rows, 1):
+        facts = {"call_id": f"t{number}", "session": f"5ab00000000{number}", "path": ""}
+        facts |= {"agent": agent, "description": about, "model": "claude-haiku-5-5"}
+        spent = [{"model": "claude-haiku-5-5", "requests": calls, "usage": usage}]
+        told.append(record("sub_agent", number, **facts, state=state, calls=calls, spent=spent))
+    world.old[path] = OldSession(records=told, title="look around")
+    return stage.app(world, choice=SessionChoice(path)), command("/agents", AgentsScreen)
+
+
+def helper(stage: Stage) -> Shot:
+    """A sub-agent that has ended."""
+    world = World()
+    one = SubAgent("t1", "5ab", None, "explore", "find where it is", MODEL, "done", 1)
+    one.seconds = 14.0
+    screen = SubAgentScreen(one, child_records(), world.clock)
+
+    async def drive(pilot: Pilot[None]) -> None:
+        pilot.app.push_screen(screen)
+        await until(pilot, lambda: screen.is_mounted and bool(screen.view.items))
+
+    return stage.app(world), drive
 
 
 def models(*keys: str) -> Callable[[Stage], Shot]:
@@ -199,6 +236,8 @@ PICTURES: Pictures = {
     "servers": Picture(McpScreen, served("down", "enter", "down")),
     "log of a server": Picture(McpScreen, served("down", "o"), state=True),
     "no servers": Picture(McpScreen, served(any_=False), state=True),
+    "sub-agents": Picture(AgentsScreen, helpers),
+    "sub-agent": Picture(SubAgentScreen, helper),
     "models": Picture(ModelsScreen, models()),
     "another model": Picture(ModelsScreen, models(*"llama3"), state=True),
     "colours": Picture(ThemePicker, colours),
