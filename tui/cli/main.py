@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,22 +145,22 @@ def _wants_screen(options: Options) -> bool:
     return screen and not plain
 
 
+_RUN_BY = {
+    "completion": "tui.cli.completion",
+    "sessions": "tui.cli.sessions",
+    "doctor": "tui.app.doctor",
+    "import-settings": "tui.cli.import_settings",
+    "tour": "tui.demo.tour",
+    "drill": "tui.demo.drill",
+    "help": "tui.cli.help",
+}
+"""The module whose `run` carries a subcommand out."""
+
+
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
     from tui.core import plain_detection  # noqa: PLC0415
 
     match options.command:
-        case "completion":
-            from tui.cli.completion import run  # noqa: PLC0415
-        case "sessions":
-            from tui.cli.sessions import run  # noqa: PLC0415
-        case "doctor":
-            from tui.app.doctor import run  # noqa: PLC0415
-        case "tour":
-            from tui.demo.tour import run  # noqa: PLC0415
-        case "drill":
-            from tui.demo.drill import run  # noqa: PLC0415
-        case "help":
-            from tui.cli.help import run  # noqa: PLC0415
         case "run" if not _wants_screen(options):
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
@@ -172,4 +173,6 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(options, first)
+        case name:
+            return import_module(_RUN_BY[name]).run(options)
     return run(options)

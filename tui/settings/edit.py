@@ -8,7 +8,7 @@ All functions that take Folders block: call them in a thread.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,21 @@ def remember_always(folders: Folders, rule: str) -> None:
     def add(table: Table) -> Changes:
         rules: list[str] = table.get("permissions", {}).get("allow", [])
         return {} if rule in rules else {("permissions", "allow"): [*rules, rule]}
+
+    _edit(folders.config_file, add)
+
+
+def add_rules(folders: Folders, rules: Mapping[str, Iterable[str]]) -> None:
+    """Add rules to the user's configuration, by their kind (allow, ask, deny), less those that are
+    there. Raises as `remember_always` does."""
+
+    def add(table: Table) -> Changes:
+        changes: dict[Key, Value | None] = {}
+        for kind, more in rules.items():
+            before: list[str] = table.get("permissions", {}).get(kind, [])
+            if fresh := [rule for rule in dict.fromkeys(more) if rule not in before]:
+                changes["permissions", kind] = [*before, *fresh]
+        return changes
 
     _edit(folders.config_file, add)
 

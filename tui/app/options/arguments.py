@@ -26,7 +26,7 @@ from tui.app.options.flags import (
 from tui.core.errors import UsageError
 
 CommandName: TypeAlias = Literal[
-    "chat", "run", "sessions", "doctor", "tour", "drill", "help", "completion"
+    "chat", "run", "sessions", "doctor", "import-settings", "tour", "drill", "help", "completion"
 ]
 
 
@@ -71,6 +71,7 @@ class Options:
 
     tasks: Path | None = None
     dry_run: bool = False
+    yes: bool = False
     status: bool = False
     reset: bool = False
     retry_failed: bool = False

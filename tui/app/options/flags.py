@@ -275,6 +275,11 @@ COMMANDS = (
     ),
     _sessions("delete", "move a session to the trash folder"),
     Command(
+        ("import-settings",),
+        "take over Claude Code's permission rules and hooks",
+        (*_group(_FILES, _CWD), _DRY_RUN, _flag("--yes", "write without asking")),
+    ),
+    Command(
         ("doctor",),
         "check the installation, configuration, key and sessions",
         (*_group(_FILES, _CWD), _JSON),

@@ -1,0 +1,119 @@
+"""`holdfast import-settings`: a person's Claude Code settings, shown, taken over, and once."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tui.cli.main import main
+from tui.core.paths import folders
+
+SETTINGS = {
+    "model": "opus",
+    "permissions": {
+        "allow": ["Bash(npm run test:*)", "WebFetch(domain:docs.python.org)", "WebSearch"],
+        "deny": ["Read(./.env)", "Bash(curl:*)"],
+        "ask": ["Bash(git push:*)"],
+    },
+    "hooks": {
+        "PostToolUse": [
+            {
+                "matcher": "Edit|Write",
+                "hooks": [{"type": "command", "command": "./format.sh", "timeout": 5}],
+            }
+        ],
+        "Notification": [{"hooks": [{"type": "command", "command": "say done"}]}],
+    },
+}
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "claude"
+    (home / "commands").mkdir(parents=True)
+    (home / "commands/review.md").write_text("Review it.")
+    (home / "settings.json").write_text(json.dumps(SETTINGS))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home))
+    for name in ("CONFIG", "DATA", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+def config() -> dict[str, Any]:
+    return tomllib.loads(folders().config_file.read_text())
+
+
+def test_all_is_shown_and_nothing_written_without_a_yes(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import-settings", "--dry-run"]) == 0
+    shown = capsys.readouterr()
+    for line in (
+        "  allow  run_command(npm run test *)",
+        "  allow  web_fetch(https://docs.python.org/*)",
+        "  ask    run_command(git push *)",
+        "  deny   read_file(.env)",
+        "  hook   PostToolUse Edit|Write: ./format.sh",
+        "  left   allow WebSearch: no rule here says that",
+    ):
+        assert line in shown.out
+    assert "/claude: 1 command" in shown.out
+    assert shown.err == "Nothing was written.\n"
+    assert main(["import-settings"]) == 0
+    assert "Add --yes to write it." in capsys.readouterr().err
+    assert not folders().config_file.exists()
+
+
+def test_it_is_taken_over_once_beside_what_is_there(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folders().config_file
+    file.parent.mkdir(parents=True)
+    file.write_text('# mine\n[permissions]\ndeny = ["run_command(curl *)"] # never\n')
+    own = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}, "more": 1}
+    (file.parent / "hooks.json").write_text(json.dumps(own))
+    assert main(["import-settings", "--yes"]) == 0
+    assert "Took over 4 rules and 1 hook." in capsys.readouterr().err
+    assert config()["permissions"] == {
+        "deny": ["run_command(curl *)", "read_file(.env)"],
+        "allow": ["run_command(npm run test *)", "web_fetch(https://docs.python.org/*)"],
+        "ask": ["run_command(git push *)"],
+    }
+    assert file.read_text().startswith("# mine\n")
+    hooks = json.loads((file.parent / "hooks.json").read_text())
+    assert hooks["more"] == 1
+    assert hooks["hooks"]["Stop"] == own["hooks"]["Stop"]  # type: ignore[index]
+    assert hooks["hooks"]["PostToolUse"] == SETTINGS["hooks"]["PostToolUse"]  # type: ignore[index]
+    assert main(["import-settings", "--yes"]) == 0
+    shown = capsys.readouterr()
+    assert "Nothing more to take over." in shown.err
+    assert len(config()["permissions"]["deny"]) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"permissions": 3, "hooks": []}', ""])
+def test_odd_settings_are_named_and_cost_nothing(
+    claude: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (claude / "settings.json").write_text(text)
+    assert main(["import-settings", "--yes"]) == 0
+    shown = capsys.readouterr()
+    assert "Nothing more to take over." in shown.err
+    if text in {"{", ""}:
+        assert "It is not valid JSON." in shown.out
+
+
+def test_hooks_of_ours_that_cannot_be_read_are_not_overwritten(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folders().config / "hooks.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{broken")
+    assert main(["import-settings", "--yes"]) == 2
+    assert "isn't valid JSON" in capsys.readouterr().err
+    assert file.read_text() == "{broken"
+    assert not folders().config_file.exists()

@@ -1,0 +1,105 @@
+"""What of a person's Claude Code settings can be taken over: its permission rules and its hooks.
+
+Commands, skills and sub-agents in its folder need no taking over: they are read where they lie.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tui.core.errors import ConfigError, StorageError, os_error_as
+from tui.core.files import locked, read_small, replace_file
+from tui.core.messages import is_object, list_of, object_of
+from tui.core.paths import Folders, shorten
+from tui.settings import hook_files
+from tui.settings.allowed_tools import allowed_tools
+from tui.settings.edit import add_rules
+from tui.settings.hook_files import Hook
+
+NAME: Final = "settings.json"
+KINDS: Final = ("allow", "ask", "deny")
+_SIZE_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """What can be taken over from a file: `rules` by their kind, and `hooks`; less what is here
+    already. `ignored` are rules that no rule of ours can say, `problems` what is wrong with it."""
+
+    source: Path
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    hooks: tuple[Hook, ...] = ()
+    ignored: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(self.rules.values()) or bool(self.hooks)
+
+
+def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> Takeover:
+    """What a settings file has that is not here yet; `known` are the rules that there are, by
+    kind. Blocks; never raises."""
+    try:
+        data, _ = read_small(source, limit=_SIZE_MAX)
+        found: object = json.loads(data)
+    except (FileNotFoundError, NotADirectoryError):
+        return Takeover(source)
+    except OSError as error:
+        return Takeover(source, problems=(f"Can't read it: {error.strerror or error}.",))
+    except (ValueError, RecursionError):
+        return Takeover(source, problems=("It is not valid JSON.",))
+    permissions = object_of(object_of(found).get("permissions"))
+    rules: dict[str, tuple[str, ...]] = {}
+    ignored: list[str] = []
+    for kind in KINDS:
+        named = [one for one in list_of(permissions.get(kind)) if isinstance(one, str)]
+        ours = allowed_tools(named)
+        rules[kind] = tuple(rule for rule in ours.rules if rule not in known.get(kind, ()))
+        ignored += [f"{kind} {one}" for one in ours.ignored]
+    loaded = hook_files.load([source])
+    here = hook_files.load([folders.config / hook_files.NAME])
+    there = {(one.event, one.matcher, one.command) for one in here.all}
+    hooks = tuple(one for one in loaded.all if (one.event, one.matcher, one.command) not in there)
+    return Takeover(source, rules, hooks, tuple(ignored), loaded.problems)
+
+
+def take_over(found: Takeover, folders: Folders) -> None:
+    """Write it to the person's own configuration. Blocks; raises ConfigError or StorageError,
+    before which nothing of the same file was written."""
+    if found.hooks:
+        _add_hooks(found.hooks, folders.config / hook_files.NAME)
+    if any(found.rules.values()):
+        add_rules(folders, found.rules)
+
+
+def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
+    """Add hooks to a file of them, whose others stay as they are."""
+    with os_error_as(StorageError, f"Can't write {shorten(file)}"), locked(file.parent):
+        whole = _read(file)
+        every = whole.setdefault("hooks", {})
+        if not is_object(every):
+            raise ConfigError(shorten(file), "hooks", "isn't an object.", hint="Edit it by hand.")
+        for hook in hooks:
+            one: dict[str, Any] = {"type": "command", "command": hook.command}
+            if hook.timeout_s != hook_files.DEFAULT_TIMEOUT_S:
+                one["timeout"] = hook.timeout_s
+            group = {"matcher": hook.matcher} if hook.matcher else {}
+            every[hook.event] = [*list_of(every.get(hook.event)), {**group, "hooks": [one]}]
+        replace_file(file, (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found: object = json.loads(read_small(file, limit=_SIZE_MAX)[0])
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        found = None
+    if not is_object(found):
+        hint = "Edit it by hand, or move it away."
+        raise ConfigError(shorten(file), "", "isn't valid JSON.", hint=hint)
+    return found
