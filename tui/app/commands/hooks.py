@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
+from tui.session.records import Record
+from tui.settings.hook_files import Hooks
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation
@@ -20,19 +23,26 @@ async def hooks(conversation: Conversation, _: str) -> None:
     if agent is None:
         return
     found = await asyncio.to_thread(agent.find_hooks)
-    runs = [record.data for record in agent.session.records if record.type == "hook"]
-    count = Counter(str(run.get("command")) for run in runs)
-    last = {str(run.get("command")): str(run.get("outcome")) for run in runs}
-    lines: list[str] = []
-    for one in found.all:
-        ran = f" · ran {plural(count[one.command], 'time')}, last {last[one.command]}"
-        where = shorten(one.path) if one.path else ""
-        lines += [
-            f"{one.event} {one.matcher}".rstrip() + f": {one_line(one.command)}",
-            f"    {where} · at most {one.timeout_s:g} s{ran if one.command in last else ''}",
-        ]
-    lines += map(one_line, found.problems)
-    if lines:
+    if lines := hook_lines(found, agent.session.records):
         frontend.report(plural(len(found.all), "hook"), lines)
     else:
         frontend.say("No hooks yet.", hint="Write hooks.json: see /help hooks.")
+
+
+def hook_lines(found: Hooks, records: Sequence[Record]) -> list[str]:
+    """Two lines for each hook, and one for each file that is wrong."""
+    runs = [record.data for record in records if record.type == "hook"]
+    ended = {(run.get("event"), run.get("command")): run.get("outcome") for run in runs}
+    count = Counter((run.get("event"), run.get("command")) for run in runs)
+    lines: list[str] = []
+    for one in found.all:
+        this = one.event, one.command
+        times = f"ran {plural(count[this], 'time')}, last {ended[this]}" if this in ended else ""
+        where = shorten(one.path) if one.path else ""
+        facts = (where, f"at most {one.timeout_s:g} s", times)
+        when = f"{one.event} {one.matcher}".rstrip()
+        lines += [
+            f"{one_line(when)}: {one_line(one.command)}",
+            f"    {' · '.join(filter(None, facts))}",
+        ]
+    return [*lines, *map(one_line, found.problems)]
