@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from tui.permissions.types import Answer, Call, Decision
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.session.reader import read
 from tui.session.session import Session
-from tui.settings import agent_definitions
+from tui.settings import agent_definitions, hook_files
 
 Answers = list[Any]
 
@@ -371,6 +372,27 @@ async def test_a_rule_forbids_a_kind(make: Make) -> None:
     await events_of(agent, "go")
     assert "Denied by the rule task(general)." in results(agent)["a"]
     assert results(agent)["b"].startswith("found")
+    await agent.close()
+
+
+async def test_the_persons_hooks_hold_for_it_too(make: Make, tmp_path: Path) -> None:
+    hooks = tmp_path / "hooks.json"
+    forbids = {"type": "command", "command": "echo 'not there' >&2; exit 2"}
+    once = {"type": "command", "command": "grep -q true && exit 0; echo 'and b?' >&2; exit 2"}
+    groups = {
+        "PreToolUse": [{"matcher": "Write", "hooks": [forbids]}],
+        "SubagentStop": [{"hooks": [once]}],
+        "Stop": [],
+    }
+    hooks.write_text(json.dumps({"hooks": groups}))
+    write = [call("write_file", path="a.txt", content="x")]
+    provider = Family([task("a")], say("ok"), a=[write, say("done"), say("b as well")])
+    agent = make(provider, approver=Yes(), find_hooks=lambda: hook_files.load([hooks]))
+    await events_of(agent, "go")
+    assert not (tmp_path / "workspace/a.txt").exists()
+    assert results(agent)["a"].startswith("b as well")
+    asked = text_of(provider.of("a")[-1].messages[-1]["content"])
+    assert asked == "A hook of mine wants you to go on: and b?"
     await agent.close()
 
 

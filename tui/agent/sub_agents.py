@@ -382,6 +382,7 @@ class SubAgents:
             first_party=ctx.first_party,
             key=ctx.key,
             find_files=sources,
+            find_hooks=ctx.find_hooks,
             skills=ctx.skills,
             cache=ctx.cache,
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,

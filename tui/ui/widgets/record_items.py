@@ -243,7 +243,7 @@ def sources_item(pages: Sequence[Mapping[str, str]]) -> NoticeItem:
 def _label(name: str, input_: dict[str, Any]) -> str:
     if name == SUB_AGENT and "description" in input_:
         return f"{input_.get('agent') or 'general'}: {input_['description']}"
-    names = ("command", "path", "pattern", "query", "id")
+    names = ("command", "path", "pattern", "query", "url", "name", "id")
     label = next((str(input_[name]) for name in names if input_.get(name)), "")
     return label or label_of(named_paths(str(input_.get("patch") or "")))
 
