@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.context.project_files import ProjectFiles, find
+from tui.context.project_files import ProjectFiles, find, nested, nested_again
 from tui.core.errors import UsageError
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
@@ -140,3 +140,39 @@ def test_of_a_huge_file_the_beginning_is_read(house: Path):
     (source,) = found(house, "repo").sources
     assert source.raw == 5_000_000
     assert len(source.text) == 4_000_000
+
+
+def test_a_file_brings_those_that_it_names(house: Path):
+    write(
+        house / "repo/AGENTS.md",
+        "See @docs/style.md and @missing.md.\n`@code.md`\n```\n@code.md\n```\n",
+    )
+    write(house / "repo/code.md", "not this")
+    write(house / "repo/docs/style.md", "Short lines. @more.md @../AGENTS.md")
+    write(house / "repo/docs/more.md", "And a mail to me@more.md. @../../out.md")
+    write(house / "out.md", "outside")
+    result = found(house, "repo")
+    assert [source.name for source in result.sources] == [
+        "AGENTS.md",
+        "docs/style.md",
+        "docs/more.md",
+    ]
+    assert {source.origin for source in result.sources} == {"project"}
+    (problem,) = result.problems
+    assert "out.md was left out: it lies outside the project." in problem
+
+
+def test_instructions_below_are_found_for_what_was_touched(house: Path):
+    write(house / "repo/AGENTS.md", "root")
+    write(house / "repo/app/CLAUDE.md", "app")
+    write(house / "repo/app/core/AGENTS.md", "core")
+    write(house / "repo/other/AGENTS.md", "other")
+    workspace = Workspace.at(house / "repo", ceiling=house)
+    touched = [house / "repo/app/core/store.py", house / "repo/main.py", house / "elsewhere.py"]
+    below = nested(workspace, touched)
+    assert [(one.name, one.text) for one in below] == [
+        ("app/CLAUDE.md", "app"),
+        ("app/core/AGENTS.md", "core"),
+    ]
+    again = nested_again(workspace, ["AGENTS.md", "app/CLAUDE.md", "MEMORY.md", "/x/AGENTS.md"])
+    assert [one.name for one in again] == ["app/CLAUDE.md"]

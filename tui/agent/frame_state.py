@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import tui
@@ -18,6 +19,7 @@ from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
+from tui.context.project_files import nested, nested_again
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
@@ -76,6 +78,7 @@ class FrameState:
         self._files: list[dict[str, Any]] = []
         self._waiting: frozenset[str] = frozenset()
         self._outdated = ""
+        self._looked: set[Path] = set()
 
     @property
     def current(self) -> Frame:
@@ -118,6 +121,10 @@ class FrameState:
         self._ctx.open_skills()
         caps = self._ctx.config.bootstrap
         told = self._known_files()
+        known = {source.name for source in sources}
+        below = [name for name in told if told[name] and name not in known]
+        again = await asyncio.to_thread(nested_again, self._ctx.workspace, below)
+        sources = [*sources, *(source for source in again if source.name in below)]
         own = any(record.type == "memory" for record in self._ctx.records)
         found: list[dict[str, Any]] = []
         for source in sources:
@@ -134,6 +141,21 @@ class FrameState:
                 text = f"{name} is gone. What it said no longer applies."
                 found.append({"kind": "file", "text": text, "files": {name: ""}})
         self._files = found
+
+    async def _read_nested(self) -> None:
+        """Look for instructions of the folders that calls went to; the next request says them."""
+        ctx = self._ctx
+        fresh, self._looked = ctx.touched - self._looked, ctx.touched | self._looked
+        if not fresh or ctx.find_files is None:
+            return
+        told = self._known_files()
+        for source in await asyncio.to_thread(nested, ctx.workspace, fresh):
+            if source.name not in told and source.text:
+                text = f"{source.name} holds for the files in its folder. It says:"
+                text = f"{text}\n\n{newer_version(source, ctx.config.bootstrap)}"
+                files = {source.name: hash_of(source)}
+                self._files.append({"kind": "file", "text": text, "files": files})
+                told = {**told, **files}
 
     def level(self, model: ModelInfo) -> str:
         """How deep a model is to think now; "" where it has no levels."""
@@ -160,6 +182,7 @@ class FrameState:
             return  # nothing may be said before its result is there
         if _ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())
+        await self._read_nested()
         for data in self._files:
             if SKILL_LIST not in data["files"] or self._loads_skills(form):
                 self._note(data)

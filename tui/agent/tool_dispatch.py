@@ -241,6 +241,8 @@ class ToolDispatcher:
         """Record that a call which is allowed begins, and run it."""
         state, call, tool, params = checked.state, checked.call, checked.tool, checked.params
         state.ran = True
+        if tool.effect in {"read", "write"}:
+            self.ctx.touched.update(decision.paths)
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
         self.ctx.recorder.append(
             "intent",

@@ -7,7 +7,8 @@ that says what of them is in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -20,6 +21,13 @@ from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR, Workspace
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 """Project instructions: of one folder, the first that exists."""
+_NESTED: Final = 50
+"""How many folders are looked into for instructions of their own."""
+_IMPORTS: Final = 30
+"""How many files of instructions there are at most, with those that they bring along."""
+_IMPORT = re.compile(r"(?<![\w@./-])@((?:~/)?[\w./-]*[\w-]\.\w{1,10}|(?:~/)?[\w.-]+/[\w./-]*[\w-])")
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+"""What is code in Markdown: an `@` there is none of ours."""
 MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
 """Bytes that are read of one file: far more than any cap lets through."""
 
@@ -56,10 +64,12 @@ def find(
     root = workspace.root
     sources: list[Source] = []
     problems: list[str] = []
-    for path in _candidates(root, _top(workspace)):
-        _take(path, "project", _shown(path, root), within=_top(workspace), into=(sources, problems))
+    top, into = _top(workspace), (sources, problems)
+    seen = {os.path.realpath(path) for path in _candidates(root, top)}
+    for path in _candidates(root, top):
+        _take_with_imports(path, "project", root, within=top, into=into, seen=seen)
     own = folders.config / INSTRUCTIONS[0]
-    _take(own, "user", shorten(own), within=None, into=(sources, problems))
+    _take(own, "user", shorten(own), within=None, into=into)
     if boot is not None:
         sources.append(_named_boot(boot, root))
     else:
@@ -72,6 +82,59 @@ def find(
     memory = folders.config / "MEMORY.md"
     _take(memory, "recalled", shorten(memory), within=None, into=(sources, problems))
     return ProjectFiles(tuple(sources), tuple(problems))
+
+
+def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
+    """The instructions in folders below the root that hold for some files there, or for folders.
+    Blocks."""
+    root = workspace.root
+    below = {
+        folder for path in touched for folder in (path, *path.parents) if root in folder.parents
+    }
+    files: tuple[list[Source], list[str]] = ([], [])
+    for folder in sorted(below)[:_NESTED]:
+        names = (folder / name for name in INSTRUCTIONS)
+        if (path := next((p for p in names if os.path.lexists(p)), None)) is not None:
+            _take(path, "project", _shown(path, root), within=root, into=files)
+    return files[0]
+
+
+def nested_again(workspace: Workspace, names: Iterable[str]) -> Sequence[Source]:
+    """Those of `nested` that are known by these names, as they are now. Blocks."""
+    paths = (Path(name) for name in names)
+    folders = [
+        workspace.root / path.parent
+        for path in paths
+        if path.name in INSTRUCTIONS and not path.is_absolute() and path.parts[1:]
+    ]
+    return nested(workspace, folders)
+
+
+def _take_with_imports(
+    path: Path,
+    origin: Origin,
+    root: Path,
+    *,
+    within: Path,
+    into: tuple[list[Source], list[str]],
+    seen: set[str],
+) -> None:
+    """Take a file of instructions, and after it the files that it names with `@`, and theirs."""
+    sources, problems = into
+    before = len(sources)
+    _take(path, origin, _shown(path, root), within=within, into=into)
+    if len(sources) == before:
+        return
+    for named in _IMPORT.findall(_CODE.sub(" ", sources[-1].text)):
+        other = path.parent / Path(named).expanduser()
+        real = Path(os.path.realpath(other))
+        if str(real) in seen or len(seen) > _IMPORTS or not real.is_file():
+            continue
+        seen.add(str(real))
+        if within in real.parents:
+            _take_with_imports(other, origin, root, within=within, into=into, seen=seen)
+        else:
+            problems.append(f"{_shown(other, root)} was left out: it lies outside the project.")
 
 
 def _candidates(root: Path, top: Path) -> Iterator[Path]:
