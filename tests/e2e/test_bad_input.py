@@ -436,7 +436,7 @@ def test_tools_on_files_of_every_kind(
     wanted: list[tuple[str, dict[str, Any], bool, str]] = [
         ("read_file", {"path": "huge.txt"}, False, "of 100.0 MB]"),
         ("read_file", {"path": "huge.txt", "offset": 3_700_000}, False, "[lines 3700000-"),
-        ("read_file", {"path": "latin.txt"}, False, "K\ufffdse\nBrot"),
+        ("read_file", {"path": "latin.txt"}, False, "1\tK\ufffdse\n2\tBrot"),
         ("read_file", {"path": "hole.bin"}, False, "binary"),
         ("read_file", {"path": "pipe"}, True, "pipe is a FIFO"),
         ("read_file", {"path": "socket"}, True, "socket"),

@@ -48,7 +48,9 @@ def play(scene: Scene, engine: str, commands: list[str], *argv: str, nobody: boo
     text = f"[[turn]]\ntools = [{', '.join(calls)}]\n[[turn]]\ntext = 'done'\n"
     script.write_text(text, encoding="utf-8")
     home = scene.base / "own"
-    home.mkdir()
+    (home / "config").mkdir(parents=True)
+    settings = "[compaction]\nthreshold = 0.95\n"  # or a summary would take the script's answer
+    (home / "config" / "config.toml").write_text(settings, encoding="utf-8")
     env = {**scene.environment, "HOLDFAST_HOME": str(home), "HOLDFAST_SANDBOX": engine}
     words = ("--practice", "--practice-script", str(script), *argv, "-p", "go")
     if not nobody:
