@@ -14,11 +14,13 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.prompts import parse
+from tui.context.file_changes import changes, restore
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Call, Decision
-from tui.settings import hook_files
+from tui.settings import agent_definitions, hook_files
 
 Make = Callable[..., Agent]
 
@@ -247,3 +249,62 @@ async def test_the_last_ones_run_when_the_session_closes(make: Make, tmp_path: P
     await events_of(agent, "go")
     await agent.close()
     assert file.read_text() == "other"
+
+
+async def test_calls_side_by_side_in_a_sub_agent_wait_for_the_hooks(
+    make: Make, tmp_path: Path
+) -> None:
+    reads = [call("read_file", f"r{n}", path="secret.txt") for n in range(3)]
+    given = {"description": "look", "prompt": "look"}
+    provider = ScriptedProvider([call("task", "t", **given)], reads, say("no"), say("ok"))
+    agent = make(
+        provider,
+        {"PreToolUse": ("Read", BLOCKS)},
+        find_agents=lambda: agent_definitions.load([]),
+    )
+    (tmp_path / "workspace/secret.txt").write_text("the key")
+    await events_of(agent, "go")
+    asked = "\n".join(text_of(one["content"]) for one in provider.requests[2].messages)
+    results_ = [block for one in provider.requests[2].messages for block in one["content"]]
+    denied = [one for one in results_ if one.get("type") == "tool_result" and one.get("is_error")]
+    assert len(denied) == 3
+    assert "the key" not in asked
+    await agent.close()
+
+
+async def test_one_that_leaves_something_running_still_blocks(make: Make) -> None:
+    program = (
+        "import subprocess\nsubprocess.Popen(['sleep', '600'])\n"
+        "print('no', file=sys.stderr); sys.stderr.flush(); os._exit(2)"
+    )
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(provider, {"PreToolUse": program})
+    assert finished(await events_of(agent, "go")) == [("PreToolUse", "blocked")]
+    assert results(agent) == ["Not allowed, not run: no"]
+    await agent.close()
+
+
+async def test_a_formatter_leaves_the_change_to_be_undone(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "workspace/a.py"
+    program = f"open({str(file)!r}, 'w').write('a = 1\\n')"
+    provider = ScriptedProvider([call("write_file", "w", path="a.py", content="a=1")], say("ok"))
+    agent = make(provider, {"PostToolUse": ("Write", program)})
+    await events_of(agent, "go")
+    assert results(agent)[0].endswith("[a hook changed a.py: read it again before you edit it]")
+    (change,) = changes(agent.session.records)
+    assert restore(change, tmp_path / "kept").outcome == "deleted"
+    assert not file.exists()
+    await agent.close()
+
+
+async def test_an_interrupt_in_a_hook_keeps_what_the_tool_did(make: Make, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    program = f"open({str(begun)!r}, 'w').write('x'); time.sleep(600)"
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    agent = make(provider, {"PostToolUse": program})
+    async for _ in agent.send(parse("go")):
+        if (tmp_path / "workspace/a.txt").exists():
+            agent.cancel()
+    assert results(agent) == ["Created a.txt: 1 B."]
+    assert len(changes(agent.session.records)) == 1
+    await agent.close()

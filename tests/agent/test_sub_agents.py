@@ -396,6 +396,36 @@ async def test_the_persons_hooks_hold_for_it_too(make: Make, tmp_path: Path) -> 
     await agent.close()
 
 
+async def test_a_forbidden_kind_has_no_other_name(make: Make) -> None:
+    provider = Family(
+        [task("a", agent="explore")],
+        [task("b", agent=""), task("c", agent="General"), task("d", agent="general-purpose")],
+        say("ok"),
+        a=[say("found")],
+    )
+    agent = make(provider, gate=Gate(Policy.of(deny=("task(general)",))))
+    await events_of(agent, "go")
+    for name in "bcd":
+        assert "Denied by the rule task(general)." in results(agent)[name]
+    assert len(agent.sub_agents.all) == 1
+    await agent.close()
+
+
+async def test_one_session_is_continued_once_at_a_time(make: Make) -> None:
+    def both(request: Request) -> list[Block]:
+        return [*continued("b", "<a> more")(request), *continued("c", "<a> more")(request)]
+
+    provider = Family([task("a")], both, say("ok"), a=[say("one"), say("two")])
+    agent = make(provider)
+    await events_of(agent, "go")
+    assert sorted(text.split("\n")[0] for text in results(agent).values())[1:] == ["one", "two"]
+    assert [text for text in results(agent).values() if "This sub-agent still works." in text]
+    one = agent.sub_agents.of_call("toolu_a")
+    assert one is not None
+    assert one.spent.requests == 2
+    await agent.close()
+
+
 async def test_one_in_memory_can_be_continued_too(make: Make, tmp_path: Path) -> None:
     provider = Family(
         [task("a")],

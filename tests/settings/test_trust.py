@@ -10,8 +10,8 @@ import pytest
 
 from tui.core.errors import StorageError
 from tui.core.paths import Folders, folders
-from tui.settings import trust
-from tui.settings.trust import TrustItem
+from tui.settings import agent_definitions, hook_files, trust
+from tui.settings.trust import TrustItem, items
 
 SERVER = 'base_url = "http://127.0.0.1:1"\n'
 RULES = '[permissions]\nallow = ["run_command(make)", "run_command(ls)"]\n'
@@ -274,3 +274,45 @@ def test_a_store_that_cannot_be_written_is_said(home: Folders, project: Path) ->
     with pytest.raises(StorageError, match=r"Can't write .*trust\.json"):
         say_yes(home, project)
     assert granted(home, project) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".holdfast/hooks.json", '{"hooks": {"Stop": [{"matcher": "a{99999999999}"}]}}'),
+        (".holdfast/hooks.json", '{"hooks": {"Stop": [{"matcher": "' + "(" * 3000 + '"}]}}'),
+        (
+            ".claude/settings.json",
+            '{"hooks": {"Stop": [{"hooks": [{"command": "x", "timeout": 1' + "0" * 400 + "}]}]}}",
+        ),
+        (".claude/commands/x.md", "---\nallowed-tools: !!bool x\n---\n"),
+        (
+            ".claude/commands/x.md",
+            "---\nallowed-tools: !!timestamp foo\ndescription: !!int ''\n---\n",
+        ),
+        (".claude/agents/x.md", "---\ndescription: 0x" + "f" * 5000 + "\n---\n"),
+        (".claude/agents/x.md", "---\ntools: " + "[" * 5000 + "\n---\n"),
+    ],
+    ids=str,
+)
+def test_no_file_of_a_folder_keeps_the_program_from_starting(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    items(tmp_path)
+    agent_definitions.load([], brought=[tmp_path / ".claude/agents"], workspace=tmp_path)
+    hook_files.load([file])
+
+
+def test_a_folder_of_definitions_that_leads_out_has_none(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    (outside / "x.md").write_text("---\ndescription: x\n---\n")
+    (root / ".claude").mkdir(parents=True)
+    (root / ".claude/agents").symlink_to(outside)
+    assert items(root) == ()
+    assert (
+        "x" not in agent_definitions.load([], brought=[root / ".claude/agents"], workspace=root).all
+    )

@@ -275,6 +275,7 @@ class Agent:
         Raises RuntimeError while a turn runs.
         """
         self._refuse_in_turn()
+        await self.sub_agents.settle()
         await self._dispatcher.close(calls_of(self.session.records, ids))
         return self._ctx.events.take()
 
@@ -552,8 +553,15 @@ class Agent:
         ctx, self._turns.closing = self._ctx, True
         self._titles.close()
         await ctx.events.close()
-        if ctx.parent is None:
-            await self._hooks.close()
+        try:
+            if ctx.parent is None:
+                await self._hooks.close()
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Stop what runs beside, sync, and close everything that is this agent's own."""
+        ctx = self._ctx
         self._closing.set()
         self._counter.close()
         for task in self._background:

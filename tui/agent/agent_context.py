@@ -117,6 +117,8 @@ class AgentContext:
     """Held while the person is asked: one question at a time, of sub-agents too."""
     writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a call writes or runs something, which sub-agents do one after the other."""
+    hooks: asyncio.Task[Hooks] | None = field(default=None, init=False)
+    """The person's hooks, read once for a session and its sub-agents."""
     touched: set[Path] = field(default_factory=set[Path], init=False)
     """The real paths that calls of file tools went to."""
     spent_before: Spent = field(default_factory=Spent, init=False)

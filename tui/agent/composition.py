@@ -400,7 +400,7 @@ def _agents(launch: Launch) -> AgentDefinitions:
         return launch.trust.allows(path.relative_to(root).as_posix(), content)
 
     own = (claude_folder() / "agents", launch.folders.config / "agents")
-    return agent_definitions.load((*own, *brought), counts)
+    return agent_definitions.load(own, counts, brought=brought, workspace=root)
 
 
 def _hooks(launch: Launch) -> Hooks:

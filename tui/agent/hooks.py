@@ -17,7 +17,7 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tui.agent.agent_context import AgentContext
@@ -37,6 +37,9 @@ OUTPUT_MAX: Final = 256 * 1024
 CONTEXT_CHARS: Final = 10_000
 """Of a text of hooks that the model gets."""
 _CHUNK = 64 * 1024
+_POLL_S = 0.05
+_DRAIN_S = 0.25
+"""After its end, for what it had printed."""
 _END_S = 10.0
 """For the hooks of a session that ends: nobody waits long for a program to quit."""
 
@@ -74,18 +77,18 @@ class _Run:
 
 @dataclass(slots=True)
 class HookRunner:
-    """Runs the hooks of one agent; `hooks` are read again by `load`."""
+    """Runs the hooks of one agent."""
 
     ctx: AgentContext
-    hooks: Hooks = field(default_factory=Hooks)
-    _loaded: bool = False
     _opening: asyncio.Task[HookAnswer] | None = None
 
-    async def load(self) -> None:
-        """Read the files again; what is wrong with them was said when the session began."""
-        self._loaded = True
-        if self.ctx.find_hooks is not None:
-            self.hooks = await asyncio.to_thread(self.ctx.find_hooks)
+    async def load(self) -> Hooks:
+        """The hooks as they were when the session began: what is changed meanwhile, by a call
+        perhaps, waits for the next one."""
+        top = self.ctx.parent or self.ctx
+        if top.hooks is None:
+            top.hooks = asyncio.create_task(asyncio.to_thread(top.find_hooks or Hooks))
+        return await asyncio.shield(top.hooks)
 
     def begin(self) -> None:
         """Run the hooks of a session that begins, beside all else."""
@@ -94,15 +97,18 @@ class HookRunner:
         self._opening = asyncio.create_task(work, name="hooks of the session")
 
     async def opening(self) -> str:
-        """What they want the model to know, once; waits for them."""
-        task, self._opening = self._opening, None
-        return (await task).context if task is not None else ""
+        """What they want the model to know, until it was handed over; waits for them."""
+        return (await asyncio.shield(self._opening)).context if self._opening is not None else ""
+
+    def hand_over(self) -> None:
+        """What `opening` said is on its way to the model."""
+        self._opening = None
 
     async def close(self) -> None:
         """Run the hooks of a session that ends, for a few seconds at most."""
         if self._opening is not None:
             self._opening.cancel()
-        if self._loaded and any(record.type == "user" for record in self.ctx.records):
+        if any(record.type == "user" for record in self.ctx.records):
             await self.run("SessionEnd", {"reason": "other"}, most_s=_END_S)
 
     async def run(
@@ -115,9 +121,7 @@ class HookRunner:
         most_s: float = TIMEOUT_MAX_S,
     ) -> HookAnswer:
         """Run the hooks for an event side by side. Never raises but for a cancellation."""
-        if not self._loaded:
-            await self.load()
-        found = self.hooks.of(event, names)
+        found = (await self.load()).of(event, names)
         if not found:
             return NOTHING
         given = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
@@ -192,7 +196,6 @@ class HookRunner:
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it left running, too
-            await process.wait()
         blocks = code == 2
         outcome: Outcome = "blocked" if blocks else "failed" if code else "ok"
         return ended(outcome, code, printed, problem)
@@ -210,14 +213,29 @@ class HookRunner:
 
 
 async def _communicate(process: Process, given: bytes) -> tuple[str, str, int]:
-    """What it prints, what it writes to standard error, and its exit code."""
+    """What it prints, what it writes to standard error, and its exit code. Something that it left
+    running may still hold both: its end is not waited for."""
     assert process.stdin
     assert process.stdout
     assert process.stderr
-    _, out, err = await asyncio.gather(
-        _write(process.stdin, given), _read(process.stdout), _read(process.stderr)
-    )
-    return out, err, await process.wait()
+    out, err = bytearray(), bytearray()
+    writes = asyncio.create_task(_write(process.stdin, given))
+    reads = {
+        asyncio.create_task(_read(process.stdout, out)),
+        asyncio.create_task(_read(process.stderr, err)),
+    }
+    try:
+        while process.returncode is None:
+            await asyncio.wait(reads, timeout=_POLL_S)
+            if all(read.done() for read in reads):
+                await process.wait()
+        await asyncio.wait(reads, timeout=_DRAIN_S)
+    finally:
+        for task in (writes, *reads):
+            task.cancel()
+        await asyncio.gather(writes, *reads, return_exceptions=True)
+    texts = (bytes(data).decode("utf-8", "replace") for data in (out, err))
+    return next(texts), next(texts), process.returncode
 
 
 async def _write(stream: asyncio.StreamWriter, given: bytes) -> None:
@@ -228,11 +246,9 @@ async def _write(stream: asyncio.StreamWriter, given: bytes) -> None:
         stream.close()
 
 
-async def _read(stream: asyncio.StreamReader) -> str:
-    found = bytearray()
+async def _read(stream: asyncio.StreamReader, into: bytearray) -> None:
     while chunk := await stream.read(_CHUNK):
-        found += chunk[: OUTPUT_MAX - len(found)]
-    return found.decode("utf-8", "replace")
+        into += chunk[: OUTPUT_MAX - len(into)]
 
 
 def _together(runs: Sequence[_Run]) -> HookAnswer:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -35,6 +35,7 @@ from tui.core.formatting import money, plural, tokens
 from tui.core.messages import ToolOutput, string_of, text_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import branch_of
+from tui.permissions.types import Call
 from tui.provider.base import (
     Alive,
     ModelInfo,
@@ -160,6 +161,11 @@ class SubAgents:
         self._ctx, self._make, self._effort = ctx, make, effort
         self._places = asyncio.Semaphore(ctx.config.agents.parallel)
         self._records = RecordIndex({SUB_AGENT})
+        self._found: dict[str, SubAgent] = {}
+        self._read = 0
+        self._last: Record | None = None
+        self._taken: set[str] = set()
+        """The sessions of earlier sub-agents that go on."""
         self._known: dict[str, SubAgent] = {}
         """By the id of the session, those of this run of the program."""
         self._settled = False
@@ -167,39 +173,41 @@ class SubAgents:
     @property
     def all(self) -> Sequence[SubAgent]:
         """The sub-agents of the session, those of earlier runs too, in the order of their start."""
-        found: dict[str, SubAgent] = {}
-        for record in self._records.of(self._ctx.records):
-            one = self._of_record(record)
-            spent = Spent.of_sub_agent(record, self._ctx.config.prices)
-            before = found.get(one.session_id)
-            one.spent = spent if before is None else before.spent + spent
-            one.calls += before.calls if before else 0
-            found[one.session_id] = one
-        return [self._known.get(id_, one) for id_, one in found.items()]
+        records = self._records.of(self._ctx.records)
+        if len(records) < self._read or (self._read and records[self._read - 1] is not self._last):
+            self._found, self._read = {}, 0  # the branch was rewound
+        for record in records[self._read :]:
+            one = _of_record(record)
+            before = self._found.get(one.session_id)
+            one.spent = Spent.of_sub_agent(record, self._ctx.config.prices)
+            if before is not None:
+                one.spent, one.calls = before.spent + one.spent, before.calls + one.calls
+            self._found[one.session_id] = one
+        self._read, self._last = len(records), records[-1] if records else None
+        return [self._known.get(id_, one) for id_, one in self._found.items()]
 
-    def _of_record(self, record: Record) -> SubAgent:
-        data = record.data
-        call_id, session, agent, description, model, state = (
-            string_of(data.get(name))
-            for name in ("call_id", "session", "agent", "description", "model", "state")
-        )
-        # One without an end was killed with the program.
-        known = cast("State", state if state in _ENDED else "interrupted")
-        where = self._file(string_of(data.get("path")))
-        calls = data.get("calls")
-        count = calls if isinstance(calls, int) else 0
-        return SubAgent(call_id, session, where, agent, description, model, known, count)
+    def file_of(self, one: SubAgent) -> Path | None:
+        """The file of its session: beside the parent's, if that was moved. Blocks."""
+        if one.path is None or self._ctx.session.path is None:
+            return one.path
+        beside = children_of(self._ctx.session.path) / one.path.name
+        with suppress(OSError):
+            return beside if beside.exists() else one.path
+        return one.path
 
-    def _file(self, path: str) -> Path | None:
-        """The file of a sub-agent's session, beside the parent's if that was moved."""
-        if not path or self._ctx.session.path is None:
-            return Path(path) if path else None
-        beside = children_of(self._ctx.session.path) / Path(path).name
-        return beside if beside.exists() else Path(path)
+    def records_of(self, one: SubAgent) -> Sequence[Record]:
+        """Its records, from its file where it has ended. Blocks; raises SessionError."""
+        if one.session is not None:
+            return one.session.records
+        file = self.file_of(one)
+        return read(file).branch if file is not None else ()
 
     def of_call(self, call_id: str) -> SubAgent | None:
-        """The sub-agent that a call started."""
-        return next((one for one in reversed(self.all) if one.call_id == call_id), None)
+        """The sub-agent that works or worked for a call."""
+        records = self._records.of(self._ctx.records)
+        named = (one.data for one in reversed(records) if one.data.get("call_id") == call_id)
+        session = next((string_of(data.get("session")) for data in named), None)
+        return next((one for one in self.all if one.session_id == session), None)
 
     async def settle(self) -> None:
         """Record what sub-agents did that ended with an earlier run of the program: what they cost
@@ -208,11 +216,10 @@ class SubAgents:
             return
         self._settled = True
         for record in _unfinished(self._records.of(self._ctx.records)):
-            path = self._file(string_of(record.data.get("path")))
             try:
-                own = (await asyncio.to_thread(read, path)).branch if path else []
+                own = list(await asyncio.to_thread(self.records_of, _of_record(record)))
             except SessionError:
-                own = []  # it had not begun, or is gone
+                own = list[Record]()  # it had not begun, or is gone
             since = [one for one in own if one.id > record.id]
             noted = {
                 (one.data.get("session"), one.data.get("session_call"))
@@ -229,9 +236,25 @@ class SubAgents:
 
     async def run(self, params: TaskParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call of `task`. Raises ToolError where no sub-agent can be started."""
-        ctx = self._ctx
+        left_open = any(
+            record.data.get("call_id") == tool.call_id
+            for record in self._records.of(self._ctx.records)
+        )
         before = self._earlier(params.resume, tool.call_id)
+        if before is None:
+            return await self._run(params, tool, None, left_open=False)
+        self._taken.add(before.session_id)
+        try:
+            return await self._run(params, tool, before, left_open=left_open)
+        finally:
+            self._taken.discard(before.session_id)
+
+    async def _run(
+        self, params: TaskParams, tool: ToolContext, before: SubAgent | None, *, left_open: bool
+    ) -> ToolOutput:
+        ctx = self._ctx
         definition = await self._definition(before.agent if before else params.agent)
+        self._check_allowed(definition.name, tool.call_id)
         model = await self._model(definition, tool)
         session = await self._session(before, tool.call_id)
         one = SubAgent(
@@ -244,34 +267,43 @@ class SubAgents:
             session=session,
         )
         self._known[session.id] = one
-        agent = await self._agent(one, definition, model, session)
-        one.cancel = agent.cancel
-        what = _facts(one)
-        ctx.recorder.append(SUB_AGENT, **what, state="started")
-        await ctx.recorder.show(
-            events.SubAgentStarted(
-                one.call_id,
-                one.session_id,
-                what["path"] or None,
-                one.agent,
-                one.description,
-                one.model,
-                before is not None,
-            )
-        )
-        work = _Work(ctx, one, agent, tool, len(session.records))
+        work: _Work | None = None
         try:
+            agent = await self._agent(one, definition, model, session)
+            one.cancel = agent.cancel
+            work = _Work(ctx, one, agent, tool, len(session.records), before)
+            ctx.recorder.append(SUB_AGENT, **_facts(one), state="started")
+            path = str(one.path) if one.path else None
+            about, resumed = one.description, before is not None
+            started = events.SubAgentStarted(
+                one.call_id, one.session_id, path, one.agent, about, one.model, resumed
+            )
+            await ctx.recorder.show(started)
             async with self._place(one, tool):
                 if not one.stopped:
-                    left_open = before is not None and not params.resume
                     await work.do(params.prompt, left_open=left_open)
         except asyncio.CancelledError:
             one.state = "interrupted"
             tool.emit(f"[its work so far is kept: session {one.session_id}]\n")
             raise
         finally:
-            await to_the_end(work.end())
+            if work is not None:
+                await to_the_end(work.end())
+            else:
+                del self._known[session.id]
+                await to_the_end(session.close())
+        assert work is not None
         return work.result()
+
+    def _check_allowed(self, kind: str, call_id: str) -> None:
+        """Raises ToolError where a rule forbids a kind, whatever the call calls it."""
+        ctx = self._ctx
+        call = Call(call_id, SubAgentTool.name, SubAgentTool.effect, kind)
+        decision = ctx.gate.decide(
+            call, mode=ctx.mode, elevated=ctx.elevated, workspace=ctx.workspace
+        )
+        if decision.answer == "deny":
+            raise ToolError(f"Not allowed, not run: {decision.reason}")
 
     def _place(self, one: SubAgent, tool: ToolContext) -> asyncio.Semaphore:
         """The right to work, of which there are as many as may work at the same time."""
@@ -292,7 +324,7 @@ class SubAgents:
             raise ToolError(
                 f"No sub-agent has the session {resume!r}.", hint=f"There are: {known}."
             )
-        if found[0].works and found[0].session_id in self._known:
+        if found[0].session_id in self._taken or found[0].works:
             raise ToolError("This sub-agent still works.", hint="Wait for its result.")
         return found[0]
 
@@ -325,10 +357,18 @@ class SubAgents:
             if kept is None or kept.session is None:
                 raise ToolError("The session of this sub-agent was not kept.")
             return kept.session
+        file = await asyncio.to_thread(self.file_of, before)
+        assert file is not None
+        opening = asyncio.ensure_future(asyncio.to_thread(Session.open, file, clock=clock))
         try:
-            return await asyncio.to_thread(Session.open, before.path, clock=clock)
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with suppress(HoldfastError):
+                await (await opening).close()
+            raise
         except HoldfastError as error:
-            if not before.path.exists() and not before.spent.requests:  # it never began
+            if not before.spent.requests and not await asyncio.to_thread(file.exists):
+                # It never began.
                 return Session.create_child(self._ctx.session, call_id, clock=clock)
             raise ToolError(error.message, hint=error.hint) from error
 
@@ -401,14 +441,19 @@ class SubAgents:
 
 @dataclass(slots=True)
 class _Work:
-    """One run of a sub-agent. `first` is how many records its session had before."""
+    """One run of a sub-agent. `first` is how many records its session had before, `before` what it
+    was then; `spent` is of this run."""
 
     ctx: AgentContext
     one: SubAgent
     agent: Agent
     tool: ToolContext
     first: int
+    before: SubAgent | None
+    spent: Spent = field(default_factory=Spent)
     _answer: str = ""
+    _figures: str = ""
+    _had_ended: bool = False
     _changed: dict[str, None] = field(default_factory=dict[str, None])
     _noted: int = 0
     """How many of its records were looked at for what it did to files."""
@@ -424,9 +469,12 @@ class _Work:
         one.state, one.started = "running", self.ctx.clock.monotonic()
         for event in await self.agent.start():
             self._take(event)
+        if one.stopped:
+            one.state = "stopped"
+            return
         begun = any(record.type == "user" for record in self._records)
         if left_open and begun and _has_ended(self._records):
-            one.state = "done"
+            one.state, self._had_ended = "done", True
             return
         again = left_open and begun
         turn = self.agent.go_on() if again else self.agent.send(ParsedPrompt(prompt, prompt))
@@ -463,11 +511,12 @@ class _Work:
         one.now, one.asks, one.cancel = "", False, lambda: None
         one.seconds = ctx.clock.monotonic() - one.started if one.started else 0.0
         self._note_changes()
-        self._answer = last_words(self._records)
+        self._answer = last_words(self._records[0 if self._had_ended else self.first :])
         used = spent_by_model(self._records[self.first :])
         ended = {"state": one.state, "calls": one.calls, "spent": used}
         record = ctx.recorder.append(SUB_AGENT, **_facts(one), **ended)
-        one.spent = Spent.of_sub_agent(record, ctx.config.prices)
+        self.spent = one.spent = Spent.of_sub_agent(record, ctx.config.prices)
+        self._figures = one.figures
         try:
             await self.agent.close()
         except HoldfastError as error:  # what it did is in memory still, and its result is told
@@ -481,17 +530,19 @@ class _Work:
                 one.agent,
                 one.state,
                 one.calls,
-                one.spent.requests,
-                one.spent.usage,
-                one.spent.usd,
+                self.spent.requests,
+                self.spent.usage,
+                self.spent.usd,
             )
         )
+        if self.before is not None:
+            one.spent, one.calls = self.before.spent + one.spent, self.before.calls + one.calls
         one.tell()
 
     def result(self) -> ToolOutput:
         """What the parent's model gets: the last words of a sub-agent, and how it ended."""
         one, answer = self.one, self._answer.strip()
-        parts = [f"sub-agent {one.agent}", f"session {one.session_id}", one.figures]
+        parts = [f"sub-agent {one.agent}", f"session {one.session_id}", self._figures]
         if changed := list(self._changed):
             more = f" and {len(changed) - _CHANGED} more" if len(changed) > _CHANGED else ""
             parts.append(f"changed {', '.join(changed[:_CHANGED])}{more}")
@@ -505,7 +556,9 @@ class _Work:
             }.get(one.state, f"It failed. {one.problem}")
             heard = f"Its last words: {answer}" if answer else "It had said nothing yet."
             answer = f"{how.strip()}\n\n{heard}"
-        summary = one.figures if not failed else f"{one.state}: {one.problem or one.figures}"
+        summary = self._figures
+        if failed:
+            summary = f"{one.state}: {one.problem or self._figures}"
         details = {"session": one.session_id, "path": str(one.path) if one.path else ""}
         text = f"{answer}\n\n{foot}"
         return replace(
@@ -535,9 +588,10 @@ def _follow(one: SubAgent, event: Event) -> None:
         case events.ErrorRaised(message=message, hint=hint):
             one.problem = " ".join(filter(None, (message, hint)))
         case events.Notice(text):
-            one.problem = text  # of a limit that was reached there is no more than this
+            one.now = text  # of a limit that was reached there is no more than this
         case events.TurnFinished(outcome):
             one.state = "stopped" if outcome == "interrupted" else outcome
+            one.problem = one.now if outcome == "limit" else one.problem
         case _:
             pass
 
@@ -569,6 +623,20 @@ def _facts(one: SubAgent) -> dict[str, str]:
     }
 
 
+def _of_record(record: Record) -> SubAgent:
+    data = record.data
+    call_id, session, path, agent, description, model, state = (
+        string_of(data.get(name))
+        for name in ("call_id", "session", "path", "agent", "description", "model", "state")
+    )
+    # One without an end was killed with the program.
+    known = cast("State", state if state in _ENDED else "interrupted")
+    where, calls = Path(path) if path else None, data.get("calls")
+    count = calls if isinstance(calls, int) else 0
+    about = one_line(description)
+    return SubAgent(call_id, session, where, one_line(agent), about, model, known, count)
+
+
 def _unfinished(records: Iterable[Record]) -> list[Record]:
     """The records of sub-agents that started and did not end."""
     found: dict[str, Record] = {}
@@ -598,13 +666,6 @@ def _has_ended(records: Sequence[Record]) -> bool:
     """Whether its turn came to an end of its own."""
     last = last_of_turn(records)
     return last is not None and last.type == "assistant" and not tool_calls(content_of(last))
-
-
-def records_of(one: SubAgent) -> Sequence[Record]:
-    """The records of a sub-agent, from its file where it has ended. Blocks; raises SessionError."""
-    if one.session is not None:
-        return one.session.records
-    return read(one.path).branch if one.path is not None else ()
 
 
 def last_words(records: Iterable[Record]) -> str:

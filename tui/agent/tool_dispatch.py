@@ -23,7 +23,7 @@ from tui.agent.events import (
     ToolOutputChunk,
     ToolStarted,
 )
-from tui.agent.hooks import HookAnswer, HookRunner
+from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
 from tui.agent.recorder import to_the_end
 from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
@@ -37,7 +37,7 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext, UrlAccess
-from tui.tools.file_access import FileLedger, take_snapshot
+from tui.tools.file_access import FileLedger, as_now, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.process import born
@@ -143,7 +143,10 @@ class ToolDispatcher:
             tool, params = self._parse(state.call)
             keep = tool.keep
             output = await self._permitted(state, tool, params)
-            output = await self._after(state, output)
+        except asyncio.CancelledError:
+            if state.finished is not None:  # what it did counts, whatever hooks had to say
+                await to_the_end(self.results.finish(open_calls, state, state.finished, keep))
+            raise
         except ToolError as error:
             output = ToolOutput.text(str(error), is_error=True, summary=error.message)
         except Exception as error:
@@ -153,13 +156,16 @@ class ToolDispatcher:
         await to_the_end(self.results.finish(open_calls, state, output, keep))
 
     async def _after(self, state: PendingCall, output: ToolOutput) -> ToolOutput:
-        """The result with what hooks say about it; those of a call that did not run have no say."""
-        if not state.ran:
-            return output
+        """The result with what hooks say about it, and with what they made of its files."""
         text, failed = text_of(output.content), output.is_error
         hooked = await self.hooks.after_tool(
             state.id, state.name, _input(state.call), text, failed=failed
         )
+        if hooked is not NOTHING and not failed:
+            details, changed = await asyncio.to_thread(as_now, output.details)
+            names = ", ".join(self.ctx.workspace.show(path) for path in changed)
+            what = [f"[a hook changed {names}: read it again before you edit it]"] if names else []
+            output = replace(output, details=details).with_lines(what)
         lines = [f"[a hook of the user says: {hooked.blocked}]"] if hooked.blocked else []
         lines += [hooked.context] if hooked.context else []
         return output.with_lines(lines) if lines else output
@@ -240,7 +246,6 @@ class ToolDispatcher:
     async def _run_recorded(self, decision: Decision, checked: _Checked) -> ToolOutput:
         """Record that a call which is allowed begins, and run it."""
         state, call, tool, params = checked.state, checked.call, checked.tool, checked.params
-        state.ran = True
         if tool.effect in {"read", "write"}:
             self.ctx.touched.update(decision.paths)
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
@@ -261,7 +266,9 @@ class ToolDispatcher:
         )
         if decision.by == "safe":
             ctx = replace(ctx, environment=plain_environment(ctx.workspace))
-        return await self._carry_out(decision, replace(checked, ctx=ctx))
+        output = await self._carry_out(decision, replace(checked, ctx=ctx))
+        state.finished = output
+        return await self._after(state, output)
 
     async def _carry_out(self, decision: Decision, checked: _Checked) -> ToolOutput:
         """Run what is allowed; where a wall stops a command, ask for what it needs."""
@@ -323,7 +330,9 @@ class ToolDispatcher:
             return await tool.run(params, ctx), None
         starter = confinement.starter(level, git_settings=git_settings)
         output = await tool.run(params, replace(ctx, starter=starter))
-        lines = [f"[{line}]" for line in await confinement.tidy()]
+        # What only reads puts nothing anywhere; another sub-agent's command may be starting.
+        moved = await confinement.tidy() if level is not Level.READ_ONLY else []
+        lines = [f"[{line}]" for line in moved]
         said = confinement.explain(text_of(output.content), level)
         if said and (output.is_error or said.needs):
             lines.append(f"[{said.text}]")

@@ -53,8 +53,8 @@ class PendingCall:
     """What the tool had when it was interrupted."""
     partial: str = ""
     """The end of what it printed."""
-    ran: bool = False
-    """Whether it was let run."""
+    finished: ToolOutput | None = None
+    """What it came to, while hooks are asked about it."""
 
     @property
     def id(self) -> str:

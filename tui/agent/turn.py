@@ -264,7 +264,8 @@ class TurnRunner:
 
     def _end_command(self, usual: ModelInfo | None) -> None:
         """What a command allowed ends with its turn, and the usual model is asked again."""
-        self.ctx.gate.turn_grants = ()
+        if self.ctx.parent is None:
+            self.ctx.gate.turn_grants = ()
         if usual is not None:
             self.requests.use(usual)
             self.ctx.publish(*self.requests.measured())
@@ -275,7 +276,8 @@ class TurnRunner:
         await self.requests.frame.read_files()
         if prompt is not None:
             await self._close_open_calls()
-            return await self._take(await with_mentioned(prompt, self.ctx))
+            hooked = await self._hooked(await with_mentioned(prompt, self.ctx))
+            return hooked is not None and await self._take(hooked)
         if not any(record.type == "user" for record in self.ctx.records):
             self.ctx.publish(events.Notice("There is nothing to continue yet."))
             return False
@@ -296,9 +298,6 @@ class TurnRunner:
 
         False where there was nothing for the model in it.
         """
-        if (hooked := await self._hooked(prompt)) is None:
-            return False
-        prompt = hooked
         shown: list[events.Event] = []
         if prompt.changes:
             self.directives.apply(prompt.changes, wait=prompt.waits)
@@ -339,6 +338,7 @@ class TurnRunner:
                 )
             )
             return None
+        self.hooks.hand_over()
         heard = "\n\n".join(filter(None, (opening, answer.context)))
         if not heard:
             return prompt
@@ -372,11 +372,11 @@ class TurnRunner:
         queue, taken = self.ctx.queue, False
         while queue:
             first = queue[0]
-            prompt = await with_mentioned(first, self.ctx)
+            prompt = await self._hooked(await with_mentioned(first, self.ctx))
             if queue and queue[0] is first:  # it was not taken back while its images were read
                 del queue[0]
                 self.ctx.publish_queue()
-                taken |= await self._take(prompt)
+                taken |= prompt is not None and await self._take(prompt)
         return taken
 
     async def _go_on(self) -> None:

@@ -15,7 +15,7 @@ _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
-_MAX_CHARS = 100_000
+_MAX_CHARS = 20_000
 """Of a front matter that is read as YAML, which takes its time."""
 
 
@@ -69,8 +69,10 @@ def _fields(front: str) -> dict[str, Any]:
 
     try:
         # Aliases could grow without bounds, and nobody has them in a front matter.
-        found: Any = yaml.safe_load(front) if not re.search(r"[&*]\w", front) else None
-    except (yaml.YAMLError, ValueError, RecursionError):
+        # All scalars stay texts: what they would mean elsewhere is of no use here.
+        safe = not re.search(r"[&*]\w|!!", front)
+        found: Any = yaml.load(front, Loader=yaml.BaseLoader) if safe else None  # noqa: S506
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError):
         found = None
     if not isinstance(found, dict):
         return dict(_lines(front))

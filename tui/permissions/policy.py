@@ -223,7 +223,8 @@ def _refused(
         return Decision("deny", why, "secret")
     if rule := matching_rule(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"Denied by the rule {rule}.", str(rule), risk)
-    if facts.line is None and (rule := rule_naming_program(policy.deny, call)):
+    named = call.command is not None and facts.line is None
+    if named and (rule := rule_naming_program(policy.deny, call)):
         why = f"Denied by the rule {rule}: the command names that program and isn't in plain words."
         return Decision("deny", why, str(rule), risk)
     looks = risk == "safe" or _tried(facts, policy, holds) or _is_temporary(facts, workspace)

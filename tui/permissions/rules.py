@@ -117,6 +117,8 @@ Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None
 GUARDED: Mapping[str, str] = {
     ".git": "hooks and settings there run programs",
     PRIVATE_DIR: "files there steer later sessions",
+    ".claude": "hooks, commands and skills there steer later sessions",
+    ".agents": "skills there steer later sessions",
 }
 """Folders that only a rule which names them opens for writing."""
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tui.agent.sub_agents import last_words, records_of
+from tui.agent.sub_agents import last_words
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.commands.views import UNPRICED, decisions, rule_lines, session_diff, usage_rows
@@ -396,7 +396,7 @@ async def agents(frontend: PlainFrontend, argument: str) -> None:
         one.stop()
         say(f"Stopping sub-agent {number}." if one.works else f"Sub-agent {number} has ended.")
     else:
-        records = await asyncio.to_thread(records_of, one)
+        records = await asyncio.to_thread(agent.sub_agents.records_of, one)
         say(*read(last_words(records) or "It has said nothing yet."))
 
 

@@ -42,14 +42,15 @@ class RetryControl:
     """
 
     def __init__(self) -> None:
-        self._woken: asyncio.Event | None = None
+        self._woken: set[asyncio.Event] = set()
+        """What wakes each of the waits: sub-agents wait side by side."""
         self._switch = False
 
     def retry_now(self) -> bool:
         """Send the request again at once."""
-        if self._woken is not None:
-            self._woken.set()
-        return self._woken is not None
+        for woken in self._woken:
+            woken.set()
+        return bool(self._woken)
 
     def other_model(self) -> bool:
         """Give this model up: the error is raised with `switch`, for the failover to act on."""
@@ -72,15 +73,17 @@ class RetryControl:
 
     async def _pause(self, clock: Clock, seconds: float) -> bool:
         """Wait. Returns whether that was ended by the person."""
-        woken = self._woken = asyncio.Event()
-        self._switch = False
+        woken = asyncio.Event()
+        if not self._woken:
+            self._switch = False
+        self._woken.add(woken)
         waits: list[asyncio.Task[object]] = [
             asyncio.create_task(wait) for wait in (clock.sleep(seconds), woken.wait())
         ]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._woken = None
+            self._woken.discard(woken)
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)

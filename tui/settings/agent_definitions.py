@@ -8,6 +8,7 @@ Names of Claude Code's tools are understood. Nothing in a definition allows anyt
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,12 +22,17 @@ from tui.core.workspace import PRIVATE_DIR
 
 SIZE_MAX: Final = 200_000
 FILES_MAX: Final = 200
+_DEPTH: Final = 3
+"""How far below its folder a definition may lie."""
 NAME_CHARS: Final = 64
 SHOWN_CHARS: Final = 600
 """Of a description, in the list that the model gets."""
 
 AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 """Where a workspace brings some along; the last counts first."""
+
+OWN_NAMES: Final = ("explore", "general")
+"""Those that come with the program."""
 
 INHERIT: Final = "inherit"
 SMALL: Final = "small"
@@ -80,15 +86,21 @@ Counts: TypeAlias = Callable[[Path, bytes], bool]
 
 
 def load(
-    folders: Iterable[Path], counts: Counts = lambda _path, _content: True
+    folders: Iterable[Path],
+    counts: Counts = lambda _path, _content: True,
+    *,
+    brought: Iterable[Path] = (),
+    workspace: Path | None = None,
 ) -> AgentDefinitions:
     """The program's own definitions and those in some folders and below, as far as they count.
 
-    A later folder's definition replaces an earlier one of its name. Blocks; never raises.
+    A later folder's definition replaces an earlier one of its name; last come the folders that a
+    `workspace` has `brought` along. Blocks; never raises.
     """
     found, problems = dict(_own()), list[str]()
-    for folder in folders:
-        for path in agent_files(folder):
+    places = [*((folder, None) for folder in folders), *((one, workspace) for one in brought)]
+    for folder, within in places:
+        for path in agent_files(folder, within):
             try:
                 data, _ = read_small(path, limit=SIZE_MAX)
             except OSError as error:
@@ -105,12 +117,21 @@ def load(
     return AgentDefinitions(found, tuple(problems))
 
 
-def agent_files(folder: Path) -> Sequence[Path]:
-    """The files below a folder that may define a sub-agent. Blocks; none where it can't be read."""
-    try:
-        return sorted(path for path in folder.rglob("*.md") if path.is_file())[:FILES_MAX]
-    except OSError:
+def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
+    """The files below a folder that may define a sub-agent: none where it leads out of `within`,
+    and none behind links. Blocks."""
+    real = Path(os.path.realpath(folder))
+    if within is not None and Path(os.path.realpath(within)) not in real.parents:
         return ()
+    found: list[Path] = []
+    for place, inner, names in os.walk(folder):
+        if len(Path(place).relative_to(folder).parts) >= _DEPTH:
+            inner.clear()
+        inner.sort()
+        found += [Path(place, name) for name in sorted(names) if name.endswith(".md")]
+        if len(found) >= FILES_MAX:
+            break
+    return [path for path in found[:FILES_MAX] if path.is_file()]
 
 
 def parsed(path: Path, data: bytes) -> AgentDefinition | str:
@@ -166,7 +187,7 @@ def _short(description: str) -> str:
 def _own() -> Mapping[str, AgentDefinition]:
     """Those that come with the program."""
     made: dict[str, AgentDefinition] = {}
-    for name in ("explore", "general"):
+    for name in OWN_NAMES:
         path = Path(__file__).parent / "agents" / f"{name}.md"
         one = parsed(path, path.read_bytes())
         assert isinstance(one, AgentDefinition)

@@ -6,7 +6,7 @@ Commands, skills and sub-agents in its folder need no taking over: they are read
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ from tui.settings.hook_files import Hook
 NAME: Final = "settings.json"
 KINDS: Final = ("allow", "ask", "deny")
 _SIZE_MAX = 1_000_000
+_EDITORS = ("edit_file", "write_file", "apply_patch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,24 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
     for kind in KINDS:
         named = [one for one in list_of(permissions.get(kind)) if isinstance(one, str)]
         ours = allowed_tools(named)
-        rules[kind] = tuple(rule for rule in ours.rules if rule not in known.get(kind, ()))
+        wanted = ours.rules if kind == "allow" else tuple(_for_all_editors(ours.rules))
+        rules[kind] = tuple(rule for rule in wanted if rule not in known.get(kind, ()))
         ignored += [f"{kind} {one}" for one in ours.ignored]
     loaded = hook_files.load([source])
     here = hook_files.load([folders.config / hook_files.NAME])
     there = {(one.event, one.matcher, one.command) for one in here.all}
     hooks = tuple(one for one in loaded.all if (one.event, one.matcher, one.command) not in there)
     return Takeover(source, rules, hooks, tuple(ignored), loaded.problems)
+
+
+def _for_all_editors(rules: Iterable[str]) -> Iterator[str]:
+    """Rules that forbid or ask: what they say of one tool that writes files, they mean of all."""
+    found: dict[str, None] = {}
+    for rule in rules:
+        tool, mark, rest = rule.partition("(")
+        for each in _EDITORS if tool in _EDITORS else (tool,):
+            found[f"{each}{mark}{rest}"] = None
+    return iter(found)
 
 
 def take_over(found: Takeover, folders: Folders) -> None:
@@ -84,6 +96,9 @@ def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
         if not is_object(every):
             raise ConfigError(shorten(file), "hooks", "isn't an object.", hint="Edit it by hand.")
         for hook in hooks:
+            if not isinstance(every.get(hook.event, []), list):
+                place = f"hooks.{hook.event}"
+                raise ConfigError(shorten(file), place, "isn't a list.", hint="Edit it by hand.")
             one: dict[str, Any] = {"type": "command", "command": hook.command}
             if hook.timeout_s != hook_files.DEFAULT_TIMEOUT_S:
                 one["timeout"] = hook.timeout_s

@@ -129,14 +129,16 @@ def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[
             matcher = string_of(group.get("matcher"))
             try:
                 re.compile(matcher if matcher != "*" else "")
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 problems.append(f"{path.name}: the matcher {matcher!r} is wrong: {error}.")
                 continue
             for one in map(object_of, list_of(group.get("hooks"))):
                 command = string_of(one.get("command")).strip()
                 if one.get("type", "command") != "command" or not command:
                     problems.append(f"{path.name}: only hooks that are commands run ({event}).")
-                elif len(command) <= _COMMAND_CHARS and "\0" not in command:
+                elif len(command) > _COMMAND_CHARS or "\0" in command:
+                    problems.append(f"{path.name}: a command for {event} is too long to run.")
+                else:
                     timeout = _timeout(one.get("timeout"))
                     yield Hook(event, matcher, command, timeout, path)
 
@@ -144,4 +146,4 @@ def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[
 def _timeout(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
         return DEFAULT_TIMEOUT_S
-    return min(float(value), TIMEOUT_MAX_S)
+    return TIMEOUT_MAX_S if value >= TIMEOUT_MAX_S else float(value)

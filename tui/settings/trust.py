@@ -24,7 +24,7 @@ from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.settings import layers, skills, user_commands
-from tui.settings.agent_definitions import AGENT_FOLDERS, agent_files
+from tui.settings.agent_definitions import AGENT_FOLDERS, OWN_NAMES, agent_files, parsed
 from tui.settings.hook_files import HOOK_FILES, described, hooks_in
 
 _log = logging.getLogger(__name__)
@@ -153,9 +153,19 @@ def _hook_items(workspace: Path) -> Iterator[TrustItem]:
 
 def _agent_items(workspace: Path) -> Iterator[TrustItem]:
     for folder in AGENT_FOLDERS:
-        for path in agent_files(workspace / folder):
+        for path in agent_files(workspace / folder, workspace):
             name = path.relative_to(workspace).as_posix()
-            yield _file_item(path, name, f"Adds the sub-agent {path.stem}")
+            yield _file_item(path, name, _adds_agent(path))
+
+
+def _adds_agent(path: Path) -> str:
+    """What a definition does, by the name that it has."""
+    name = path.stem
+    with suppress(OSError):
+        found = parsed(path, read_small(path, limit=BOOT_READ_MAX, whole=False)[0])
+        name = name if isinstance(found, str) else found.name
+    own = " in the place of Holdfast's own" if name.casefold() in OWN_NAMES else ""
+    return f"Adds the sub-agent {name}{own}"
 
 
 def _prompt_items(workspace: Path) -> Iterator[TrustItem]:

@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 import stat as stats
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 from tui.core.errors import StorageError, ToolError
 from tui.core.files import atomic_write, open_real, private_copy, real_folder, safe_name
 from tui.core.formatting import size
+from tui.core.messages import list_of, object_of
 from tui.core.workspace import Workspace
 from tui.tools.base import ToolContext
 from tui.tools.text_decoding import printable
@@ -275,6 +276,24 @@ def _replace(
         "before_sha256": before_sha256,
         "after_sha256": sha256(data).hexdigest(),
     }, stat
+
+
+def as_now(details: Mapping[str, Any]) -> tuple[dict[str, Any], list[Path]]:
+    """The record's fields of written files with what these hold now, and those that have changed
+    since: a formatter may have run. Blocks."""
+    several = [object_of(one) for one in list_of(details.get("files"))]
+    found = dict(details)
+    changed_since: list[Path] = []
+    for one in several or [found]:
+        path, after = one.get("path"), one.get("after_sha256")
+        if not isinstance(path, str) or not isinstance(after, str):
+            continue
+        with suppress(OSError), Path(path).open("rb") as file:
+            now = file_digest(file, "sha256").hexdigest()
+            if now != after:
+                one["after_sha256"] = now
+                changed_since.append(Path(path))
+    return found | ({"files": several} if several else {}), changed_since
 
 
 def keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, str]:

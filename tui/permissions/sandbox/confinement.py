@@ -38,6 +38,8 @@ NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
 _MOUNTS = frozenset({"bubblewrap", "launcher"})
 """Engines that put other folders in the place of the machine's."""
+_OWN_FILES = ("config.toml", "hooks.json", "run")
+"""In `.holdfast/`: what decides about later calls."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -344,6 +346,6 @@ class Confinement:
             walls = with_git(walls, places)
             if watch:
                 self._watched = {**snapshot(places), **self._watched}
-        own = [root / ".holdfast" / name for root in self._roots for name in ("config.toml", "run")]
+        own = [root / ".holdfast" / name for root in self._roots for name in _OWN_FILES]
         own.append(Path(sys.prefix))
         return replace(walls, protected=(*walls.protected, *own))

@@ -155,17 +155,16 @@ async def agents(frontend: ScreenFrontend, _: str) -> None:
 
 async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
     """Look into the sub-agent that a call started."""
-    from tui.agent.sub_agents import records_of  # noqa: PLC0415 - as below: on demand
-    from tui.core.errors import HoldfastError  # noqa: PLC0415
+    from tui.core.errors import HoldfastError  # noqa: PLC0415 - as below: on demand
     from tui.ui.screens.sub_agents import SubAgentScreen  # noqa: PLC0415
 
     agent = frontend.conversation.agent
     one = agent.sub_agents.of_call(call_id) if agent else None
-    if one is None:
+    if agent is None or one is None:
         frontend.say("This call started no sub-agent.")
         return
     try:
-        records = await asyncio.to_thread(records_of, one)
+        records = await asyncio.to_thread(agent.sub_agents.records_of, one)
     except HoldfastError as error:
         frontend.say(error.message, "warning", hint=error.hint)
         return
