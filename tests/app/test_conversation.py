@@ -25,11 +25,12 @@ from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.services import SessionChoice
 from tui.core.errors import SessionError
+from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.provider.base import Request
 
 
-class No:
+class No(RulesOnly):
     async def ask(self, call: Call, decision: Decision) -> Answer:
         return Answer("no")
 

@@ -30,6 +30,7 @@ from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
+from tui.agent.user_questions import UserQuestions
 from tui.context import recall
 from tui.context.overrides import Overlay, pending
 from tui.context.repair_levels import RepairLevel
@@ -47,6 +48,7 @@ from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
 from tui.settings.agent_definitions import AgentDefinitions
 from tui.tokens import estimate
+from tui.tools.ask_user import AskUser
 from tui.tools.base import Tool
 from tui.tools.recall import Recall
 from tui.tools.task import SubAgentTool
@@ -66,6 +68,8 @@ class Agent:
         self.session = ctx.session
         self._ctx = ctx
         ctx.tools[Recall.name] = Recall(self._recall)
+        if ctx.may_have(AskUser.name):
+            ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
         self.sub_agents = SubAgents(ctx, ctx.provider, Agent, lambda: self._requests.frame.effort)
         if ctx.parent is None and ctx.find_agents is not None:
             ctx.tools[SubAgentTool.name] = SubAgentTool(self.sub_agents.run)

@@ -43,6 +43,9 @@ def event_lines(event: Event) -> Sequence[str]:
             return (said,) if count else ()
         case events.PermissionAnswered(answer="no" | "deny"):
             return (f"{event.name} was not allowed: {event.reason}",)
+        case events.QuestionAnswered(answers=answers, by="default"):
+            about = ", ".join(str(one["header"]) for one in answers)
+            return (f"Nobody could answer ({about}): the model decides.",)
         case _:
             return _of_a_request(event)
 

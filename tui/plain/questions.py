@@ -31,6 +31,8 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
+from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
+from tui.core.text_cleaning import visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
@@ -124,6 +126,49 @@ class Asker:
                 told = {"once": "once", "session": "for this session"}.get(answer, answer)
                 self.terminal.say(f"Answered: {told}.")
                 return Answer(answer, (reason or "").strip())
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        """Put the model's questions, one after the other. One that is refused ends them."""
+        answers: list[UserAnswer] = []
+        async with self._asking:
+            self.calls()
+            if agent:
+                self.terminal.say(f"Sub-agent {spoken(agent)} asks.")
+            for number, question in enumerate(questions, 1):
+                place = f" {number} of {len(questions)}" if len(questions) > 1 else ""
+                answer = await self._answer_to(question, f"Question{place}")
+                if answer is None:
+                    self.terminal.say("Not answered.")
+                    break
+                self.terminal.say(sentence(f"Answered: {spoken(answer.summary)}"))
+                answers.append(answer)
+        return UserAnswers(tuple(answers))
+
+    async def _answer_to(self, question: UserQuestion, title: str) -> UserAnswer | None:
+        """A number, several of them where that is possible, or the person's own words."""
+        labels = [one.label for one in question.choices]
+        own = str(len(labels) + 1)
+        rows = (f"{one.label}: {one.description}".rstrip(": ") for one in question.choices)
+        self.terminal.say(
+            f"{title}, {spoken(question.header)}: {' '.join(decided_about(question.text))}",
+            *numbered((*map(visible, rows), "in your own words")),
+        )
+        which = f"1 to {own}" + (", several with commas" if question.several else "")
+        while True:
+            typed = await self.terminal.answer(f"{which}, or just Enter for no answer: ")
+            if typed is None or not typed.strip():
+                return None
+            numbers = typed.replace(",", " ").split() if question.several else [typed.strip()]
+            if not all(one.isdecimal() and 1 <= int(one) <= int(own) for one in numbers):
+                self._again(typed, f"Answer {which}.")
+                continue
+            picked = sorted({int(one) for one in numbers})
+            chosen = tuple(labels[one - 1] for one in picked if one <= len(labels))
+            if str(picked[-1]) != own:
+                return UserAnswer(chosen)
+            text = ((await self.terminal.answer("Your answer: ")) or "").strip()
+            if text or chosen:
+                return UserAnswer(chosen, text)
 
     async def choose(self, lines: Sequence[str], labels: Labels) -> str | None:
         """Say `lines` and the answers; the name of the chosen one, None for none of them."""

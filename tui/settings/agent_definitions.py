@@ -33,6 +33,7 @@ SMALL: Final = "small"
 """Names that stand for the model of the conversation, and for the small one."""
 
 _TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "askuserquestion": ("ask_user",),
     "bash": ("run_command", "command_status"),
     "bashoutput": ("command_status",),
     "killshell": ("command_status",),

@@ -140,13 +140,11 @@ class ScreenFrontend:
             self.status.poke()
         if self._in_turn:
             self.notifier.see(event)
-            match event:
-                case events.PermissionAsked() | events.Parked():
-                    self._tell_terminal("waiting")
-                case events.PermissionAnswered() | events.RequestSent():
-                    self._tell_terminal("working")
-                case _:
-                    pass
+            waits = events.awaits_person(event)
+            if waits or isinstance(event, events.Parked):
+                self._tell_terminal("waiting")
+            elif waits is False or isinstance(event, events.RequestSent):
+                self._tell_terminal("working")
 
     def _result(self, id_: str) -> str:
         agent = self.conversation.agent

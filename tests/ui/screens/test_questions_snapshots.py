@@ -36,6 +36,7 @@ from tui.settings.trust import TrustItem
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.questionnaire import QuestionnaireModal
 from tui.ui.widgets.questions import ChoiceDialog, Confirmation
 
 DIFF = """\
@@ -90,6 +91,31 @@ def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
         return stage.app(world), drive
 
     return make
+
+
+def questions(stage: Stage) -> Shot:
+    world = World()
+    world.untitled = True
+    database = {
+        "header": "Database",
+        "question": "Where should the service keep its jobs? Two processes write 200 a minute.",
+        "choices": [
+            {"label": "SQLite", "description": "One file, nothing to run; enough for this load"},
+            {
+                "label": "PostgreSQL",
+                "description": "A server to run, with many writers at the same time; staging has"
+                " one already, with backups and the dashboard that operations looks at",
+            },
+            {"label": "Redis"},
+        ],
+    }
+    called = events.ToolStarted("q1", "ask_user", {"questions": [database, database]})
+    world.scripts.append(turn(called))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("plan it", lambda app: isinstance(app.screen, QuestionnaireModal))(pilot)
+
+    return stage.app(world), drive
 
 
 def trust(stage: Stage) -> Shot:
@@ -216,6 +242,7 @@ PICTURES: Pictures = {
     "tool of a server": Picture(ApprovalModal, asks(MCP, UNKNOWN), state=True),
     "page": Picture(ApprovalModal, asks(PAGE, REACHES), state=True),
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
+    "questions": Picture(QuestionnaireModal, questions),
     "trust": Picture(ChoiceDialog, trust),
     "elevated": Picture(Confirmation, elevated),
     "compaction": Picture(ChoiceDialog, compaction),

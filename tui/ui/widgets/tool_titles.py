@@ -17,6 +17,7 @@ VERBS: Final = {
     "write_file": "Write",
     "todo_write": "To-do list",
     "recall": "Recall",
+    "ask_user": "Question",
     "task": "Sub-agent",
     "shell": "$",
 }
