@@ -81,7 +81,7 @@ def test_what_agents_do_is_one_line_each():
         "  » run_command echo [31mred and more",
         "  » run_command failed: exit 1",
         "  write_file was not allowed: no rule allows it",
-        "  nobody could answer (Database): the model decides",
+        "  Nobody could answer (Database): the model decides.",
         "  Overloaded. Retry 1 of 3 in 2 s.",
         "  timeout: No answer.",
     ]

@@ -572,3 +572,21 @@ async def test_a_question_of_the_model_may_stay_unanswered(world: World, typed: 
         face.prompts.append("go")
         await until(lambda: "Not answered." in face.said)
         assert face.bells == 1
+
+
+async def test_a_plan_is_read_and_approved_by_a_number(world: World) -> None:
+    called = events.ToolStarted("p1", "present_plan", {"title": "Rename", "plan": "1. Rename it."})
+    script = [events.UserMessage("go"), events.RequestSent(1, 10, "m", 1), called]
+    world.scripts += [script, script]
+    async with talking(world, answers=["3", "Tests first", "2"]) as (_, face):
+        world.agent.mode = "plan"
+        face.prompts.append("go")
+        await until(lambda: "Answered: Say what to change." in face.said)
+        assert "Plan: Rename" in face.said
+        assert "End of the plan." in face.said
+        assert world.agent.mode == "plan"
+        await until(lambda: len(face.began_with) == 2)
+        face.prompts.append("go")
+        await until(lambda: world.agent.mode == "accept_edits")
+        face.prompts.append("/plan show")
+        await until(lambda: face.said.count("Plan: Rename") == 3)

@@ -22,7 +22,7 @@ from tui.context.repair_levels import RepairLevel
 from tui.core.clock import Clock
 from tui.core.errors import ErrorClass, HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Block, ToolOutput, Usage, text_block
-from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.sandbox.walls import Level
@@ -219,6 +219,9 @@ class Answers:
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         return await self._approver.ask_user(questions, agent)
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        return await self._approver.review_plan(title, plan)
 
 
 class ScriptedModel:

@@ -19,6 +19,7 @@ from tui.agent.frame_state import RELOAD
 from tui.agent.interrupted_work import calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
+from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
 from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
@@ -50,6 +51,7 @@ from tui.settings.agent_definitions import AgentDefinitions
 from tui.tokens import estimate
 from tui.tools.ask_user import AskUser
 from tui.tools.base import Tool
+from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.task import SubAgentTool
 
@@ -70,6 +72,8 @@ class Agent:
         ctx.tools[Recall.name] = Recall(self._recall)
         if ctx.may_have(AskUser.name):
             ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
+        if ctx.parent is None:
+            ctx.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
         self.sub_agents = SubAgents(ctx, ctx.provider, Agent, lambda: self._requests.frame.effort)
         if ctx.parent is None and ctx.find_agents is not None:
             ctx.tools[SubAgentTool.name] = SubAgentTool(self.sub_agents.run)

@@ -11,6 +11,7 @@ from tui.agent.events import Event
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import local, plural
+from tui.tools.present_plan import PresentPlan
 
 
 def event_lines(event: Event) -> Sequence[str]:
@@ -43,11 +44,18 @@ def event_lines(event: Event) -> Sequence[str]:
             return (said,) if count else ()
         case events.PermissionAnswered(answer="no" | "deny"):
             return (f"{event.name} was not allowed: {event.reason}",)
-        case events.QuestionAnswered(answers=answers, by="default"):
-            about = ", ".join(str(one["header"]) for one in answers)
-            return (f"Nobody could answer ({about}): the model decides.",)
+        case events.QuestionAnswered(by="default"):
+            return (_unanswered(event),)
         case _:
             return _of_a_request(event)
+
+
+def _unanswered(event: events.QuestionAnswered) -> str:
+    """What becomes of a question that nobody could answer."""
+    if event.name == PresentPlan.name:
+        return "Nobody could approve the plan: it is the result of this run."
+    about = ", ".join(str(one["header"]) for one in event.answers)
+    return f"Nobody could answer ({about}): the model decides."
 
 
 def _of_a_sub_agent(

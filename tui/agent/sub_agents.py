@@ -50,6 +50,7 @@ from tui.session.session import Session, children_of
 from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
 from tui.tools.ask_user import AskUser
 from tui.tools.jobs import Jobs
+from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.task import SubAgentTool, TaskParams
 
@@ -354,7 +355,7 @@ class SubAgents:
             )
 
         prompt = await asyncio.to_thread(composed)
-        own = {SubAgentTool.name, Recall.name, AskUser.name}
+        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name}
         child = AgentContext(
             session=session,
             provider=self.provider,

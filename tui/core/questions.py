@@ -50,3 +50,30 @@ class UserAnswers:
 
     answers: tuple[UserAnswer, ...] = ()
     by: Answerer = "person"
+
+
+Verdict: TypeAlias = Literal["ask", "accept_edits", "change", "none"]
+"""What becomes of a plan: approved, with the mode to carry it out in; to be changed; or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReview:
+    """What the person says of a plan. `plan` is the plan as they left it, `comment` what is to be
+    changed."""
+
+    verdict: Verdict
+    plan: str
+    comment: str = ""
+    by: Answerer = "person"
+
+    @property
+    def approved(self) -> bool:
+        return self.verdict in {"ask", "accept_edits"}
+
+
+PLAN_CHOICES: tuple[tuple[Verdict, str], ...] = (
+    ("ask", "Approve it; ask before each change"),
+    ("accept_edits", "Approve it; accept edits without asking"),
+    ("change", "Say what to change"),
+)
+"""What can be said of a plan, in the order of its dialog."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
-from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
 from tui.permissions.plain_command import PlainCommand
@@ -203,8 +203,8 @@ def prefix_of(one: PlainCommand) -> str | None:
 
 
 class RulesOnly:
-    """The approver where nobody can be asked: what no rule allows is not done, and the model
-    answers its questions itself."""
+    """The approver where nobody can be asked: what no rule allows is not done, no plan is
+    approved, and the model answers its questions itself."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         flags = ["--yolo"]
@@ -217,3 +217,6 @@ class RulesOnly:
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:  # noqa: ARG002 - as the port has it
         return UserAnswers(by="default")
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:  # noqa: ARG002 - as the port has it
+        return PlanReview("none", plan, by="default")

@@ -47,7 +47,7 @@ from tui.permissions.types import Call, Decision, Mode
 _READERS = ("read_file", "grep_search")
 _SHOWN_CHARS = 60
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
-_OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})
+_OWN = frozenset({"config.toml", "tool-results", "plans", "run", ".gitignore"})
 """What in `.holdfast/` is the program's to write."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
-from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
@@ -109,4 +109,8 @@ class Approver(Protocol):
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         """Put the model's own questions, one after the other. `agent` is the sub-agent that asks,
         "" for the conversation. Cancelling takes them back."""
+        ...
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        """Show a plan, in Markdown, to be approved. Cancelling approves nothing."""
         ...

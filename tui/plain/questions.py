@@ -31,9 +31,17 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
-from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
+from tui.core.questions import (
+    PLAN_CHOICES,
+    PlanReview,
+    UserAnswer,
+    UserAnswers,
+    UserQuestion,
+    Verdict,
+)
 from tui.core.text_cleaning import visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
+from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
 from tui.session.catalog import state_name
@@ -143,6 +151,19 @@ class Asker:
                 self.terminal.say(sentence(f"Answered: {spoken(answer.summary)}"))
                 answers.append(answer)
         return UserAnswers(tuple(answers))
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        """Read a plan, then ask what becomes of it."""
+        labels = tuple((str(verdict), label) for verdict, label in PLAN_CHOICES)
+        chosen = await self.choose([*plan_lines(title, plan), "What about this plan?"], labels)
+        verdicts: dict[str | None, Verdict] = {str(one): one for one, _ in PLAN_CHOICES}
+        verdict = verdicts.get(chosen, "none")
+        comment = await self.text("What to change: ") if verdict == "change" else ""
+        if verdict == "change" and not comment:
+            verdict = "none"
+        label = next((label for one, label in PLAN_CHOICES if one == verdict), "not now")
+        self.terminal.say(sentence(f"Answered: {label}"))
+        return PlanReview(verdict, plan, comment)
 
     async def _answer_to(self, question: UserQuestion, title: str) -> UserAnswer | None:
         """A number, several of them where that is possible, or the person's own words."""
@@ -255,6 +276,11 @@ def _parsed(typed: str) -> tuple[Literal["once", "session", "always", "no"] | No
     if first.rstrip(",:").lower() in {"4", "no"} and rest.strip():
         return "no", rest.strip()
     return None, ""
+
+
+def plan_lines(title: str, plan: str) -> list[str]:
+    """A plan as it is read."""
+    return [f"Plan: {spoken(title)}", *read(plan), "End of the plan."]
 
 
 Labels: TypeAlias = Sequence[tuple[str, str]]

@@ -74,7 +74,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("diff", "files changed in this session"),
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
-    _command("plan", "plan mode: read-only (toggle)", "commands.context"),
+    _command("plan [show]", "plan mode (toggle), or the approved plan", "commands.context"),
     _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke one, try a command"),
     _command("trust", "choose what this folder's settings may do", "commands.trust"),
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),

@@ -343,6 +343,7 @@ class Confinement:
             walls = with_git(walls, places)
             if watch:
                 self._watched = {**snapshot(places), **self._watched}
-        own = [root / ".holdfast" / name for root in self._roots for name in ("config.toml", "run")]
+        names = ("config.toml", "plans", "run")
+        own = [root / ".holdfast" / name for root in self._roots for name in names]
         own.append(Path(sys.prefix))
         return replace(walls, protected=(*walls.protected, *own))

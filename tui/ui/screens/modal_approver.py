@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.app import App
 
-from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.screens.chat import ChatScreen
 
@@ -43,6 +43,14 @@ class ModalApprover:
                 questions, agent, chat.clock, chat.prompt.insert, chat.leave_room
             )
             return UserAnswers(await self._answered(modal) or ())
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        from tui.ui.screens.plan import PlanModal  # noqa: PLC0415 - as above
+
+        chat = self._chat
+        async with self._asking:
+            modal = PlanModal(title, plan, chat.clock, chat.prompt.insert)
+            return await self._answered(modal) or PlanReview("none", plan)
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
         """Show a dialog and wait for what it is dismissed with."""

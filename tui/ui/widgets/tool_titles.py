@@ -18,6 +18,7 @@ VERBS: Final = {
     "todo_write": "To-do list",
     "recall": "Recall",
     "ask_user": "Question",
+    "present_plan": "Plan",
     "task": "Sub-agent",
     "shell": "$",
 }
