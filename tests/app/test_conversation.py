@@ -192,7 +192,7 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
         ("/retry", "Nothing to retry: the last turn is complete."),
         ("/model small", "Switched to small."),
         ("/nothing", "Unknown command /nothing."),
-        ("/review", "No command /review here."),
+        ("/mention", "No command /mention here."),
     ):
         await route(conversation, typed)
         assert frontend.said[-1] == answer

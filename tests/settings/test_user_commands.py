@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.settings.user_commands import UserCommand, load
+from tui.settings.user_commands import SHIPPED, UserCommand, load
 
 
 def write(path: Path, text: str) -> None:
@@ -68,3 +68,22 @@ def test_what_is_no_command_is_named(tmp_path: Path):
     assert commands == {}
     assert len(problems) == 5
     assert "help.md: /help is a built-in command." in problems
+
+
+def test_three_come_with_the_program_and_can_be_replaced(tmp_path: Path):
+    shipped, problems = load([SHIPPED])
+    assert problems == ()
+    assert {name: one.argument for name, one in shipped.items()} == {
+        "commit": "[WORDS]",
+        "pr": "[WORDS]",
+        "review": "[BRANCH|PATH]",
+    }
+    assert all(one.shipped and one.description for one in shipped.values())
+    assert all(
+        "main" in one.prompt("main") and "$" not in one.prompt("") for one in shipped.values()
+    )
+    assert "Never push" in shipped["commit"].text
+    write(tmp_path / "review.md", "My review of $ARGUMENTS.")
+    mine = load([SHIPPED, tmp_path])[0]
+    assert (mine["review"].prompt("x"), mine["review"].shipped) == ("My review of x.", False)
+    assert mine["commit"].shipped

@@ -19,6 +19,8 @@ from tui.core.files import read_small
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500
 PLACE: Final = "$ARGUMENTS"
+SHIPPED: Final = Path(__file__).parent / "commands"
+"""The folder of those that come with the program; a person's own of the same name goes first."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -32,6 +34,11 @@ class UserCommand:
     argument: str
     text: str
     path: Path
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it comes with the program."""
+        return self.path.parent == SHIPPED
 
     def prompt(self, arguments: str) -> str:
         """What is sent for `/name arguments`."""

@@ -16,7 +16,7 @@ from tui.core.errors import HoldfastError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.trust import command_name
-from tui.settings.user_commands import UserCommands
+from tui.settings.user_commands import SHIPPED, UserCommands
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
@@ -114,10 +114,7 @@ wrote under such a name goes first."""
 
 INSTEAD: dict[str, str] = {
     "bashes": "Ask the model how its background commands are doing.",
-    "commit": "Ask for it in your own words: commit these changes.",
     "mention": "Type @ and a part of the file's name.",
-    "pr": "Ask for it in your own words: open a pull request.",
-    "review": "Ask for it in your own words: review my uncommitted changes.",
     "statusline": "Set [status] command in config.toml (/config).",
     "terminal-setup": "Nothing to set up: Ctrl+J starts a new line in every terminal.",
     "update": "Holdfast never checks for updates; pull its repository.",
@@ -155,15 +152,18 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
 
 
 def user_commands(services: AppServices) -> UserCommands:
-    """The commands that the person wrote, and those of the folder that they trust."""
+    """The commands that come as prompts, those that the person wrote, and those of the folder that
+    they trust; the last of a name counts."""
     mine = services.folders.config / "commands"
     brought = services.workspace / PRIVATE_DIR / "commands"
 
     def counts(path: Path, content: bytes) -> bool:
-        return path.parent == mine or services.trust().allows(command_name(path), content)
+        return path.parent in {SHIPPED, mine} or services.trust().allows(
+            command_name(path), content
+        )
 
     taken = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-    return UserCommands((mine, brought), taken, counts)
+    return UserCommands((SHIPPED, mine, brought), taken, counts)
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
