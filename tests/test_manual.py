@@ -35,6 +35,7 @@ from tui.settings import layers
 from tui.settings.descriptions import DESCRIPTIONS
 from tui.settings.schema import Setting, table
 from tui.settings.trust import Trust
+from tui.settings.user_commands import SHIPPED
 from tui.tools.registry import builtin_tools
 from tui.ui.toolkit import themes
 from tui.ui.widgets.keys import HELP, Key
@@ -235,7 +236,8 @@ def test_every_word_of_a_choice_is_named(words: Iterable[str]) -> None:
 
 def test_every_slash_command_in_the_text_exists() -> None:
     known = {name for command in COMMANDS for name in (command.name, *command.aliases)}
-    known.add("review")  # the example of a command of one's own
+    known |= {path.stem for path in SHIPPED.glob("*.md")}
+    known.add("notes")  # the example of a command of one's own
     named = {found[1] for span in spans() if (found := re.match(r"/([a-z-]+)(?: |$)", span))}
     assert named, "no command was found"
     assert sorted(named - known) == []

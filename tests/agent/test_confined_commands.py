@@ -34,7 +34,7 @@ EVERY = (*MOUNTS, "landlock")
 SECRET = "the-mark-of-a-secret"
 
 
-class Says:
+class Says(RulesOnly):
     """Answers from a list and keeps what it was asked."""
 
     def __init__(self, *answers: Answer) -> None:

@@ -19,6 +19,7 @@ from tui.agent.prompts import parse
 from tui.context.validate import check
 from tui.core.clock import SystemClock
 from tui.core.messages import ToolOutput, blocks_of, tool_calls
+from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.session import Session
 from tui.tools.base import Effect, Params, Tool, ToolContext
@@ -32,7 +33,7 @@ class SlowDisk(Session):
             await asyncio.sleep(0)
 
 
-class Slowly:
+class Slowly(RulesOnly):
     """Says yes, after a few turns of the loop."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:

@@ -107,7 +107,8 @@ async def test_what_changes_is_said_at_the_end_and_nothing_breaks(
         assert bare(after)[: len(bare(before))] == bare(before)
     (asked, mode) = ends(sent[2])
     assert asked == ("user", "two")
-    said_ = '- Mode: "plan: read-only, nothing is written or run"'
+    plan = "plan: read-only, nothing is written or run"
+    said_ = f'- Mode: "{plan}; when your plan is ready, show it with present_plan"'
     assert mode == ("system", f"From here on this is so:\n{said_}")
     three = ends(sent[3])
     assert [role for role, _ in three] == ["user", "user", "system", "system"]

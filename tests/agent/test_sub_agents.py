@@ -21,7 +21,7 @@ from tui.core.clock import SystemClock
 from tui.core.errors import ProviderError
 from tui.core.messages import Block, text_of
 from tui.core.paths import Folders
-from tui.permissions.gate import Gate
+from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Call, Decision
 from tui.provider.base import ModelInfo, Request, StreamPart
@@ -189,7 +189,7 @@ async def test_explore_writes_nothing_whatever_the_parent_may(make: Make, tmp_pa
     await agent.close()
 
 
-class Asked:
+class Asked(RulesOnly):
     """Says yes, and keeps who asked; never asked twice at the same time."""
 
     def __init__(self) -> None:

@@ -18,6 +18,7 @@ from tests.support.world import OldSession, World, old_path, record
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
+from tui.agent.plans import ApprovedPlan
 from tui.app.commands.registry import route
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
@@ -25,11 +26,12 @@ from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.services import SessionChoice
 from tui.core.errors import SessionError
+from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.provider.base import Request
 
 
-class No:
+class No(RulesOnly):
     async def ask(self, call: Call, decision: Decision) -> Answer:
         return Answer("no")
 
@@ -90,6 +92,7 @@ class Recorder:
         return None
 
     async def show_file(self, path: Path) -> None: ...
+    async def show_plan(self, plan: ApprovedPlan) -> None: ...
     async def offer_interrupted_work(self, work: InterruptedWork) -> None: ...
 
 
@@ -183,13 +186,13 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
     frontend = conversation.frontend
     assert isinstance(frontend, Recorder)
     for typed, answer in (
-        ("/plan", "Plan mode: the agent only reads."),
+        ("/plan", "Plan mode: the agent reads, then shows you a plan."),
         ("/compact", "Nothing to compact yet."),
         ("/rename", "Give a title:"),
         ("/retry", "Nothing to retry: the last turn is complete."),
         ("/model small", "Switched to small."),
         ("/nothing", "Unknown command /nothing."),
-        ("/review", "No command /review here."),
+        ("/mention", "No command /mention here."),
     ):
         await route(conversation, typed)
         assert frontend.said[-1] == answer

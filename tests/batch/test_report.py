@@ -72,6 +72,7 @@ def test_what_agents_do_is_one_line_each():
         events.ToolStarted("1", "run_command", {}, "echo \x1b[31mred\nand more"),
         events.ToolFinished("1", "run_command", True, 1.0, None, summary="exit 1"),
         events.PermissionAnswered("1", "write_file", "deny", "rules", "no rule allows it"),
+        events.QuestionAnswered("2", "ask_user", ({"header": "Database"},), "default"),
         events.RetryScheduled(1, 3, 2.0, "Overloaded.", 529, "overloaded"),
         events.ErrorRaised("timeout", "No answer.", True),
         events.TextDelta("not a line"),
@@ -80,6 +81,7 @@ def test_what_agents_do_is_one_line_each():
         "  » run_command echo [31mred and more",
         "  » run_command failed: exit 1",
         "  write_file was not allowed: no rule allows it",
+        "  Nobody could answer (Database): the model decides.",
         "  Overloaded. Retry 1 of 3 in 2 s.",
         "  timeout: No answer.",
     ]

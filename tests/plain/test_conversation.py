@@ -524,3 +524,69 @@ async def test_K47_elevation_is_decided_before_interrupted_calls_are_made_again(
         await until(lambda: world.agent.again == ["t1"])
         elevated = face.said.index("Elevate again?")
         assert elevated < face.said.index("The last run of this session was interrupted.")
+
+
+def asks(*questions: dict[str, object]) -> list[events.Event]:
+    called = events.ToolStarted("q1", "ask_user", {"questions": list(questions)})
+    return [events.UserMessage("go"), events.RequestSent(1, 10, "m", 1), called]
+
+
+DATABASE: dict[str, object] = {
+    "header": "Database",
+    "question": "Which database?",
+    "choices": [{"label": "SQLite", "description": "One file"}, {"label": "PostgreSQL"}],
+}
+EXTRAS = DATABASE | {"header": "Extras", "question": "Which extras?", "several": True}
+
+
+async def test_the_models_questions_are_numbered_lines_one_after_the_other(world: World) -> None:
+    world.scripts.append(asks(DATABASE, EXTRAS))
+    answers = ["postgres please, if you can", "9", "1", "1, 3", "and backups"]
+    async with talking(world, answers=answers) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: "Answered: SQLite, and backups." in face.said)
+        first = face.said.index("Question 1 of 2, Database: Which database?")
+        assert face.said[first + 1 : first + 7] == [
+            "1: SQLite: One file",
+            "2: PostgreSQL",
+            "3: in your own words",
+            "Answer 1 to 3.",
+            "Answer 1 to 3.",
+            "Answered: SQLite.",
+        ]
+        assert face.asked == [
+            *3 * ["1 to 3, or just Enter for no answer: "],
+            "1 to 3, several with commas, or just Enter for no answer: ",
+            "Your answer: ",
+        ]
+        # what was no answer was meant for the prompt
+        await until(
+            lambda: "postgres please, if you can" in world.agent.sent + list(world.agent.queue)
+        )
+
+
+@pytest.mark.parametrize("typed", ["", None])
+async def test_a_question_of_the_model_may_stay_unanswered(world: World, typed: str | None) -> None:
+    world.scripts.append(asks(DATABASE))
+    async with talking(world, answers=[typed]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: "Not answered." in face.said)
+        assert face.bells == 1
+
+
+async def test_a_plan_is_read_and_approved_by_a_number(world: World) -> None:
+    called = events.ToolStarted("p1", "present_plan", {"title": "Rename", "plan": "1. Rename it."})
+    script = [events.UserMessage("go"), events.RequestSent(1, 10, "m", 1), called]
+    world.scripts += [script, script]
+    async with talking(world, answers=["3", "Tests first", "2"]) as (_, face):
+        world.agent.mode = "plan"
+        face.prompts.append("go")
+        await until(lambda: "Answered: Say what to change." in face.said)
+        assert "Plan: Rename" in face.said
+        assert "End of the plan." in face.said
+        assert world.agent.mode == "plan"
+        await until(lambda: len(face.began_with) == 2)
+        face.prompts.append("go")
+        await until(lambda: world.agent.mode == "accept_edits")
+        face.prompts.append("/plan show")
+        await until(lambda: face.said.count("Plan: Rename") == 3)

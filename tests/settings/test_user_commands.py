@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.settings.user_commands import ExpandedCommand, UserCommand, find, load
+from tui.settings.user_commands import SHIPPED, ExpandedCommand, UserCommand, find, load
 
 
 def write(path: Path, text: str) -> None:
@@ -163,3 +163,23 @@ def test_folders_are_in_the_long_name(tmp_path: Path):
     assert meant("fix_issue-2") == "Fix."
     assert meant("frontend:test") == ""
     assert meant("help") == ""
+
+
+def test_three_come_with_the_program_and_can_be_replaced(tmp_path: Path):
+    shipped, problems = load([SHIPPED])
+    assert problems == ()
+    assert {name: one.argument for name, one in shipped.items()} == {
+        "commit": "[WORDS]",
+        "pr": "[WORDS]",
+        "review": "[BRANCH|PATH]",
+    }
+    assert all(one.shipped and one.description for one in shipped.values())
+    assert all(
+        "main" in one.expanded("main").text and "$" not in one.expanded("").text
+        for one in shipped.values()
+    )
+    assert "Never push" in shipped["commit"].text
+    write(tmp_path / "review.md", "My review of $ARGUMENTS.")
+    mine = load([SHIPPED, tmp_path])[0]
+    assert (mine["review"].expanded("x").text, mine["review"].shipped) == ("My review of x.", False)
+    assert mine["commit"].shipped

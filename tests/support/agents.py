@@ -28,7 +28,7 @@ from tui.tools.registry import builtin_tools
 MODEL = ModelInfo("test-model", 200_000, 8192, "server", thinking_types=("adaptive",))
 
 
-class Yes(Approver):
+class Yes(RulesOnly):
     """Says yes once to everything that is asked."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:

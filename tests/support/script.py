@@ -22,6 +22,7 @@ from tui.context.repair_levels import RepairLevel
 from tui.core.clock import Clock
 from tui.core.errors import ErrorClass, HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Block, ToolOutput, Usage, text_block
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.sandbox.walls import Level
@@ -45,6 +46,9 @@ from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 MODEL = "claude-sonnet-5-5"
 SUMMARY = "- what was said"
 """What the model answers to a question beside the conversation."""
+
+REAL = frozenset({"ask_user", "present_plan"})
+"""Tools that only talk to the person: a script's calls of them are real ones."""
 
 ALLOWED = Decision("allow", "", "script")
 
@@ -212,6 +216,12 @@ class Answers:
         answer = await self._approver.ask(call, decision)
         self.given.append(answer)
         return answer
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        return await self._approver.ask_user(questions, agent)
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        return await self._approver.review_plan(title, plan)
 
 
 class ScriptedModel:
@@ -440,7 +450,7 @@ class ScriptedModel:
                 {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
             )
             self.calls[call.id] = call
-        for name in dict.fromkeys(call.name for call in calls):
+        for name in dict.fromkeys(call.name for call in calls if call.name not in REAL):
             effect: Effect = "none"
             for call in calls:
                 if call.asked and call.name == name:

@@ -14,6 +14,7 @@ from tests.tools.folder import Folder
 from tui.core.errors import ToolError
 from tui.core.messages import blocks_of, text_of
 from tui.core.workspace import Workspace
+from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Call, Decision
 from tui.tools.base import Tool
 from tui.tools.edit_file import EditFile
@@ -80,7 +81,7 @@ async def test_no_tool_follows_it(
 
 
 @dataclass
-class Swapping:
+class Swapping(RulesOnly):
     """Says yes, after the folder has become a link."""
 
     workspace: Path

@@ -32,6 +32,12 @@ def test_an_answer_that_is_needed_calls_at_once() -> None:
     assert calls(ASKED) == ["Needs your answer."]
 
 
+def test_questions_of_the_model_and_of_sub_agents_call_too() -> None:
+    question = events.QuestionAsked("t1", "ask_user", ())
+    inner = events.SubAgentEvent("t2", "general", ASKED)
+    assert calls(question, inner) == 2 * ["Needs your answer."]
+
+
 def test_nobody_is_called_who_looks() -> None:
     assert calls(ASKED, 60.0, events.TurnFinished("done"), away=False) == []
 

@@ -20,6 +20,7 @@ from tui.agent.hooks import HookRunner
 from tui.agent.interrupted_work import calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
+from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
 from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
@@ -31,6 +32,7 @@ from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
+from tui.agent.user_questions import UserQuestions
 from tui.context import recall
 from tui.context.overrides import Overlay, pending
 from tui.context.repair_levels import RepairLevel
@@ -49,7 +51,9 @@ from tui.provider.retry import RetryControl
 from tui.settings.agent_definitions import AgentDefinitions
 from tui.settings.hook_files import Hooks
 from tui.tokens import estimate
+from tui.tools.ask_user import AskUser
 from tui.tools.base import Tool
+from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
@@ -69,6 +73,10 @@ class Agent:
         self.session = ctx.session
         self._ctx = ctx
         ctx.tools[Recall.name] = Recall(self._recall)
+        if ctx.may_have(AskUser.name):
+            ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
+        if ctx.parent is None:
+            ctx.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
         self.sub_agents = SubAgents(ctx, ctx.provider, Agent, lambda: self._requests.frame.effort)
         if ctx.parent is None and ctx.find_agents is not None:
             ctx.tools[SubAgentTool.name] = SubAgentTool(self.sub_agents.run)

@@ -91,6 +91,7 @@ class Launch:
     key: str | None = field(default=None, repr=False)
     sign_in: SignIn | None = None
     elevated: bool = False
+    plan: bool = False
     verbose: bool = False
     limits: Limits = field(default_factory=Limits)
     max_wait_s: float | None = None
@@ -298,7 +299,7 @@ def make_agent(
         caps=launch.config.bootstrap,
     )
     session.redact = launch.config.redact == "record"
-    return Agent(
+    agent = Agent(
         AgentContext(
             session=session,
             provider=provider or make_provider(launch, clock, control),
@@ -341,6 +342,9 @@ def make_agent(
             confinement=_confinement(launch, session, skills.folders),
         )
     )
+    if launch.plan:
+        agent.mode = "plan"
+    return agent
 
 
 async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Event]:

@@ -12,6 +12,7 @@ from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
 from tui.core.formatting import local, plural
 from tui.core.text_cleaning import one_line
+from tui.tools.present_plan import PresentPlan
 
 
 def event_lines(event: Event) -> Sequence[str]:
@@ -46,6 +47,8 @@ def event_lines(event: Event) -> Sequence[str]:
             return (said,) if count else ()
         case events.PermissionAnswered(answer="no" | "deny"):
             return (f"{event.name} was not allowed: {event.reason}",)
+        case events.QuestionAnswered(by="default"):
+            return (_unanswered(event),)
         case _:
             return _of_a_request(event)
 
@@ -55,6 +58,14 @@ def hook_problem(event: events.HookFinished) -> str:
     code = "" if event.exit_code is None else f" (exit {event.exit_code})"
     said = f": {one_line(event.text)}" if event.text else ""
     return f"The {event.event} hook {one_line(event.command)} failed{code}{said}"
+
+
+def _unanswered(event: events.QuestionAnswered) -> str:
+    """What becomes of a question that nobody could answer."""
+    if event.name == PresentPlan.name:
+        return "Nobody could approve the plan: it is the result of this run."
+    about = ", ".join(str(one["header"]) for one in event.answers)
+    return f"Nobody could answer ({about}): the model decides."
 
 
 def _of_a_sub_agent(

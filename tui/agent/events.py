@@ -123,6 +123,25 @@ class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
     level: str = ""
 
 
+class QuestionAsked(WireEvent, frozen=True, tag="question_asked"):
+    """The call `id` puts questions to the person. `questions` are `{"header", "question",
+    "choices", "several"}`, choices `{"label", "description"}`."""
+
+    id: str
+    name: str
+    questions: tuple[dict[str, Any], ...]
+
+
+class QuestionAnswered(WireEvent, frozen=True, tag="question_answered"):
+    """`answers` are `{"header", "chosen", "text"}`: labels, and the person's own words; neither
+    where a question was not answered. `by` is person, or default where nobody can be asked."""
+
+    id: str
+    name: str
+    answers: tuple[dict[str, Any], ...]
+    by: str
+
+
 class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):
     """A tool printed something: for the person, with its colors, which JSON has not."""
 
@@ -524,6 +543,8 @@ Event: TypeAlias = (
     | ToolStarted
     | PermissionAsked
     | PermissionAnswered
+    | QuestionAsked
+    | QuestionAnswered
     | ToolOutputChunk
     | ToolFinished
     | HookFinished
@@ -562,3 +583,15 @@ Event: TypeAlias = (
     | ErrorRaised
     | TurnFinished
 )
+
+
+def awaits_person(event: WireEvent) -> bool | None:
+    """Whether an event, of a sub-agent too, begins a wait for the person's answer; False where it
+    ends one, None where it does neither."""
+    match event.event if isinstance(event, SubAgentEvent) else event:
+        case PermissionAsked() | QuestionAsked():
+            return True
+        case PermissionAnswered() | QuestionAnswered():
+            return False
+        case _:
+            return None

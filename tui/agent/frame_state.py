@@ -44,6 +44,8 @@ _MODES: Mapping[Mode, str] = {
     "accept_edits": "accept edits: files in the workspace are written without asking",
     "plan": "plan: read-only, nothing is written or run",
 }
+_PLAN_ENDS = "; when your plan is ready, show it with present_plan"
+"""Of a conversation: a sub-agent that only reads ends with its answer."""
 RELOAD = "reload"
 """The type of the record: the next compaction brings a new frame."""
 
@@ -356,7 +358,8 @@ class FrameState:
         branch = await asyncio.to_thread(branch_of, root)
         today = ctx.clock.now().astimezone().date()
         facts = environment(ctx.workspace, today, ctx.config.permissions.auto_grant, branch)
-        return facts | {"Mode": _MODES[ctx.mode]}
+        ends = _PLAN_ENDS if ctx.mode == "plan" and ctx.parent is None else ""
+        return facts | {"Mode": f"{_MODES[ctx.mode]}{ends}"}
 
     def _knowledge(self, form: Form) -> ModelKnowledge:
         marks = self._index.of(self._ctx.records)

@@ -49,7 +49,9 @@ from tui.session.reader import read
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
 from tui.session.session import Session, children_of
 from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
+from tui.tools.ask_user import AskUser
 from tui.tools.jobs import Jobs
+from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool, TaskParams
@@ -396,7 +398,7 @@ class SubAgents:
             )
 
         prompt = await asyncio.to_thread(composed)
-        own = {SubAgentTool.name, Recall.name}
+        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name}
         child = AgentContext(
             session=session,
             provider=self.provider,
@@ -581,7 +583,9 @@ def _follow(one: SubAgent, event: Event) -> None:
             one.now = f"{name} {one_line(label)}".strip()
         case events.PermissionAsked(name=name):
             one.asks, one.now = True, f"asks: {name}"
-        case events.PermissionAnswered():
+        case events.QuestionAsked():
+            one.asks, one.now = True, "asks you"
+        case events.PermissionAnswered() | events.QuestionAnswered():
             one.asks = False
         case RetryScheduled():
             one.now = "waiting to retry"

@@ -456,6 +456,9 @@ class ToolDispatcher:
                 command=command[:LABEL_CHARS],
             )
 
+        def waited() -> None:
+            state.started = self.ctx.clock.monotonic()
+
         return ToolContext(
             call_id=state.id,
             workspace=self.ctx.workspace,
@@ -469,6 +472,7 @@ class ToolDispatcher:
             guard=limits.config,
             leave=state.set_partial,
             started=started,
+            waited=waited,
             document_pages=self._document_pages(limits),
         )
 

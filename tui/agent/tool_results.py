@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Debug, Event, Notice, ToolFinished
+from tui.agent.events import ContextChanged, Debug, Event, Notice, ToolFinished
 from tui.agent.image_limits import fit_images
 from tui.agent.recorder import to_the_end
 from tui.context.repair import INTERRUPTED
@@ -23,6 +23,7 @@ from tui.context.untrusted import wrap
 from tui.core.files import safe_name
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore
+from tui.session.records import Record
 from tui.tokens import tokenizer
 from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
 from tui.tools.limits.receipt import Keep, Receipt
@@ -104,9 +105,14 @@ class ToolResults:
             display,
             tuple(_without_data(b) for b in content if b.get("type") == "image"),
         )
-        self._record(finished, content, details)
+        record = self._record(finished, content, details)
         del open_calls[state.id]
-        await self.ctx.recorder.show(finished)
+        shown: list[Event] = [finished]
+        if output.pin:
+            change = {"target": record.id, "pinned": True}
+            self.ctx.recorder.append("pin", **change)
+            shown.append(ContextChanged((change | {"call_id": state.id},)))
+        await self.ctx.recorder.show(*shown)
         if self.ctx.verbose:
             await self._debug(state.name, text)
 
@@ -146,8 +152,8 @@ class ToolResults:
 
     def _record(
         self, made: ToolFinished, content: Sequence[Block], details: Mapping[str, Any]
-    ) -> None:
-        self.ctx.recorder.append(
+    ) -> Record:
+        return self.ctx.recorder.append(
             "tool_result",
             call_id=made.id,
             name=made.name,

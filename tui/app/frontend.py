@@ -19,6 +19,7 @@ from tui.permissions.types import Approver
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.plans import ApprovedPlan
 
 Level: TypeAlias = Literal["info", "success", "warning", "error"]
 Kind: TypeAlias = Literal["turn", "side", "shell"]
@@ -117,6 +118,9 @@ class Frontend(Protocol):
 
     async def show_file(self, path: Path) -> None:
         """Let the person read a text file, or edit it."""
+
+    async def show_plan(self, plan: ApprovedPlan) -> None:
+        """Let the person read a plan that they approved."""
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Offer what can be done about work that an earlier run left open, without waiting for an

@@ -73,6 +73,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         practice=options.practice,
         script=options.practice_script,
         elevated=options.yolo,
+        plan=options.plan,
         verbose=options.verbose,
         effort=options.effort or "",
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),

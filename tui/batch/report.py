@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.agent import events as agent
-from tui.agent.event_text import when
+from tui.agent.event_text import event_lines, when
 from tui.agent.events import Event
 from tui.batch.events import (
     BatchEvent,
@@ -67,6 +67,8 @@ def _agent_lines(event: Event) -> Iterator[str]:
             yield f"  » {name} failed{one_line(f': {summary}' if summary else '', _LINE)}"
         case agent.PermissionAnswered(name=name, answer="no" | "deny", reason=reason):
             yield f"  {name} was not allowed: {one_line(reason, _LINE)}"
+        case agent.QuestionAnswered(by="default"):
+            yield from (f"  {one_line(line, _LINE)}" for line in event_lines(event))
         case agent.RetryScheduled(attempt, most, delay_s, reason):
             yield f"  {one_line(reason, _LINE)} Retry {attempt} of {most} in {delay_s:.2g} s."
         case agent.Parked(until, reason):

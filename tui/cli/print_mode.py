@@ -36,6 +36,7 @@ from tui.core.formatting import wait_time
 from tui.core.text_cleaning import clean, for_stream
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
+from tui.tools.present_plan import PresentPlan
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -72,6 +73,9 @@ class Outcome:
     sources: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     cuts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     unsaved: bool = False
+    plan: str = ""
+    """One that nobody could approve, which is the result of a run in plan mode."""
+    _presented: str = ""
 
     def see(self, event: Event) -> None:
         match event:
@@ -81,6 +85,10 @@ class Outcome:
                 self.model = event.model
             case events.AssistantMessage():
                 self.result = event.text or self.result
+            case events.ToolStarted(name=PresentPlan.name, input=given):
+                self._presented = str(given.get("plan") or "")
+            case events.QuestionAnswered(name=PresentPlan.name, by="default"):
+                self.plan, self.result = self._presented, ""
             case events.SourcesCited(pages):
                 self.sources += [page for page in pages if page not in self.sources]
             case events.ToolFinished(receipt=receipt) if receipt:
@@ -98,6 +106,11 @@ class Outcome:
                 pass
 
     @property
+    def answer(self) -> str:
+        """The plan, if there is one, and what the model said last."""
+        return "\n\n".join(filter(None, (self.plan, self.result)))
+
+    @property
     def exit_code(self) -> int:
         """The exit code."""
         if self.outcome == "done":
@@ -113,7 +126,7 @@ class Outcome:
     def to_json(self, *, turns: int, duration_ms: int) -> dict[str, Any]:
         return {
             "session_id": self.session_id,
-            "result": self.result,
+            "result": self.answer,
             "is_error": self.outcome != "done",
             "error_class": self.error_class,
             **({"refusal": self._refusal} if self.error_class == "refusal" else {}),
@@ -179,8 +192,8 @@ async def run(
                 await agent.close()
             except StorageError as error:
                 _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
-    if format_ == "text" and outcome.result and outcome.outcome == "done":
-        _line(out, outcome.result)
+    if format_ == "text" and outcome.answer and outcome.outcome == "done":
+        _line(out, outcome.answer)
     elif format_ == "json":
         elapsed = round((clock.monotonic() - started) * 1000)
         _line(out, _dump(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Agent": ("task",),
+    "AskUserQuestion": ("ask_user",),
     "Bash": ("run_command",),
     "BashOutput": ("command_status",),
     "Edit": ("edit_file", "apply_patch"),
+    "ExitPlanMode": ("present_plan",),
     "Glob": ("find_by_name",),
     "Grep": ("grep_search",),
     "KillShell": ("command_status",),

@@ -168,7 +168,7 @@ def locked(folder: Path) -> Generator[None]:
         os.close(handle)
 
 
-_IGNORED = b"/tool-results/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
+_IGNORED = b"/tool-results/\n/plans/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

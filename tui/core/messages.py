@@ -121,7 +121,8 @@ class ToolOutput:
     as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full` is
     a file that holds the whole raw output of this call, if the tool has written one; it is
     removed if nothing was cut from the content. `raw` describes that output. `source` names where
-    a text comes from that somebody else wrote: the model gets it marked as untrusted.
+    a text comes from that somebody else wrote: the model gets it marked as untrusted. `pin` keeps
+    the result from being pruned or summarized.
     """
 
     content: list[Block]
@@ -132,6 +133,7 @@ class ToolOutput:
     full: Path | None = None
     raw: RawOutput | None = None
     source: str = ""
+    pin: bool = False
 
     @classmethod
     def text(cls, text: str, *, is_error: bool = False, summary: str = "") -> ToolOutput:

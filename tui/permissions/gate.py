@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
 from tui.permissions.plain_command import PlainCommand
@@ -214,7 +215,8 @@ def prefix_of(one: PlainCommand) -> str | None:
 
 
 class RulesOnly:
-    """The approver where nobody can be asked: what no rule allows is not done."""
+    """The approver where nobody can be asked: what no rule allows is not done, no plan is
+    approved, and the model answers its questions itself."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         flags = ["--yolo"]
@@ -226,3 +228,9 @@ class RulesOnly:
             flags.insert(0, f"--allow {call.tool}")
         reason = f"{decision.reason} There is no one to ask. Allow with {', or with '.join(flags)}."
         return Answer("no", reason.lstrip(), by="default")
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:  # noqa: ARG002 - as the port has it
+        return UserAnswers(by="default")
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:  # noqa: ARG002 - as the port has it
+        return PlanReview("none", plan, by="default")

@@ -49,7 +49,7 @@ _READERS = ("read_file", "grep_search")
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
-_OWN = frozenset({"config.toml", "tool-results", "run", ".gitignore"})
+_OWN = frozenset({"config.toml", "tool-results", "plans", "run", ".gitignore"})
 """What in `.holdfast/` is the program's to write."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
@@ -99,6 +100,17 @@ def written_rules(call: Call) -> str:
 
 
 class Approver(Protocol):
-    """Asks a person. Cancelling the question is a "no"."""
+    """Asks a person."""
 
-    async def ask(self, call: Call, decision: Decision) -> Answer: ...
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        """Whether a call may run. Cancelling the question is a "no"."""
+        ...
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        """Put the model's own questions, one after the other. `agent` is the sub-agent that asks,
+        "" for the conversation. Cancelling takes them back."""
+        ...
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        """Show a plan, in Markdown, to be approved. Cancelling approves nothing."""
+        ...

@@ -135,9 +135,9 @@ class EventSpeaker:
         match event:
             case events.ToolStarted():
                 self._start(event)
-            case events.PermissionAsked():
+            case events.PermissionAsked() | events.QuestionAsked():
                 self._begin(None)
-            case events.PermissionAnswered(id_, name):
+            case events.PermissionAnswered(id_, name) | events.QuestionAnswered(id_, name):
                 self._begin(self._at_work(tool(name, self._labels.get(id_, ""))))
             case events.ToolFinished():
                 if self._begun:

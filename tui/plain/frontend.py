@@ -19,13 +19,20 @@ from tui.core.messages import blocks_of, text_of
 from tui.plain import views
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
-from tui.plain.questions import Asker, interruption_lines, question_lines, session_choices
+from tui.plain.questions import (
+    Asker,
+    interruption_lines,
+    plan_lines,
+    question_lines,
+    session_choices,
+)
 from tui.plain.speech_text import sentence, shown, spoken
 from tui.plain.terminal import Terminal
 from tui.session.records import Record
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.plans import ApprovedPlan
 
 LONG_S: Final = 20.0
 """A turn that took longer rings when it ends."""
@@ -138,6 +145,11 @@ class PlainFrontend:
     async def show_file(self, path: Path) -> None:
         text = await asyncio.to_thread(path.read_text, encoding="utf-8", errors="replace")
         self.terminal.say(f"The file {path}:", *shown(text.rstrip()), "End of the file.")
+
+    async def show_plan(self, plan: ApprovedPlan) -> None:
+        self.terminal.say(*plan_lines(plan.title, plan.text))
+        if plan.path:
+            self.terminal.say(f"It is kept in {plan.path}.")
 
     # What runs
 

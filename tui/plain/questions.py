@@ -31,7 +31,17 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.core.formatting import plural
+from tui.core.questions import (
+    PLAN_CHOICES,
+    PlanReview,
+    UserAnswer,
+    UserAnswers,
+    UserQuestion,
+    Verdict,
+)
+from tui.core.text_cleaning import visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
+from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
 from tui.session.catalog import state_name
@@ -125,6 +135,62 @@ class Asker:
                 self.terminal.say(f"Answered: {told}.")
                 return Answer(answer, (reason or "").strip())
 
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        """Put the model's questions, one after the other. One that is refused ends them."""
+        answers: list[UserAnswer] = []
+        async with self._asking:
+            self.calls()
+            if agent:
+                self.terminal.say(f"Sub-agent {spoken(agent)} asks.")
+            for number, question in enumerate(questions, 1):
+                place = f" {number} of {len(questions)}" if len(questions) > 1 else ""
+                answer = await self._answer_to(question, f"Question{place}")
+                if answer is None:
+                    self.terminal.say("Not answered.")
+                    break
+                self.terminal.say(sentence(f"Answered: {spoken(answer.summary)}"))
+                answers.append(answer)
+        return UserAnswers(tuple(answers))
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        """Read a plan, then ask what becomes of it."""
+        labels = tuple((str(verdict), label) for verdict, label in PLAN_CHOICES)
+        chosen = await self.choose([*plan_lines(title, plan), "What about this plan?"], labels)
+        verdicts: dict[str | None, Verdict] = {str(one): one for one, _ in PLAN_CHOICES}
+        verdict = verdicts.get(chosen, "none")
+        comment = await self.text("What to change: ") if verdict == "change" else ""
+        if verdict == "change" and not comment:
+            verdict = "none"
+        label = next((label for one, label in PLAN_CHOICES if one == verdict), "not now")
+        self.terminal.say(sentence(f"Answered: {label}"))
+        return PlanReview(verdict, plan, comment)
+
+    async def _answer_to(self, question: UserQuestion, title: str) -> UserAnswer | None:
+        """A number, several of them where that is possible, or the person's own words."""
+        labels = [one.label for one in question.choices]
+        own = str(len(labels) + 1)
+        rows = (f"{one.label}: {one.description}".rstrip(": ") for one in question.choices)
+        self.terminal.say(
+            f"{title}, {spoken(question.header)}: {' '.join(decided_about(question.text))}",
+            *numbered((*map(visible, rows), "in your own words")),
+        )
+        which = f"1 to {own}" + (", several with commas" if question.several else "")
+        while True:
+            typed = await self.terminal.answer(f"{which}, or just Enter for no answer: ")
+            if typed is None or not typed.strip():
+                return None
+            numbers = typed.replace(",", " ").split() if question.several else [typed.strip()]
+            if not all(one.isdecimal() and 1 <= int(one) <= int(own) for one in numbers):
+                self._again(typed, f"Answer {which}.")
+                continue
+            picked = sorted({int(one) for one in numbers})
+            chosen = tuple(labels[one - 1] for one in picked if one <= len(labels))
+            if str(picked[-1]) != own:
+                return UserAnswer(chosen)
+            text = ((await self.terminal.answer("Your answer: ")) or "").strip()
+            if text or chosen:
+                return UserAnswer(chosen, text)
+
     async def choose(self, lines: Sequence[str], labels: Labels) -> str | None:
         """Say `lines` and the answers; the name of the chosen one, None for none of them."""
         numbers = {str(number): name for number, (name, _) in enumerate(labels, 1)}
@@ -210,6 +276,11 @@ def _parsed(typed: str) -> tuple[Literal["once", "session", "always", "no"] | No
     if first.rstrip(",:").lower() in {"4", "no"} and rest.strip():
         return "no", rest.strip()
     return None, ""
+
+
+def plan_lines(title: str, plan: str) -> list[str]:
+    """A plan as it is read."""
+    return [f"Plan: {spoken(title)}", *read(plan), "End of the plan."]
 
 
 Labels: TypeAlias = Sequence[tuple[str, str]]

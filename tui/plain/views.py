@@ -217,7 +217,10 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
             for argument, text in (HELP.get(command.name, (command.argument, command.help)),)
             if command.name not in REASONS
         ),
-        *(f"/{each.name}, yours: {spoken(each.description)}" for each in own.commands.values()),
+        *(
+            f"/{each.name}{'' if each.shipped else ', yours'}: {spoken(each.description)}."
+            for each in own.commands.values()
+        ),
         f"Only on the full screen: {', '.join(f'/{name}' for name in REASONS)}.",
     )
     frontend.terminal.say(*(spoken(problem) for problem in own.problems[:1]))

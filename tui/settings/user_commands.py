@@ -31,6 +31,8 @@ RUNS_MAX: Final = 20
 """Commands in `` !`…` `` that are run for one prompt."""
 FOLDERS: Final = (".claude/commands", f"{PRIVATE_DIR}/commands")
 """Below a workspace; those of the later one go first."""
+SHIPPED: Final = Path(__file__).parent / "commands"
+"""The folder of those that come with the program; a person's own of the same name goes first."""
 
 _ABOUT_MAX: Final = 300
 """Characters of a description."""
@@ -67,6 +69,11 @@ class UserCommand:
     long_name: str = ""
     model: str = ""
     allowed: AllowedTools = field(default_factory=AllowedTools)
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it comes with the program."""
+        return self.path.parent == SHIPPED
 
     def expanded(self, arguments: str) -> ExpandedCommand:
         """What is sent for `/name arguments`. What was typed is never read as a part of it."""

@@ -94,6 +94,7 @@ class ToolContext:
     loop only. `spill_path` is the file for the full raw output of this call (its folder need not
     exist, see `tui.core.files.private_file`). A tool that is cancelled passes what it had to
     `leave` before it raises. One that starts a process group passes its id to `started`.
+    A tool that waited for the person calls `waited`: that is not its time.
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
     call was allowed for; None where that was not decided yet. `document_pages` is how many pages of
@@ -113,6 +114,7 @@ class ToolContext:
     guard: Guard = field(default_factory=Guard)
     leave: Callable[[ToolOutput], None] = lambda _: None
     started: Callable[[int], None] = lambda _: None
+    waited: Callable[[], None] = lambda: None
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
     allowed: frozenset[Path] | None = None

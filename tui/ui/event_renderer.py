@@ -121,7 +121,7 @@ class EventRenderer:
             case events.ToolStarted(id_, name, input_, label):
                 self._calls.begin(id_, name, input_, label)
                 chat.work(self._calls.phase, since=self._calls.since)
-            case events.PermissionAsked(id_):
+            case events.PermissionAsked(id_) | events.QuestionAsked(id_):
                 self._calls.change(id_, state="waiting")
                 chat.work(self._calls.phase, since=self._calls.since)
             case events.PermissionAnswered(id_, _, answer, by, _, level):
@@ -131,13 +131,13 @@ class EventRenderer:
                 elevated = by == "elevated"
                 self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
                 chat.work(self._calls.phase, since=self._calls.since)
+            case events.QuestionAnswered(id_):
+                self._calls.change(id_, state="running", started=chat.clock.monotonic())
+                chat.work(self._calls.phase, since=self._calls.since)
             case events.HookFinished(outcome="failed" | "timeout"):
                 chat.add(NoticeItem(f"{hook_problem(event)}.", "warning"))
-            case events.SubAgentEvent(id_, _, events.PermissionAsked()):
-                self._calls.change(id_, state="waiting")
-                chat.work(self._calls.phase, since=self._calls.since)
-            case events.SubAgentEvent(id_, _, events.PermissionAnswered()):
-                self._calls.change(id_, state="running")
+            case events.SubAgentEvent(id_) if (waits := events.awaits_person(event)) is not None:
+                self._calls.change(id_, state="waiting" if waits else "running")
                 chat.work(self._calls.phase, since=self._calls.since)
             case events.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)

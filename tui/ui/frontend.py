@@ -45,6 +45,7 @@ from tui.ui.widgets.record_items import end_of, restored, result_text, warm
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.plans import ApprovedPlan
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
     from tui.ui.widgets.dialog import Grace
@@ -134,19 +135,17 @@ class ScreenFrontend:
     def show(self, event: Event) -> None:
         self.renderer.show(event)
         agent = self.conversation.agent
-        if agent and isinstance(event, events.PermissionAnswered):
-            self.chat.show_mode(allowed=agent.gate.allowances)
+        if agent and events.awaits_person(event) is False:
+            self.chat.show_mode(agent.mode, agent.gate.allowances)
         if isinstance(event, events.ContextMeasured):
             self.status.poke()
         if self._in_turn:
             self.notifier.see(event)
-            match event:
-                case events.PermissionAsked() | events.Parked():
-                    self._tell_terminal("waiting")
-                case events.PermissionAnswered() | events.RequestSent():
-                    self._tell_terminal("working")
-                case _:
-                    pass
+            waits = events.awaits_person(event)
+            if waits or isinstance(event, events.Parked):
+                self._tell_terminal("waiting")
+            elif waits is False or isinstance(event, events.RequestSent):
+                self._tell_terminal("working")
 
     def _result(self, id_: str) -> str:
         agent = self.conversation.agent
@@ -212,6 +211,11 @@ class ScreenFrontend:
 
         if problem := await open_file(self.app, path, "editor", exact=False):
             self.say(problem, "error")
+
+    async def show_plan(self, plan: ApprovedPlan) -> None:
+        from tui.ui.screens.plan import PlanScreen  # noqa: PLC0415 - on demand
+
+        self.app.push_screen(PlanScreen(plan.title, plan.text, plan.path))
 
     # What runs
 

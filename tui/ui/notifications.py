@@ -37,9 +37,9 @@ class Notifier:
 
     def see(self, event: Event) -> None:
         """Call where the person should come and does not look."""
+        if events.awaits_person(event):
+            self._call("Needs your answer.")
         match event:
-            case events.PermissionAsked():
-                self._call("Needs your answer.")
             case events.Parked():
                 self._call("Waiting for the server.")
             case events.TurnFinished(outcome) if outcome != "interrupted":

@@ -18,14 +18,15 @@ from tests.support.script import Ask
 from tests.support.world import World
 from tests.ui.screens.driving import running, turn, until
 from tests.ui.screens.driving import say as type_and_send
-from tui.permissions.types import Answer, Approver, Call, Decision
+from tui.permissions.gate import RulesOnly
+from tui.permissions.types import Answer, Call, Decision
 from tui.plain.questions import approval_lines
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.questions import Choice
 
 
-class Refusing(Approver):
+class Refusing(RulesOnly):
     """Says no, and keeps what it was asked."""
 
     def __init__(self) -> None:

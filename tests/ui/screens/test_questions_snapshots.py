@@ -34,8 +34,10 @@ from tui.provider import catalogue
 from tui.session.records import Record
 from tui.settings.trust import TrustItem
 from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.plan import PlanModal
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.questionnaire import QuestionnaireModal
 from tui.ui.widgets.questions import ChoiceDialog, Confirmation
 
 DIFF = """\
@@ -90,6 +92,68 @@ def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
         return stage.app(world), drive
 
     return make
+
+
+def questions(stage: Stage) -> Shot:
+    world = World()
+    world.untitled = True
+    database = {
+        "header": "Database",
+        "question": "Where should the service keep its jobs? Two processes write 200 a minute.",
+        "choices": [
+            {"label": "SQLite", "description": "One file, nothing to run; enough for this load"},
+            {
+                "label": "PostgreSQL",
+                "description": "A server to run, with many writers at the same time; staging has"
+                " one already, with backups and the dashboard that operations looks at",
+            },
+            {"label": "Redis"},
+        ],
+    }
+    called = events.ToolStarted("q1", "ask_user", {"questions": [database, database]})
+    world.scripts.append(turn(called))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("plan it", lambda app: isinstance(app.screen, QuestionnaireModal))(pilot)
+
+    return stage.app(world), drive
+
+
+PLAN = """\
+Move the store behind one class, so that a test can put a faulty one in its place.
+
+### Steps
+
+1. `store.py`: a class `Store` with `append` and `read`; the functions stay as its callers.
+2. `app.py`: takes a `Store`, made in `main`.
+3. `tests/test_store.py`: a store that fails on the second `append`.
+
+### What could go wrong
+
+- Files of version 1 have **no header**: `read` has to accept both.
+
+### How I'll check
+
+```sh
+pytest -q tests/test_store.py
+```
+"""
+
+
+def plan(stage: Stage) -> Shot:
+    world = World(stage.workspace())
+    world.untitled = True
+    called = events.ToolStarted(
+        "p1", "present_plan", {"title": "One class for the store", "plan": PLAN}
+    )
+    world.scripts.append(turn(called))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        world.agent.mode = "plan"
+        await prompt("plan it", lambda app: isinstance(app.screen, PlanModal))(pilot)
+
+    return stage.app(world), drive
 
 
 def trust(stage: Stage) -> Shot:
@@ -216,6 +280,8 @@ PICTURES: Pictures = {
     "tool of a server": Picture(ApprovalModal, asks(MCP, UNKNOWN), state=True),
     "page": Picture(ApprovalModal, asks(PAGE, REACHES), state=True),
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
+    "questions": Picture(QuestionnaireModal, questions),
+    "plan": Picture(PlanModal, plan),
     "trust": Picture(ChoiceDialog, trust),
     "elevated": Picture(Confirmation, elevated),
     "compaction": Picture(ChoiceDialog, compaction),

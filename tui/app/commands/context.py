@@ -191,20 +191,27 @@ async def _keep_note(conversation: Conversation, path: Path, note: str) -> None:
 
 
 async def plan(conversation: Conversation, wanted: str) -> None:
-    """Into plan mode, or back to asking; /plan edits accepts edits."""
+    """Into plan mode, or back to asking; /plan edits accepts edits, /plan show shows the plan."""
     agent, say = conversation.open_agent(), conversation.frontend.say
     if agent is None:
+        return
+    if wanted.strip().lower() == "show":
+        await _show_plan(conversation, agent)
         return
     other: Mode = "ask" if agent.mode == "plan" else "plan"
     mode = _MODES.get(wanted.strip().lower()) if wanted.strip() else other
     if mode is None:
-        say(f"Unknown /plan {wanted}.", "warning", hint="Use /plan, /plan edits or /plan ask.")
+        say(
+            f"Unknown /plan {wanted}.",
+            "warning",
+            hint="Use /plan, /plan show, /plan edits or /plan ask.",
+        )
         return
     agent.mode = mode
     conversation.frontend.refresh()
     match mode:
         case "plan":
-            say("Plan mode: the agent only reads.", hint="/plan again leaves it.")
+            say("Plan mode: the agent reads, then shows you a plan.", hint="/plan again leaves it.")
         case "accept_edits":
             say(
                 "File edits are accepted without asking; commands still ask.",
@@ -212,6 +219,15 @@ async def plan(conversation: Conversation, wanted: str) -> None:
             )
         case _:
             say("Left plan mode: the agent asks before changing anything.")
+
+
+async def _show_plan(conversation: Conversation, agent: Agent) -> None:
+    from tui.agent.plans import last_approved  # noqa: PLC0415 - where it is asked for
+
+    if found := last_approved(agent.session.records):
+        await conversation.frontend.show_plan(found)
+    else:
+        conversation.frontend.say("No approved plan in this session.", hint="/plan starts one.")
 
 
 async def add_dir(conversation: Conversation, folder: str) -> None:

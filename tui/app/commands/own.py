@@ -13,7 +13,7 @@ from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust
-from tui.settings.user_commands import FOLDERS, UserCommand, UserCommands
+from tui.settings.user_commands import FOLDERS, SHIPPED, UserCommand, UserCommands
 
 if TYPE_CHECKING:
     from tui.agent.prompts import CommandTurn
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def user_commands(
     folders: Folders, workspace: Path, trust: Callable[[], Trust], reserved: frozenset[str]
 ) -> UserCommands:
-    """The commands that the person wrote, and those of the folder that they trust."""
+    """The commands that come as prompts, those that the person wrote, and those of the folder that
+    they trust; the last of a name counts."""
     mine = (claude_folder() / "commands", folders.config / "commands")
     brought = tuple(workspace / name for name in FOLDERS)
 
@@ -34,7 +35,7 @@ def user_commands(
         return trust().allows(str(path.relative_to(workspace)), content)
 
     skills = InstalledSkills(folders, workspace, lambda name, data: trust().allows(name, data))
-    return UserCommands((*mine, *brought), reserved, counts, skills, workspace)
+    return UserCommands((SHIPPED, *mine, *brought), reserved, counts, skills, workspace)
 
 
 async def command_turn(

@@ -71,7 +71,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("diff", "files changed in this session"),
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
-    _command("plan", "plan mode: read-only (toggle)", "commands.context"),
+    _command("plan [show]", "plan mode (toggle), or the approved plan", "commands.context"),
     _command("permissions [revoke|try COMMAND]", "rules and decisions; revoke one, try a command"),
     _command("trust", "choose what this folder's settings may do", "commands.trust"),
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
@@ -113,10 +113,7 @@ wrote under such a name goes first."""
 
 INSTEAD: dict[str, str] = {
     "bashes": "Ask the model how its background commands are doing.",
-    "commit": "Ask for it in your own words: commit these changes.",
     "mention": "Type @ and a part of the file's name.",
-    "pr": "Ask for it in your own words: open a pull request.",
-    "review": "Ask for it in your own words: review my uncommitted changes.",
     "statusline": "Set [status] command in config.toml (/config).",
     "terminal-setup": "Nothing to set up: Ctrl+J starts a new line in every terminal.",
     "update": "Holdfast never checks for updates; pull its repository.",

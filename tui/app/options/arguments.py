@@ -58,6 +58,7 @@ class Options:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     yolo: bool = False
+    plan: bool = False
     no_sandbox: bool = False
     headless: bool = False
     output_format: Literal["text", "json", "stream-json"] = "text"

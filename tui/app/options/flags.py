@@ -160,6 +160,7 @@ MAIN = Command(
             ),
             _TRUST,
             *_RULES,
+            _flag("--plan", "start in plan mode: read-only, until a plan is approved"),
         ),
         *_group(
             "Headless, and limits",

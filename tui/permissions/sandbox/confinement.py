@@ -38,7 +38,7 @@ NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
 _MOUNTS = frozenset({"bubblewrap", "launcher"})
 """Engines that put other folders in the place of the machine's."""
-_OWN_FILES = ("config.toml", "hooks.json", "run")
+_OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
 """In `.holdfast/`: what decides about later calls."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 

@@ -39,10 +39,12 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
     await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.topics))
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
-    theirs = tuple(
-        (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description))
+    prompts = [
+        (c.shipped, (f"/{c.name} {one_line(c.argument)}".strip(), one_line(c.description)))
         for c in own.commands.values()
-    )
+    ]
+    rows += tuple(row for shipped, row in prompts if shipped)
+    theirs = tuple(row for shipped, row in prompts if not shipped)
     own_keys = frontend.app.own_keys
     keys = [(table, HelpSection.of(title, table, own_keys)) for title, table in HELP]
     first = [replace(section, here=True) for table, section in keys if table is here]

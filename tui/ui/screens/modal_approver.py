@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual.app import App
 
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.screens.chat import ChatScreen
 
 if TYPE_CHECKING:
-    from tui.ui.widgets.approval import ApprovalModal
+    from tui.ui.widgets.dialog import Dialog
+
+T = TypeVar("T")
 
 
 class ModalApprover:
@@ -25,25 +29,47 @@ class ModalApprover:
         """Show the question and wait. Cancelling the wait takes the question away."""
         from tui.ui.widgets.approval import ApprovalModal  # noqa: PLC0415 - not for the first frame
 
+        chat = self._chat
         async with self._asking:
-            answered: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-
-            def take(answer: Answer | None) -> None:
-                if not answered.done():
-                    answered.set_result(answer)
-
-            chat = self._chat
             modal = ApprovalModal(call, decision, chat.clock, chat.prompt.insert, chat.leave_room)
-            self._app.push_screen(modal, take)
-            try:
-                return await answered or Answer("no")
-            except asyncio.CancelledError:
-                self._withdraw(modal)
-                raise
-            finally:
-                chat.leave_room(None)
+            return await self._answered(modal) or Answer("no")
 
-    def _withdraw(self, modal: ApprovalModal) -> None:
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        from tui.ui.widgets.questionnaire import QuestionnaireModal  # noqa: PLC0415 - as above
+
+        chat = self._chat
+        async with self._asking:
+            modal = QuestionnaireModal(
+                questions, agent, chat.clock, chat.prompt.insert, chat.leave_room
+            )
+            return UserAnswers(await self._answered(modal) or ())
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        from tui.ui.screens.plan import PlanModal  # noqa: PLC0415 - as above
+
+        chat = self._chat
+        async with self._asking:
+            modal = PlanModal(title, plan, chat.clock, chat.prompt.insert)
+            return await self._answered(modal) or PlanReview("none", plan)
+
+    async def _answered(self, modal: Dialog[T]) -> T | None:
+        """Show a dialog and wait for what it is dismissed with."""
+        answered: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+
+        def take(answer: T | None) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        self._app.push_screen(modal, take)
+        try:
+            return await answered
+        except asyncio.CancelledError:
+            self._withdraw(modal)
+            raise
+        finally:
+            self._chat.leave_room(None)
+
+    def _withdraw(self, modal: Dialog[Any]) -> None:
         """Take a question away; what lies above it is left alone, and it goes once that has."""
         if self._app.screen is modal:
             modal.dismiss(None)

@@ -30,15 +30,14 @@ class RunSignals:
     def see(self, event: BatchEvent, state: RunState) -> None:
         """What happened, and how the tasks stand since."""
         match event:
-            case FromAgent(event=events.PermissionAsked() | events.Parked() as inner):
-                self.log.add(inner)
-                self.notifier.see(inner)
-                self._tell(state, "waiting")
-            case FromAgent(event=events.PermissionAnswered() | events.RequestSent() as inner):
-                self.log.add(inner)
-                self._tell(state, "working")
             case FromAgent(event=inner):
                 self.log.add(inner)
+                waits = events.awaits_person(inner)
+                if waits or isinstance(inner, events.Parked):
+                    self.notifier.see(inner)
+                    self._tell(state, "waiting")
+                elif waits is False or isinstance(inner, events.RequestSent):
+                    self._tell(state, "working")
             case _:
                 self._tell(state)
 

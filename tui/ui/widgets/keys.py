@@ -162,6 +162,36 @@ APPROVAL_KEYS = (
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )
 
+QUESTION_KEYS = (
+    Key(
+        "",
+        "",
+        "1 … 7",
+        "answer, or mark it (if several may be chosen)",
+    ),
+    Key("enter", "answer", "Enter", "the selected answer, or those that are marked"),
+    Key("space", "mark", "Space", "mark it, if several may be chosen"),
+    Key("up", "app.focus_previous", "Up, Down", "select another answer"),
+    Key("down", "app.focus_next", "", ""),
+    Key("left", "back", "Left", "return to the question before"),
+    Key("escape", "leave", "Esc", "don't answer"),
+    Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
+)
+
+PLAN_KEYS = (
+    Key("1", "answer('ask')", "1", "approve; ask before each change"),
+    Key("2", "answer('accept_edits')", "2", "approve; accept edits without asking"),
+    Key("3", "answer('change')", "3", "say what to change"),
+    Key("e", "edit", "e", "edit the plan in $EDITOR"),
+    Key("enter", "", "Enter", "the selected answer"),
+    Key("right", "app.focus_next", "Tab, Left, Right", "select another answer"),
+    Key("left", "app.focus_previous", "", ""),
+    Key("up", "scroll_plan(-1)", "Up, Down", "scroll the plan"),
+    Key("down", "scroll_plan(1)", "", ""),
+    Key("escape", "leave", "Esc", "not now: stay in plan mode"),
+    Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
+)
+
 BANNER_KEYS = (
     Key("r", "ask('now')", "r", "retry now (focus the line with Tab or a click)"),
     Key("f", "ask('other')", "f", "switch to the other model"),
@@ -253,6 +283,8 @@ _TABLES = (
     ("Chat", CHAT_KEYS, "ChatScreen"),
     ("Everywhere", APP_KEYS, ""),
     ("Approvals", APPROVAL_KEYS, "ApprovalModal"),
+    ("The model's questions", QUESTION_KEYS, "QuestionnaireModal"),
+    ("A plan", PLAN_KEYS, "PlanModal"),
     ("While a retry waits", BANNER_KEYS, "RetryBanner"),
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),

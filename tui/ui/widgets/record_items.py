@@ -173,6 +173,7 @@ def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
                 item.level = str(data.get("level") or "")
         case "intent":
             item.summary = BEGUN
+            item.label = item.label or str(data.get("label") or "")
         case _:
             summary, details = str(data.get("summary") or ""), data.get("details")
             text = text_of(blocks_of(data.get("content")))

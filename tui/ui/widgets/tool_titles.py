@@ -18,6 +18,8 @@ VERBS: Final = {
     "apply_patch": "Patch",
     "todo_write": "To-do list",
     "recall": "Recall",
+    "ask_user": "Question",
+    "present_plan": "Plan",
     "task": "Sub-agent",
     "skill": "Skill",
     "shell": "$",

@@ -42,6 +42,8 @@ SHOWS_ALL = "F4 shows all"
 """After what a card leaves out: opening a card puts its whole output into the pane."""
 SUB_AGENT = "task"
 """The tool whose calls are sub-agents, which can be looked into."""
+QUESTION = "ask_user"
+"""The tool whose calls are questions to the person: their results repeat what was asked."""
 STOPPED = "stopped"
 """The summary of a command of the person's own that they stopped."""
 

@@ -13,7 +13,7 @@ from rich.segment import Segment
 
 from tui.core import formatting
 from tui.core.text_cleaning import clean
-from tui.ui.widgets.conversation.items import SHOWS_ALL, STOPPED, ToolItem
+from tui.ui.widgets.conversation.items import QUESTION, SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
 from tui.ui.widgets.markdown.text import (
     Line,
@@ -237,7 +237,7 @@ def _clipped(spans: list[Span], width: int) -> Line:
 
 def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     rows: list[Line] = []
-    if not item.diff:
+    if not item.diff and not (item.name == QUESTION and item.preview):
         rows += _input(item, width, styles)
     if item.diff:
         from tui.ui.widgets.diff import draw_diff  # noqa: PLC0415 - not for the first frame

@@ -1,0 +1,89 @@
+"""The model's questions to the person: a call of `ask_user`, from the question to its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import QuestionAnswered, QuestionAsked
+from tui.core.messages import ToolOutput
+from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
+from tui.core.text_cleaning import one_line
+from tui.tools.ask_user import AskUser, AskUserParams
+from tui.tools.base import ToolContext
+
+_DECIDE: Final = "Decide yourself, continue, and say in your answer what you decided and why."
+_NOBODY: Final = f"Nobody can be asked here. {_DECIDE}"
+_UNANSWERED: Final = (
+    "The user didn't answer. Don't ask the same again: decide yourself what can be undone and say "
+    "what you decided, or stop and say what you need to know."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuestions:
+    """Puts the questions of one agent to the person, one call at a time."""
+
+    ctx: AgentContext
+
+    async def ask(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
+        """Carry out a call. Cancelling it takes the questions back."""
+        questions = params.asked
+        async with self.ctx.asking:
+            self.ctx.publish(
+                QuestionAsked(tool.call_id, AskUser.name, tuple(map(question_json, questions)))
+            )
+            given = await self.ctx.approver.ask_user(questions, self.ctx.role)
+        tool.waited()
+        answers = tuple(map(answer_json, questions, _padded(questions, given)))
+        self.ctx.publish(QuestionAnswered(tool.call_id, AskUser.name, answers, given.by))
+        return replace(
+            _output(questions, given), details={"answers": list(answers), "by": given.by}
+        )
+
+
+def question_json(question: UserQuestion) -> dict[str, Any]:
+    """A question as events have it."""
+    return {
+        "header": question.header,
+        "question": question.text,
+        "choices": [
+            {"label": one.label, "description": one.description} for one in question.choices
+        ],
+        "several": question.several,
+    }
+
+
+def answer_json(question: UserQuestion, answer: UserAnswer) -> dict[str, Any]:
+    """An answer as events and records have it; nothing chosen and no text: not answered."""
+    return {"header": question.header, "chosen": list(answer.chosen), "text": answer.text}
+
+
+def _padded(questions: Sequence[UserQuestion], given: UserAnswers) -> tuple[UserAnswer, ...]:
+    """An answer for each question; those that were not reached have none."""
+    return (*given.answers, *(UserAnswer() for _ in questions[len(given.answers) :]))
+
+
+def _output(questions: Sequence[UserQuestion], given: UserAnswers) -> ToolOutput:
+    """The result, with what was asked and what was answered."""
+    asked = [f"- {one_line(one.text)}" for one in questions]
+    if given.by == "default":
+        return ToolOutput.text("\n".join([_NOBODY, "", *asked]), summary="nobody to ask")
+    if not any(given.answers):
+        text = "\n".join([_UNANSWERED, "", *asked])
+        return ToolOutput.text(text, summary="not answered")
+    lines = ["The user answered:"]
+    for line, answer in zip(asked, _padded(questions, given), strict=True):
+        lines += [line, f"  {_in_words(answer)}"]
+    summary = " · ".join(one_line(one.summary) for one in given.answers if one)
+    return ToolOutput.text("\n".join(lines), summary=summary)
+
+
+def _in_words(answer: UserAnswer) -> str:
+    if not answer:
+        return "(not answered: decide yourself, and say what you decided)"
+    parts = [", ".join(answer.chosen)] if answer.chosen else []
+    parts += [f"in their own words: {answer.text}"] if answer.text else []
+    return "; ".join(parts)

@@ -1,0 +1,79 @@
+"""Questions that the model puts to the person: what a front end shows, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Answerer: TypeAlias = Literal["person", "default"]
+"""Who answered: the person, or the program where nobody can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChoice:
+    """One of the answers that are offered; `description` says what it means, in a line."""
+
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuestion:
+    """A question with its choices; an answer in the person's own words is always possible too.
+    `header` names it in a word or two. `several`: more than one choice may be taken."""
+
+    header: str
+    text: str
+    choices: tuple[AnswerChoice, ...]
+    several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserAnswer:
+    """What the person took, by its labels, and what they wrote. Neither: not answered."""
+
+    chosen: tuple[str, ...] = ()
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.chosen or self.text)
+
+    @property
+    def summary(self) -> str:
+        """In a line, for the person."""
+        return ", ".join(filter(None, (*self.chosen, self.text)))
+
+
+@dataclass(frozen=True, slots=True)
+class UserAnswers:
+    """One answer a question, in their order; none at all where nobody can be asked."""
+
+    answers: tuple[UserAnswer, ...] = ()
+    by: Answerer = "person"
+
+
+Verdict: TypeAlias = Literal["ask", "accept_edits", "change", "none"]
+"""What becomes of a plan: approved, with the mode to carry it out in; to be changed; or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReview:
+    """What the person says of a plan. `plan` is the plan as they left it, `comment` what is to be
+    changed."""
+
+    verdict: Verdict
+    plan: str
+    comment: str = ""
+    by: Answerer = "person"
+
+    @property
+    def approved(self) -> bool:
+        return self.verdict in {"ask", "accept_edits"}
+
+
+PLAN_CHOICES: tuple[tuple[Verdict, str], ...] = (
+    ("ask", "Approve it; ask before each change"),
+    ("accept_edits", "Approve it; accept edits without asking"),
+    ("change", "Say what to change"),
+)
+"""What can be said of a plan, in the order of its dialog."""

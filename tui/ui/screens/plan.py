@@ -1,0 +1,201 @@
+"""A plan, to be read, edited and approved; and one that was approved, to be read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Final, TypeVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from tui.core.clock import Clock
+from tui.core.questions import PLAN_CHOICES, PlanReview, Verdict
+from tui.core.text_cleaning import one_line, visible
+from tui.ui.screens.external_programs import edited
+from tui.ui.widgets.conversation.items import AssistantItem
+from tui.ui.widgets.conversation.view import ConversationView
+from tui.ui.widgets.dialog import Dialog, Grace, Key, TextField
+from tui.ui.widgets.keys import PLAN_KEYS, bindings
+from tui.ui.widgets.questions import Choice
+
+T = TypeVar("T")
+
+_EDIT: Final = "edit"
+_KEYS: Final[tuple[Key, ...]] = (
+    ("↑↓", "scroll"),
+    ("← →", "choose"),
+    ("enter", "answer"),
+    ("esc", "not now"),
+)
+_PLAN_CSS: Final = """
+    #box { width: 100%; max-width: 120; height: 96%; padding: 0 2; }
+    #plan { height: 1fr; background: $surface; }
+"""
+
+
+class _PlanDialog(Dialog[T]):
+    """A plan that scrolls; it begins at its top, whatever the size of the screen becomes."""
+
+    _scrolled = False
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        if not self._scrolled:
+            view = self.query_one(ConversationView)
+            self.call_after_refresh(view.scroll_home, animate=False)
+
+    def action_scroll_plan(self, rows: int) -> None:
+        self._scrolled = True
+        self.query_one(ConversationView).scroll_relative(y=rows, animate=False)
+
+    def action_scroll_text(self, pages: int) -> None:
+        self._scrolled = True
+        view = self.query_one(ConversationView)
+        view.scroll_relative(y=pages * (view.size.height - 1), animate=False)
+
+
+class PlanScreen(_PlanDialog[None]):
+    """An approved plan; `where` is its file, "" where none is kept."""
+
+    DEFAULT_CSS = f"PlanScreen {{ {_PLAN_CSS} #where {{ color: $text-muted; height: auto; }} }}"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False),
+        Binding("up", "scroll_plan(-1)", show=False),
+        Binding("down", "scroll_plan(1)", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
+    def __init__(self, title: str, plan: str, where: str) -> None:
+        super().__init__()
+        self._title, self._plan, self._where = title, plan, where
+
+    def compose(self) -> ComposeResult:
+        title = f"Plan: {one_line(visible(self._title))}"
+        with self.framed(Vertical(), title, ("↑↓", "scroll"), ("esc", "close")):
+            yield _view()
+            if self._where:
+                yield Static(visible(self._where), id="where", markup=False)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        _show(self.query_one(ConversationView), self._plan)
+
+
+class PlanModal(_PlanDialog[PlanReview]):
+    """Asks about a plan. `stray` takes characters that were typed for the prompt."""
+
+    awaited = True
+    BINDINGS = bindings(PLAN_KEYS)  # pyright: ignore[reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = f"""
+    PlanModal {{
+        {_PLAN_CSS}
+        #answers Choice {{ width: 1fr; }}
+        TextField {{ display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }}
+        &.-writing TextField {{ display: block; }}
+        &.-writing #answers {{ display: none; }}
+        &.-tiny #answers {{ layout: horizontal; }}
+        &.-tiny #answers Choice {{ width: auto; padding: 0 1 0 0; }}
+    }}
+    """
+
+    def __init__(
+        self, title: str, plan: str, clock: Clock, stray: Callable[[str], object] | None = None
+    ) -> None:
+        super().__init__()
+        self.plan_title, self.plan = title, plan
+        self._first = plan
+        self._grace = Grace(clock, stray)
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), "", *_KEYS) as box:
+            box.border_title = self._title()
+            yield _view()
+            with Vertical(id="answers"):
+                for number, (verdict, label) in enumerate(PLAN_CHOICES, 1):
+                    more = " …" if verdict == "change" else ""
+                    yield Choice(str(number), f"{label}{more}", verdict)
+                yield Choice("e", "Edit it in $EDITOR", _EDIT)
+            yield TextField(placeholder="What to change")
+
+    @property
+    def armed(self) -> bool:
+        """Whether keys and clicks count by now."""
+        return self._grace.over
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        _show(self.query_one(ConversationView), self.plan)
+        self.query_one("#ask").focus()
+
+    def on_key(self, event: events.Key) -> None:
+        self._grace.takes(event)
+
+    def action_answer(self, verdict: Verdict) -> None:
+        if not self.armed:
+            return
+        if verdict == "change":
+            self.add_class("-writing")
+            self.show_keys(("enter", "send"), ("esc", "back"))
+            self.query_one(Input).focus()
+        else:
+            self.dismiss(PlanReview(verdict, self.plan))
+
+    def action_leave(self) -> None:
+        if self.has_class("-writing"):
+            self.remove_class("-writing")
+            self.show_keys(*_KEYS)
+            self.query_one("#change").focus()
+        elif self.armed:
+            self.dismiss(PlanReview("none", self.plan))
+
+    @work(exclusive=True)
+    async def action_edit(self) -> None:
+        """Let the person edit the plan in their editor."""
+        if not self.armed:
+            return
+        app = self.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - Textual's App
+        text, problem = await edited(app, self.plan)  # pyright: ignore[reportUnknownArgumentType]
+        if problem:
+            self.notify(problem, severity="error", markup=False)
+        elif text is not None and text.strip():
+            self.plan = text
+            self.query_one("#box").border_title = self._title()
+            view = self.query_one(ConversationView)
+            view.clear()
+            _show(view, text)
+
+    @on(Choice.Answered)
+    def _chosen(self, event: Choice.Answered) -> None:
+        match event.name:
+            case "ask" | "accept_edits" | "change" as verdict:
+                self.action_answer(verdict)
+            case _:
+                self.action_edit()
+
+    @on(Input.Submitted)
+    def _commented(self, event: Input.Submitted) -> None:
+        if comment := event.value.strip():
+            self.dismiss(PlanReview("change", self.plan, comment))
+
+    def _title(self) -> Content:
+        changed = self.plan.strip() != self._first.strip()
+        return Content.assemble(
+            f"Plan: {one_line(visible(self.plan_title))}",
+            (" · edited" if changed else "", "$text-muted"),
+        )
+
+
+def _view() -> ConversationView:
+    view = ConversationView(id="plan")
+    view.can_focus = False
+    return view
+
+
+def _show(view: ConversationView, plan: str) -> None:
+    view.append(AssistantItem(plan))
+    view.call_after_refresh(view.scroll_home, animate=False)

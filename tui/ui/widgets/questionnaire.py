@@ -1,0 +1,271 @@
+"""The model's questions to the person, one page each, in a dialog below the conversation.
+
+The last row of every page takes an answer in the person's own words. As in an approval, keys and
+clicks count only after half a second without a key, on each page: what is typed before the first
+goes to the prompt, and a key held too long on one page never answers the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.geometry import Size
+from textual.widgets import Input, Static
+
+from tui.core.clock import Clock
+from tui.core.questions import UserAnswer, UserQuestion
+from tui.core.text_cleaning import one_line, visible
+from tui.ui.widgets.dialog import PAGES, Dialog, Grace, Key, TextField
+from tui.ui.widgets.keys import QUESTION_KEYS, bindings
+from tui.ui.widgets.markdown.text import breaks
+from tui.ui.widgets.panes import hanging
+from tui.ui.widgets.questions import Choice
+
+_OWN: Final = "own"
+"""The name of the row for the person's own words."""
+_TINY: Final = 16
+"""Rows of the screen below which a choice has one row."""
+_GAP: Final = "  "
+
+
+class AnswerRow(Choice, inherit_bindings=False):
+    """A choice with its description: beside the label where there is room, else below it. Its keys
+    are the dialog's."""
+
+    DEFAULT_CSS = "AnswerRow { height: auto; text-wrap: wrap; }"
+
+    def __init__(self, key: str, label: str, name: str, description: str = "") -> None:
+        super().__init__(key, label, name)
+        self.marked: bool | None = None
+        """Whether it is taken, where several may be; None where one is."""
+        self._text, self._about = one_line(visible(label)), one_line(visible(description))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return len(self._lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._lines(self.content_size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        key, muted = ("", "") if self.has_focus else ("$text-accent", "$text-muted")
+        mark = "" if self.marked is None else "[x] " if self.marked else "[ ] "
+        head = Content.assemble((self.key, key), f" {mark}")
+        room = max(8, width - head.cell_length)
+        beside = len(self._text) + len(_GAP) + len(self._about)
+        if self._about and (beside <= room or self.screen.size.height < _TINY):
+            line = Content.assemble((self._text, "bold"), _GAP, (self._about, muted))
+            return [Content.assemble(head, line).truncate(width, ellipsis=True)]
+        rows = [Content.styled(part, "bold") for part in _rows(self._text, room)]
+        rows += [Content.styled(part, muted) for part in _rows(self._about, room)]
+        return hanging(head, rows)
+
+
+def _rows(text: str, width: int) -> list[str]:
+    return [text[piece.start : piece.end] for piece in breaks(text, width)] if text else []
+
+
+class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
+    """Dismissed with the answers up to where the person left by Esc. `stray` takes characters that
+    were typed for the prompt; `begins` hears in which row of the terminal it begins."""
+
+    awaited = True
+    BINDINGS = bindings(QUESTION_KEYS)  # pyright: ignore[reportAssignmentType]
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
+    DEFAULT_CSS = """
+    QuestionnaireModal { align: center bottom; background: $background 20%; }
+    QuestionnaireModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
+    QuestionnaireModal.-tall #box { padding: 1 2; }
+    QuestionnaireModal #asked { height: auto; scrollbar-size-vertical: 1; }
+    QuestionnaireModal #text { margin: 0 0 1 0; }
+    QuestionnaireModal.-tiny #text { margin: 0; }
+    QuestionnaireModal #answers { height: auto; margin: 0; scrollbar-size-vertical: 1; }
+    QuestionnaireModal #words {
+        display: none; margin: 1 0 0 0; padding: 0 1; background: $background;
+    }
+    QuestionnaireModal.-writing #words { display: block; }
+    QuestionnaireModal.-short #words { margin: 0; }
+    """
+
+    def __init__(
+        self,
+        questions: Sequence[UserQuestion],
+        agent: str,
+        clock: Clock,
+        stray: Callable[[str], object] | None = None,
+        begins: Callable[[int], object] = bool,
+    ) -> None:
+        super().__init__()
+        self.questions, self.agent = questions, agent
+        self._clock, self._begins = clock, begins
+        self._grace = Grace(clock, stray)
+        self._answers: list[UserAnswer] = []
+        self._rows: list[AnswerRow] = []
+
+    def compose(self) -> ComposeResult:
+        with self.framed(Vertical(), "", *self._page_keys) as box:
+            box.border_title = self._title()
+            with VerticalScroll(id="asked", can_focus=False):
+                text = visible(self._question.text)
+                yield Static(text, id="text", classes="text", markup=False)
+            with VerticalScroll(id="answers", can_focus=False):
+                yield from self._page_rows()
+            yield TextField(placeholder="Your answer", id="words")
+
+    @property
+    def armed(self) -> bool:
+        """Whether keys and clicks count by now."""
+        return self._grace.over
+
+    @property
+    def _question(self) -> UserQuestion:
+        return self.questions[len(self._answers)]
+
+    @property
+    def _page_keys(self) -> tuple[Key, ...]:
+        if self.has_class("-writing"):
+            return (("enter", "answer"), ("esc", "back"))
+        mark = (("space", "mark"),) if self._question.several else ()
+        back = (("←", "previous"),) if self._answers else ()
+        return (PAGES, *mark, ("enter", "answer"), *back, ("esc", "don't answer"))
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._rows[0].focus()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.call_after_refresh(self._fit)
+
+    def on_key(self, event: events.Key) -> None:
+        if self._grace.takes(event) or self.has_class("-writing"):
+            return
+        if row := next((row for row in self._rows if row.key == event.character), None):
+            event.stop()
+            self._choose(row)
+
+    def _page_rows(self) -> Sequence[AnswerRow]:
+        """New rows for the next question that has no answer."""
+        question = self._question
+        self._rows = [
+            AnswerRow(str(number), choice.label, f"choice-{number}", choice.description)
+            for number, choice in enumerate(question.choices, 1)
+        ]
+        for row in self._rows if question.several else ():
+            row.marked = False
+        last = str(len(self._rows) + 1)
+        self._rows.append(AnswerRow(last, "In your own words …", _OWN))
+        return self._rows
+
+    def _title(self) -> Content:
+        place = f" · {len(self._answers) + 1} of {len(self.questions)}"
+        return Content.assemble(
+            one_line(visible(self._question.header)),
+            (place if len(self.questions) > 1 else "", "$text-muted"),
+            (f" · {one_line(visible(self.agent))}" if self.agent else "", "$text-secondary"),
+        )
+
+    def _fit(self) -> None:
+        """Give the answers the rows that they need; where that is too much, both parts scroll."""
+        if not self.is_attached:
+            return
+        answers, asked = self.query_one("#answers"), self.query_one("#asked")
+        own = self.query_one("#words")
+        taken = own.outer_size.height + own.styles.margin.top if own.display else 0
+        room = self.size.height - (4 if self.has_class("-tall") else 2) - taken
+        wanted = min(answers.virtual_size.height, max(1, room - 1))
+        answers.styles.max_height = wanted
+        asked.styles.max_height = max(1, room - wanted)
+        self._begins(self.query_one("#box").region.y)
+
+    def action_answer(self) -> None:
+        """Enter: what is marked; where nothing is, the row in focus."""
+        if not self.armed:
+            return
+        marked = [row for row in self._rows if row.marked]
+        focused = next((row for row in self._rows if row.has_focus), None)
+        if marked and focused is not None and focused.name != _OWN:
+            self._take(UserAnswer(self._marked_labels))
+        elif focused is not None:
+            self._choose(focused, mark=False)
+
+    def action_mark(self) -> None:
+        """Space: mark the row in focus; where one answer is taken, take it."""
+        if row := next((row for row in self._rows if row.has_focus), None):
+            self._choose(row)
+
+    def action_back(self) -> None:
+        """Return to the question before."""
+        if self.armed and self._answers and not self.has_class("-writing"):
+            del self._answers[-1:]
+            self._turn_page()
+
+    def action_leave(self) -> None:
+        if self.has_class("-writing"):
+            self.remove_class("-writing")
+            self.show_keys(*self._page_keys)
+            self._rows[-1].focus()
+            self.call_after_refresh(self._fit)
+        elif self.armed:
+            self.dismiss(tuple(self._answers))
+
+    @on(Choice.Answered)
+    def _clicked(self, event: Choice.Answered) -> None:
+        if row := next((row for row in self._rows if row.name == event.name), None):
+            self._choose(row)
+
+    @on(Input.Submitted)
+    def _written(self, event: Input.Submitted) -> None:
+        if text := event.value.strip():
+            self._take(UserAnswer(self._marked_labels, text))
+
+    def _choose(self, row: AnswerRow, *, mark: bool = True) -> None:
+        """Take a row, or mark it where several may be taken."""
+        if not self.armed:
+            return
+        row.focus()
+        if row.name == _OWN:
+            self.add_class("-writing")
+            self.show_keys(*self._page_keys)
+            self.query_one("#words", Input).focus()
+            self.call_after_refresh(self._fit)
+        elif row.marked is not None and mark:
+            row.marked = not row.marked
+            row.refresh(layout=True)
+        else:
+            self._take(UserAnswer((self._label_of(row),)))
+
+    @property
+    def _marked_labels(self) -> tuple[str, ...]:
+        return tuple(self._label_of(row) for row in self._rows if row.marked)
+
+    def _label_of(self, row: AnswerRow) -> str:
+        return self._question.choices[self._rows.index(row)].label
+
+    def _take(self, answer: UserAnswer) -> None:
+        self._answers.append(answer)
+        if len(self._answers) == len(self.questions):
+            self.dismiss(tuple(self._answers))
+        else:
+            self._turn_page()
+
+    @work(exclusive=True)
+    async def _turn_page(self) -> None:
+        self._grace = Grace(self._clock)
+        answers = self.query_one("#answers")
+        with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType] - Textual's App
+            self.remove_class("-writing")
+            self.query_one("#words", Input).value = ""
+            self.query_one("#box").border_title = self._title()
+            self.query_one("#text", Static).update(visible(self._question.text))
+            self.query_one("#asked").scroll_home(animate=False)
+            await answers.remove_children()
+            await answers.mount(*self._page_rows())
+        self._rows[0].focus()
+        self.show_keys(*self._page_keys)
+        self.call_after_refresh(self._fit)
