@@ -119,7 +119,7 @@ async def test_a_running_turn_is_kept_whole(own_folders: Path, tmp_path: Path) -
     turns[:3] = [one | {"text": "word " * 900} for one in turns[:3]]
     async with LoopbackServer(script(turns)) as server:
         config: dict[str, Any] = {"api_features": "all", "compaction": SMALL}
-        async with program(tmp_path, server, **config, context_window=11_400) as agent:
+        async with program(tmp_path, server, **config, context_window=12_800) as agent:
             for n in range(3):
                 await done(agent, f"question {n}")
             await done(agent, "read them")

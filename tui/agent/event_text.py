@@ -22,10 +22,6 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"{event.error_class}: {event.message}", event.hint)
         case events.Notice(text):
             return (text,)
-        case events.HookFinished(outcome="failed" | "timeout"):
-            return (hook_problem(event),)
-        case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
-            return _of_a_sub_agent(event)
         case events.SourcesCited(pages):
             return ("Sources:", *(f"  {page['title']} {page['url']}" for page in pages))
         case events.ContextFiles(files):
@@ -47,10 +43,21 @@ def event_lines(event: Event) -> Sequence[str]:
             return (said,) if count else ()
         case events.PermissionAnswered(answer="no" | "deny"):
             return (f"{event.name} was not allowed: {event.reason}",)
+        case _:
+            return _of_what_ran(event) or _of_a_request(event)
+
+
+def _of_what_ran(event: Event) -> Sequence[str]:
+    """What ran beside the conversation, and what nobody answered."""
+    match event:
+        case events.HookFinished(outcome="failed" | "timeout"):
+            return (hook_problem(event),)
+        case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
+            return _of_a_sub_agent(event)
         case events.QuestionAnswered(by="default"):
             return (_unanswered(event),)
         case _:
-            return _of_a_request(event)
+            return ()
 
 
 def hook_problem(event: events.HookFinished) -> str:

@@ -86,7 +86,7 @@ class Outcome:
             case events.AssistantMessage():
                 self.result = event.text or self.result
             case events.ToolStarted(name=PresentPlan.name, input=given):
-                self._presented = str(given.get("plan") or "")
+                self._presented = str(given.get("plan") or "").strip()
             case events.QuestionAnswered(name=PresentPlan.name, by="default"):
                 self.plan, self.result = self._presented, ""
             case events.SourcesCited(pages):

@@ -34,7 +34,7 @@ from tui.provider import catalogue
 from tui.session.records import Record
 from tui.settings.trust import TrustItem
 from tui.ui.screens.picker import PickScreen
-from tui.ui.screens.plan import PlanModal
+from tui.ui.screens.plan import PlanModal, PlanScreen
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.questionnaire import QuestionnaireModal
@@ -154,6 +154,16 @@ def plan(stage: Stage) -> Shot:
         await prompt("plan it", lambda app: isinstance(app.screen, PlanModal))(pilot)
 
     return stage.app(world), drive
+
+
+def approved_plan(stage: Stage) -> Shot:
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        where = ".holdfast/plans/2026-11-21-one-class-for-the-store.md"
+        await pilot.app.push_screen(PlanScreen("One class for the store", PLAN, where))
+        await pilot.pause()
+
+    return stage.app(World()), drive
 
 
 def trust(stage: Stage) -> Shot:
@@ -282,6 +292,7 @@ PICTURES: Pictures = {
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
     "questions": Picture(QuestionnaireModal, questions),
     "plan": Picture(PlanModal, plan),
+    "approved plan": Picture(PlanScreen, approved_plan),
     "trust": Picture(ChoiceDialog, trust),
     "elevated": Picture(Confirmation, elevated),
     "compaction": Picture(ChoiceDialog, compaction),

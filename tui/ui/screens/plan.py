@@ -32,7 +32,7 @@ _KEYS: Final[tuple[Key, ...]] = (
     ("esc", "not now"),
 )
 _PLAN_CSS: Final = """
-    #box { width: 100%; max-width: 120; height: 96%; padding: 0 2; }
+    #box { width: 100%; max-width: 120; height: 96%; max-height: 100%; padding: 0 2; }
     #plan { height: 1fr; background: $surface; }
 """
 
@@ -44,8 +44,24 @@ class _PlanDialog(Dialog[T]):
 
     def on_resize(self) -> None:
         super().on_resize()
+        self.call_after_refresh(self._fit)
+
+    def show(self, plan: str) -> None:
+        """Show a plan, from its top."""
+        view = self.query_one(ConversationView)
+        view.clear()
+        view.append(AssistantItem(plan))
+        self._scrolled = False
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """Make the box as high as what it shows."""
+        if not self.is_attached:
+            return
+        box, view = self.query_one("#box"), self.query_one(ConversationView)
+        others = box.outer_size.height - view.size.height
+        box.styles.height = min(self.size.height, view.virtual_size.height + others)
         if not self._scrolled:
-            view = self.query_one(ConversationView)
             self.call_after_refresh(view.scroll_home, animate=False)
 
     def action_scroll_plan(self, rows: int) -> None:
@@ -61,7 +77,12 @@ class _PlanDialog(Dialog[T]):
 class PlanScreen(_PlanDialog[None]):
     """An approved plan; `where` is its file, "" where none is kept."""
 
-    DEFAULT_CSS = f"PlanScreen {{ {_PLAN_CSS} #where {{ color: $text-muted; height: auto; }} }}"
+    DEFAULT_CSS = f"""
+    PlanScreen {{
+        {_PLAN_CSS}
+        #where {{ color: $text-muted; height: auto; margin: 1 0 0 0; }}
+    }}
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False),
         Binding("up", "scroll_plan(-1)", show=False),
@@ -82,7 +103,7 @@ class PlanScreen(_PlanDialog[None]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        _show(self.query_one(ConversationView), self._plan)
+        self.show(self._plan)
 
 
 class PlanModal(_PlanDialog[PlanReview]):
@@ -98,8 +119,6 @@ class PlanModal(_PlanDialog[PlanReview]):
         TextField {{ display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }}
         &.-writing TextField {{ display: block; }}
         &.-writing #answers {{ display: none; }}
-        &.-tiny #answers {{ layout: horizontal; }}
-        &.-tiny #answers Choice {{ width: auto; padding: 0 1 0 0; }}
     }}
     """
 
@@ -129,7 +148,7 @@ class PlanModal(_PlanDialog[PlanReview]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        _show(self.query_one(ConversationView), self.plan)
+        self.show(self.plan)
         self.query_one("#ask").focus()
 
     def on_key(self, event: events.Key) -> None:
@@ -165,9 +184,7 @@ class PlanModal(_PlanDialog[PlanReview]):
         elif text is not None and text.strip():
             self.plan = text
             self.query_one("#box").border_title = self._title()
-            view = self.query_one(ConversationView)
-            view.clear()
-            _show(view, text)
+            self.show(text)
 
     @on(Choice.Answered)
     def _chosen(self, event: Choice.Answered) -> None:
@@ -194,8 +211,3 @@ def _view() -> ConversationView:
     view = ConversationView(id="plan")
     view.can_focus = False
     return view
-
-
-def _show(view: ConversationView, plan: str) -> None:
-    view.append(AssistantItem(plan))
-    view.call_after_refresh(view.scroll_home, animate=False)
