@@ -11,6 +11,8 @@ import importlib
 import json
 import logging
 import os
+import re
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -18,12 +20,15 @@ from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
 
-from tui.core.config import McpServer
+from msgspec import ValidationError, convert, structs
+
+from tui.core.config import McpServer, Url
 from tui.core.errors import ToolError
 from tui.core.files import private_dir
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput
-from tui.core.redaction import child_environment
+from tui.core.redaction import child_environment, mask
+from tui.core.variables import expand
 from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, McpTool, tool_output
 
 if TYPE_CHECKING:
@@ -47,6 +52,8 @@ PATIENCE_S: Final = 10.0
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
 PAGES_MAX: Final = 50
+_SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 TOOLS_MAX: Final = 128
 """Of one server. Each takes room in every request, and among thousands no model chooses well."""
 
@@ -77,6 +84,15 @@ class Server:
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def address(self) -> str:
+        """What is started or reached, as it is configured, without what may be secret."""
+        config = self.config
+        if not config.url:
+            return mask(shlex.join(config.words))[0]
+        more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
+        return _SECRET_PARTS.sub("", config.url) + more
 
     def start(self) -> None:
         """Begin to start it, unless it runs."""
@@ -189,16 +205,19 @@ class Server:
 
         from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - as above
 
-        if self.config.url:
-            client = Client(open_address(self.config.url), message_handler=self._hear)
+        config = with_variables(self.config, os.environ)
+        if config.url:
+            transport = open_address(config.url, config.headers, sse=config.type == "sse")
+            client = Client(transport, message_handler=self._hear)
             return await stack.enter_async_context(client)
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
         given = child_environment() if self.environment is None else dict(self.environment)
-        command: Sequence[str] = self.config.command
-        if self.config.sandbox != "outside":
+        given |= config.env
+        command: Sequence[str] = config.words
+        if config.sandbox != "outside":
             if self.confine is None:
                 raise ToolError("It should run in the sandbox, but there is none.")
-            command = await self.confine(command, given, self.config.sandbox)
+            command = await self.confine(command, given, config.sandbox)
         transport = open_process(command, env=given, cwd=self.cwd, errors=words)
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
 
@@ -295,7 +314,7 @@ class Servers:
         self.patience_s = patience_s
         self._on_close = on_close
         self.all = tuple(
-            Server(name, config, cwd, log_folder / f"mcp-{name}.log", environment, confine)
+            Server(name, config, cwd, log_folder / _log_name(name), environment, confine)
             for name, config in sorted(configured.items())
         )
 
@@ -327,10 +346,44 @@ class Servers:
             await self._on_close()
 
 
+def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer:
+    """The same with the values of the variables that it names. Raises ToolError for one that is
+    not set, and for what is no address with them."""
+
+    def all_of(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(expand(text, variables) for text in texts)
+
+    try:
+        changed = structs.replace(
+            config,
+            command=all_of(config.words),
+            args=(),
+            env=dict(zip(config.env, all_of(config.env.values()), strict=True)),
+            url=expand(config.url, variables),
+            headers=dict(zip(config.headers, all_of(config.headers.values()), strict=True)),
+        )
+        convert(changed.url, Url)
+    except KeyError as error:
+        raise ToolError(f"Its configuration names ${{{error.args[0]}}}, which isn't set.") from None
+    except ValidationError:
+        raise ToolError("Its url isn't an address once its variables have values.") from None
+    if odd := [name for name, value in changed.headers.items() if not _is_header(name, value)]:
+        raise ToolError(f"The header {odd[0]} can't be sent: its name or value has odd characters.")
+    return changed
+
+
+def _is_header(name: str, value: str) -> bool:
+    return bool(_HEADER_NAME.fullmatch(name)) and value.isascii() and value.isprintable()
+
+
 def _open_log(path: Path) -> TextIO:
     """Open the log of a server for appending, in a private folder."""
     os.close(private_dir(path.parent))
     return path.open("a", encoding="utf-8", errors="replace")
+
+
+def _log_name(server: str) -> str:
+    return f"mcp-{re.sub(r'[^A-Za-z0-9_.-]', '_', server)[:100]}.log"
 
 
 def _leaves(error: BaseException) -> Iterable[BaseException]:

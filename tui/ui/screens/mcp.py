@@ -224,7 +224,7 @@ class McpScreen(TableDialog[None]):
                 text = f"{tool.name}: {state}\n{does}{costs}\n{tool.description}"
                 anew = _ANEW if price.anew else ()
             else:
-                where = server.config.url or " ".join(server.config.command)
+                where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
                 state = server.detail or server.state
                 text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"
