@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tui.app.options.arguments import Options
     from tui.core.errors import HoldfastError
@@ -148,18 +148,6 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
     from tui.core import plain_detection  # noqa: PLC0415
 
     match options.command:
-        case "completion":
-            from tui.cli.completion import run  # noqa: PLC0415
-        case "sessions":
-            from tui.cli.sessions import run  # noqa: PLC0415
-        case "doctor":
-            from tui.app.doctor import run  # noqa: PLC0415
-        case "tour":
-            from tui.demo.tour import run  # noqa: PLC0415
-        case "drill":
-            from tui.demo.drill import run  # noqa: PLC0415
-        case "help":
-            from tui.cli.help import run  # noqa: PLC0415
         case "run" if not _wants_screen(options):
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
@@ -172,4 +160,26 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(options, first)
+        case _:
+            run = _subcommand(options.command)
     return run(options)
+
+
+def _subcommand(name: str) -> Callable[[Options], int]:
+    """What carries out a subcommand that has no screen, or always the same one."""
+    match name:
+        case "completion":
+            from tui.cli.completion import run  # noqa: PLC0415
+        case "sessions":
+            from tui.cli.sessions import run  # noqa: PLC0415
+        case "mcp":
+            from tui.cli.mcp import run  # noqa: PLC0415
+        case "doctor":
+            from tui.app.doctor import run  # noqa: PLC0415
+        case "tour":
+            from tui.demo.tour import run  # noqa: PLC0415
+        case "drill":
+            from tui.demo.drill import run  # noqa: PLC0415
+        case _:
+            from tui.cli.help import run  # noqa: PLC0415
+    return run

@@ -406,7 +406,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     if agent is None:
         return
     if not agent.servers:
-        frontend.terminal.say("No MCP servers configured. Add [mcp.NAME] to config.toml.")
+        frontend.terminal.say("No MCP servers configured. Add one with holdfast mcp add.")
         return
     verb, *rest = argument.split()[:3] or [""]
     if not verb:

@@ -42,7 +42,7 @@ _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
 _ANEW: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
-No MCP servers configured. Add servers to config.toml:
+No MCP servers configured. Add one with holdfast mcp add, or to config.toml:
 
     [mcp.time]
     command = ["uvx", "mcp-server-time"]
