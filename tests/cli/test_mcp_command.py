@@ -133,7 +133,7 @@ def test_servers_of_mcp_json_need_trust_and_are_not_removed(run: Run) -> None:
         (("add", "x", "http://"), "an http:// or https:// address"),
         (("add", "x", "--type", "stdio", "http://h"), "invalid choice"),
         (("remove", "nothing"), "No config.toml has an MCP server nothing."),
-        (("nothing",), "isn't one of: add, list, remove"),
+        (("nothing",), "isn't one of: add, list, remove, login, logout"),
     ],
 )
 def test_what_is_wrong_is_said(run: Run, words: tuple[str, ...], says: str) -> None:
@@ -160,3 +160,10 @@ def test_a_broken_file_is_not_changed(run: Run) -> None:
         assert code == 2
         assert "is not valid TOML" in err
     assert file.read_text() == "[mcp"
+
+
+def test_signing_in_and_out_of_a_server_that_is_not_there(run: Run) -> None:
+    for action in ("login", "logout"):
+        code, _, err = run(action, "docs")
+        assert code == 2
+        assert "No MCP server docs here." in err

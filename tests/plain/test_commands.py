@@ -20,8 +20,13 @@ from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
 from tui.core import plain_detection
+from tui.core.config import McpServer
+from tui.core.errors import ToolError
+from tui.plain import views
 from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
+from tui.tools.mcp import Server
+from tui.tools.mcp.oauth import OpenPage, Paste
 
 CARRIED_OUT = {c.name for c in COMMANDS if not c.directive} - REASONS.keys()
 
@@ -280,3 +285,28 @@ def test_the_settings_are_looked_for_where_they_are_kept(
         assert plain_detection.why(()) == "configured"
         file.unlink()
         assert plain_detection.why(()) == ""
+
+
+async def test_signing_in_to_an_mcp_server(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Door(Server):
+        async def sign_in(self, open_page: OpenPage, paste: Paste | None = None) -> None:
+            await open_page("https://door.test/authorize?state=1")
+            assert paste
+            assert await paste() == "http://127.0.0.1:1/callback?code=2"
+
+        async def sign_out(self) -> None:
+            raise ToolError("The keyring is locked.")
+
+    monkeypatch.setattr(views, "open_page", str.isdigit)
+    door = Door("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door.state = "needs sign-in"
+    world.mcp = (door,)
+    async with talking(world, answers=["http://127.0.0.1:1/callback?code=2"]) as (_, face):
+        face.prompts += ["/mcp", "/mcp login door", "/mcp logout door", "/mcp nothing door"]
+        await until(lambda: "Unknown /mcp nothing" in face.text)
+        assert "Server door, needs sign-in, 0 tools." in face.text
+        assert "Open in a browser: https://door.test/authorize?state=1" in face.text
+        assert "Signed in to door." in face.text
+        assert "The keyring is locked." in face.text

@@ -15,7 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 async def serving(app: ASGIApp, listening: socket.socket | None = None) -> AsyncGenerator[str]:
     """Serve an app; gives its address."""
     listening = listening or socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"

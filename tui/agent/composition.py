@@ -45,7 +45,7 @@ from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings import agent_definitions
 from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
-from tui.settings.credentials import DEFAULT_SERVER, Credential, server_of
+from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
 from tui.settings.sign_in import SignIn
 from tui.settings.trust import Trust
 from tui.tools.jobs import Jobs
@@ -418,6 +418,7 @@ def make_servers(launch: Launch) -> Servers | None:
         patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
         environment=clean_environment(child_environment(), settings.keep_env),
         confine=confine,
+        vault=SecretStore(os.environ, launch.folders),
         on_close=confinement.close,
     )
 

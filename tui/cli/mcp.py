@@ -1,10 +1,12 @@
-"""`holdfast mcp …`: add, list and remove MCP servers."""
+"""`holdfast mcp …`: add, list and remove MCP servers, and sign in to them."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,14 @@ from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.cli.session_io import note, print_json, print_text
+from tui.core.browser import open_page
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.settings import edit, layers, mcp_json, trust
 from tui.settings.validation import dotted
-from tui.tools.mcp import PATIENCE_S, Servers
+from tui.tools.mcp import PATIENCE_S, Server, Servers
 
 _ADDRESS = re.compile(r"https?://|\$\{")
 _USAGE = "holdfast mcp add NAME -- COMMAND ARGS…, or holdfast mcp add NAME URL"
@@ -129,6 +132,71 @@ def _remove(options: Options) -> int:
     raise UsageError(f"No config.toml has an MCP server {name}.", hint=hint)
 
 
+def _login(options: Options) -> int:
+    return asyncio.run(_with_server(options, _sign_in))
+
+
+def _logout(options: Options) -> int:
+    return asyncio.run(_with_server(options, _sign_out))
+
+
+async def _with_server(options: Options, work: Callable[[Server], Awaitable[int]]) -> int:
+    """Do something with one server, and stop it. Raises UsageError where there is none."""
+    launch = await asyncio.to_thread(launch_config.prepare, options)
+    servers = make_servers(launch)
+    try:
+        for server in servers.all if servers else ():
+            if server.name == options.target:
+                return await work(server)
+    finally:
+        if servers is not None:
+            await servers.close()
+    for notice in launch.notices:
+        note(notice)
+    raise UsageError(f"No MCP server {options.target} here.", hint="See holdfast mcp list.")
+
+
+async def _sign_in(server: Server) -> int:
+    async def show(address: str) -> None:
+        opened = await asyncio.to_thread(open_page, address)
+        note("Sign in in your browser. The page is:" if opened else "Open in a browser:")
+        print_text(address)
+        sys.stdout.flush()
+        note("If the browser is on another machine, paste the address that it ends at here.")
+
+    await server.sign_in(show, _pasted)
+    await server.settled()
+    note(f"Signed in to {server.name}: {server.state}, {plural(len(server.tools), 'tool')}.")
+    return 0 if server.state == "ready" else 1
+
+
+async def _sign_out(server: Server) -> int:
+    await server.sign_out()
+    note(f"Signed out of {server.name}.")
+    return 0
+
+
+async def _pasted() -> str:
+    """A line of the standard input; waits for ever where it has none."""
+    loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    typed = bytearray()
+
+    def read() -> None:
+        part = os.read(0, 65_536)
+        typed.extend(part)
+        if not part or b"\n" in part:
+            loop.remove_reader(0)
+            if typed.strip() and not line.done():
+                line.set_result(typed.decode("utf-8", "replace"))
+
+    with suppress(OSError):  # a file, or none at all: nobody types there
+        loop.add_reader(0, read)
+    try:
+        return await line
+    finally:
+        loop.remove_reader(0)
+
+
 def _file(options: Options, scope: str) -> Path:
     """The configuration file of a scope."""
     return (
@@ -136,4 +204,4 @@ def _file(options: Options, scope: str) -> Path:
     )
 
 
-_ACTIONS = {"add": _add, "list": _list, "remove": _remove}
+_ACTIONS = {"add": _add, "list": _list, "remove": _remove, "login": _login, "logout": _logout}

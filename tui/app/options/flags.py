@@ -315,6 +315,18 @@ COMMANDS = (
         _SERVER,
     ),
     Command(
+        ("mcp", "login"),
+        "sign in to an MCP server",
+        _group(_FILES, _CWD, _TRUST),
+        _SERVER,
+    ),
+    Command(
+        ("mcp", "logout"),
+        "forget the sign-in to an MCP server",
+        _group(_FILES, _CWD, _TRUST),
+        _SERVER,
+    ),
+    Command(
         ("doctor",),
         "check the installation, configuration, key and sessions",
         (*_group(_FILES, _CWD), _JSON),
@@ -350,7 +362,7 @@ COMMANDS = (
 
 GROUPS = {
     "sessions": "list, search, check, repair, copy and export sessions",
-    "mcp": "add, list and remove MCP servers",
+    "mcp": "add, list and remove MCP servers, and sign in to them",
 }
 
 

@@ -34,12 +34,14 @@ from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, McpTool, tool_output
 if TYPE_CHECKING:
     from mcp import Client
 
+    from tui.tools.mcp.oauth import OpenPage, Paste, SignInCheck, TokenVault
+
 log = logging.getLogger(__name__)
 
 Confine: TypeAlias = Callable[[Sequence[str], Mapping[str, str], str], Awaitable[list[str]]]
 """A command, its environment and a level, to the words that start it behind those walls."""
 
-ServerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
+ServerState: TypeAlias = Literal["off", "starting", "ready", "failed", "needs sign-in"]
 
 START_S: Final = 30.0
 """Seconds a server may take until its tools are listed."""
@@ -51,6 +53,7 @@ PATIENCE_S: Final = 10.0
 """Seconds that the first request of a person waits for servers that are still starting."""
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
+_SIGN_IN: Final = "it needs you to sign in"
 PAGES_MAX: Final = 50
 _SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -64,7 +67,8 @@ class Server:
 
     `left_out` says which of its tools the model cannot get, and why.
     `environment` is what its process gets, the usual one if it is None; `confine` turns its command
-    into one that starts it in the sandbox, where the settings want that. `tools` is what it offers,
+    into one that starts it in the sandbox, where the settings want that; `vault` keeps the tokens
+    of the person's sign-in. `tools` is what it offers,
     also while it is started again after it died; the model does not get those in `switched_off`.
     """
 
@@ -74,12 +78,14 @@ class Server:
     log_file: Path
     environment: Mapping[str, str] | None = None
     confine: Confine | None = None
+    vault: TokenVault | None = None
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
     left_out: str = ""
     switched_off: set[str] = field(default_factory=set[str])
     _client: Client | None = None
+    _check: SignInCheck | None = None
     _task: asyncio.Task[None] | None = None
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -125,6 +131,27 @@ class Server:
         self.tools = tools
         self.start()
 
+    async def sign_in(self, open_page: OpenPage, paste: Paste | None = None) -> None:
+        """Let the person sign in, then begin to start it again. Raises ToolError."""
+        from tui.tools.mcp import oauth  # noqa: PLC0415 - it loads the SDK
+
+        url = with_variables(self.config, os.environ).url
+        if not url or self.vault is None:
+            raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
+        await oauth.sign_in(url, self.vault, open_page, paste)
+        await self.restart()
+
+    async def sign_out(self) -> None:
+        """Forget the tokens of the sign-in, then begin to start it again. Raises a
+        HoldfastError."""
+        from tui.tools.mcp import oauth  # noqa: PLC0415 - as above
+
+        url = with_variables(self.config, os.environ).url
+        if not url or self.vault is None:
+            raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
+        await oauth.sign_out(url, self.vault)
+        await self.restart()
+
     async def log_end(self, most: int) -> str:
         """The last `most` bytes of what it wrote to its standard error, or that it wrote none."""
         import aiofiles  # noqa: PLC0415 - only when somebody looks
@@ -164,16 +191,18 @@ class Server:
                 tool, arguments, read_timeout_seconds=CALL_S, progress_callback=report_progress
             )
         except Exception as error:
-            if _is_gone(error):
+            if _is_gone(error) or self._wants_sign_in:
                 self._leave.set()  # its task leaves the dead connection; the next call starts anew
             raise ToolError(
-                f"{tool} of the MCP server {self.name} failed: {_error_line(error)}"
+                f"{tool} of the MCP server {self.name} failed: "
+                f"{_SIGN_IN if self._wants_sign_in else _error_line(error)}"
             ) from error
         return tool_output(result)
 
     async def _run(self, leave: asyncio.Event) -> None:
         """Open the connection, wait until it is to be closed, close it: all in this one task."""
         try:
+            self._check = None
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(START_S):
@@ -191,8 +220,14 @@ class Server:
                     for task in tasks:
                         task.cancel()
                 self._client = None
-            self._set("off", "it died; the next call starts it again")
+            if self._wants_sign_in:
+                self._set("needs sign-in", _SIGN_IN)
+            else:
+                self._set("off", "it died; the next call starts it again")
         except Exception as error:
+            if self._wants_sign_in:
+                self._set("needs sign-in", _SIGN_IN)
+                return
             log.warning("the MCP server %s failed", self.name, exc_info=error)
             if self.state == "starting":
                 self.tools = ()
@@ -207,7 +242,13 @@ class Server:
 
         config = with_variables(self.config, os.environ)
         if config.url:
-            transport = open_address(config.url, config.headers, sse=config.type == "sse")
+            from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - as above
+
+            has_key = "authorization" in {name.lower() for name in config.headers}
+            check = self._check = await SignInCheck.of(config.url, None if has_key else self.vault)
+            transport = open_address(
+                config.url, config.headers, sse=config.type == "sse", auth=check
+            )
             client = Client(transport, message_handler=self._hear)
             return await stack.enter_async_context(client)
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
@@ -220,6 +261,13 @@ class Server:
             command = await self.confine(command, given, config.sandbox)
         transport = open_process(command, env=given, cwd=self.cwd, errors=words)
         return await stack.enter_async_context(Client(transport, message_handler=self._hear))
+
+    @property
+    def _wants_sign_in(self) -> bool:
+        """Whether the server said that the person is not signed in. One that got a key of the
+        configuration has refused that."""
+        names = {name.lower() for name in self.config.headers}
+        return self._check is not None and self._check.refused and "authorization" not in names
 
     async def _list(self, client: Client) -> tuple[McpTool, ...]:
         """The tools it offers, sorted by name: the order that a server lists them in may change.
@@ -309,12 +357,13 @@ class Servers:
         patience_s: float = PATIENCE_S,
         environment: Mapping[str, str] | None = None,
         confine: Confine | None = None,
+        vault: TokenVault | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.patience_s = patience_s
         self._on_close = on_close
         self.all = tuple(
-            Server(name, config, cwd, log_folder / _log_name(name), environment, confine)
+            Server(name, config, cwd, log_folder / _log_name(name), environment, confine, vault)
             for name, config in sorted(configured.items())
         )
 
