@@ -27,6 +27,7 @@ from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
 from tui.tools.mcp import Server
 from tui.tools.mcp.oauth import OpenPage, Paste
+from tui.tools.mcp.servers import McpPrompt, McpResource
 
 CARRIED_OUT = {c.name for c in COMMANDS if not c.directive} - REASONS.keys()
 
@@ -223,6 +224,7 @@ def test_a_word_is_completed(world: World, tmp_path: Path) -> None:
 
     class Talk:
         services = world.services()
+        agent = None
 
         class user_commands:  # noqa: N801
             commands: dict[str, Any] = {"mine": None}  # noqa: RUF012
@@ -310,3 +312,30 @@ async def test_signing_in_to_an_mcp_server(
         assert "Open in a browser: https://door.test/authorize?state=1" in face.text
         assert "Signed in to door." in face.text
         assert "The keyring is locked." in face.text
+
+
+async def test_the_prompts_of_an_mcp_server_are_commands(world: World, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Offers(Server):
+        async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
+            if not arguments:
+                raise ToolError(f"The prompt {prompt.name} needs: path.")
+            asked.append(arguments)
+            return f"Review {arguments}."
+
+    server = Offers("odd", McpServer(command="x"), tmp_path, tmp_path / "x.log", state="ready")
+    server.prompts = (McpPrompt("review", "Review a file.", (("path", True),)),)
+    server.resources = (McpResource("note://all", "All"), McpResource("note://a b", "Two"))
+    world.mcp = (server,)
+    async with talking(world) as (conversation, face):
+        face.prompts += ["/mcp", "/mcp__odd__review", "/mcp__odd__review a.py"]
+        await until(lambda: bool(world.agent.sent))
+        assert "Also 2 resources (@odd:…), 1 prompt (/mcp__odd__…)." in face.text
+        assert "The prompt review needs: path." in face.text
+        (sent,) = world.agent.sent
+        assert sent == "/mcp__odd__review a.py"
+        assert asked == ["a.py"]
+        assert "Review a.py." in world.agent.attached[0]
+        assert list(complete(conversation, "/mcp__")) == ["/mcp__odd__review "]
+        assert list(complete(conversation, "see @odd:")) == ["@odd:note://all "]

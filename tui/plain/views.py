@@ -478,6 +478,7 @@ def server_lines(server: Server) -> list[str]:
     detail = f": {spoken(server.detail)}" if server.detail else ""
     return [
         f"Server {server.name}, {server.state}, {plural(len(server.tools), 'tool')}{detail}.",
+        *([f"  Also {server.offers}."] if server.offers else []),
         *(
             f"  {tool.own_name}{', off' if tool.own_name in server.switched_off else ''}:"
             f" {spoken(tool.description)[:120]}"

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.app.mcp_offers import prompts_of
 from tui.core.errors import HoldfastError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.core.workspace import PRIVATE_DIR
@@ -21,6 +22,8 @@ from tui.settings.user_commands import UserCommands
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
     from tui.app.services import AppServices
+    from tui.tools.mcp import Server
+    from tui.tools.mcp.servers import McpPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,9 @@ INSTEAD: dict[str, str] = {
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
 
-_COMMAND = re.compile(r"/([a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE)
+_COMMAND = re.compile(
+    r"/(mcp__[a-z0-9_-]+|[a-z][a-z0-9-]*)(?:\s+(.*))?\s*", re.DOTALL | re.IGNORECASE
+)
 
 
 def find(word: str) -> SlashCommand | None:
@@ -221,6 +226,18 @@ async def _guarded(conversation: Conversation, command: SlashCommand, argument: 
         conversation.frontend.say(error.message, "error", hint=error.hint)
 
 
+async def _offered_prompt(
+    conversation: Conversation, text: str, offered: tuple[Server, McpPrompt], argument: str
+) -> None:
+    """Send the text of an MCP server's prompt; one that there is none of goes back."""
+    server, prompt = offered
+    try:
+        conversation.submit(text, await server.prompt_text(prompt, argument))
+    except HoldfastError as error:
+        conversation.frontend.say(error.message, "error", hint=error.hint)
+        conversation.frontend.put_prompt(text)
+
+
 async def _user_command(
     conversation: Conversation, text: str, name: str, argument: str
 ) -> Submitted | None:
@@ -230,6 +247,11 @@ async def _user_command(
     found = conversation.user_commands.commands
     if command := found.get(name):
         return conversation.submit(text.strip(), command.prompt(argument))
+    if offered := prompts_of(conversation).get(name.lower()):
+        await conversation.frontend.run_command(
+            _offered_prompt(conversation, text.strip(), offered, argument)
+        )
+        return None
     if name in ELSEWHERE:
         return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())
     what, hint = unknown(name, tuple(found))

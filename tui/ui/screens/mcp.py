@@ -239,6 +239,7 @@ class McpScreen(TableDialog[None]):
                 where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
                 state = server.detail or server.state
+                more += f"\n{offers}" if (offers := server.offers) else ""
                 text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"
         self.put("about", Content(clean(text)))
         if not self.has_class("-log"):
