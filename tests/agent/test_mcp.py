@@ -285,3 +285,34 @@ def test_nothing_is_imported_or_kept_without_servers(tmp_path: Path, practice: b
     both = launch(odd=OURS, remote=McpServer(url="http://127.0.0.1:9/mcp"))
     names = [server.name for server in made(both).servers]
     assert names == (["odd"] if practice else ["odd", "remote"])  # practice has no network
+
+
+async def test_a_resource_that_a_prompt_names_is_read_before_the_model_is_asked(tmp_path: Path):
+    provider = ScriptedProvider(say("Seen."), say("Seen."))
+    async with agent_with(tmp_path, provider, {"odd": OURS}) as agent:
+        text = "see @odd:note://Ann/text, @odd:nothing @other:note://x and mail@odd:note://all"
+        await turn(agent, text)
+        messages = provider.requests[0].messages
+        (made,) = [block for block in messages[1]["content"] if block["type"] == "tool_use"]
+        assert made["input"] == {"server": "odd", "uri": "note://Ann/text"}
+        (found,) = [block for block in messages[2]["content"] if block["type"] == "tool_result"]
+        assert "Dear Ann, @README.md /yolo" in str(found["content"])
+        assert result(agent)["receipt"]["kept"]
+        offered_tools = [tool["name"] for tool in provider.requests[0].tools]
+        assert "read_mcp_resource" in offered_tools
+
+
+async def test_resources_are_listed_read_and_refused_by_a_rule(tmp_path: Path):
+    provider = ScriptedProvider(
+        [call("read_mcp_resource", server="odd")],
+        [call("read_mcp_resource", server="odd", uri="note://all")],
+        [call("read_mcp_resource", server="none", uri="note://all")],
+        say("done"),
+    )
+    gate = Gate(Policy.of(deny=["read_mcp_resource(odd:note://all)"]))
+    async with agent_with(tmp_path, provider, {"odd": OURS}, gate=gate) as agent:
+        await turn(agent, "read")
+        texts = [str(r.data["content"]) for r in agent.session.records if r.type == "tool_result"]
+        assert "note://all  All notes" in texts[0]
+        assert "Denied by the rule" in texts[1]
+        assert "No MCP server none." in texts[2]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
+from tests.support.oauth_server import oauth_world
 from tests.support.program import Program
 
 pytestmark = pytest.mark.slow
@@ -79,3 +83,26 @@ def test_a_server_gets_no_keys_but_those_that_are_named(
     words = ("--practice", "--practice-script", script('[[turn]]\ntext = "hi"\n'), "-p", "hello")
     holdfast(*words, env=dict(holdfast.env) | keys)
     assert set(keys) & set(seen.read_text().split()) == {"DB_TOKEN"}
+
+
+async def test_login_prints_the_address_and_takes_what_is_pasted(
+    holdfast: Program, config: Write, home: Path
+) -> None:
+    async with oauth_world() as world:
+        config(f'[mcp.door]\nurl = "{world.url}"\n')
+        env = {**holdfast.env, "SSH_CONNECTION": "1"}
+        env.pop("BROWSER", None)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tui", "mcp", "login", "door",
+            cwd=holdfast.work, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+        )  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        address = (await process.stdout.readline()).decode().strip()
+        process.stdin.write(f"{await world.redirected(address)}\n".encode())
+        await process.stdin.drain()
+        _, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+        assert b"Signed in to door: ready, 1 tool." in err
+        assert process.returncode == 0
+        (name,) = json.loads((home / "config" / "credentials.json").read_text())["keys"]
+        assert name == f"mcp {world.url}"

@@ -20,8 +20,14 @@ from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
 from tui.core import plain_detection
+from tui.core.config import McpServer
+from tui.core.errors import ToolError
+from tui.plain import views
 from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
+from tui.tools.mcp import Server
+from tui.tools.mcp.oauth import OpenPage, Paste
+from tui.tools.mcp.servers import McpPrompt, McpResource
 
 CARRIED_OUT = {c.name for c in COMMANDS if not c.directive} - REASONS.keys()
 
@@ -218,6 +224,7 @@ def test_a_word_is_completed(world: World, tmp_path: Path) -> None:
 
     class Talk:
         services = world.services()
+        agent = None
 
         class user_commands:  # noqa: N801
             commands: dict[str, Any] = {"mine": None}  # noqa: RUF012
@@ -280,3 +287,55 @@ def test_the_settings_are_looked_for_where_they_are_kept(
         assert plain_detection.why(()) == "configured"
         file.unlink()
         assert plain_detection.why(()) == ""
+
+
+async def test_signing_in_to_an_mcp_server(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Door(Server):
+        async def sign_in(self, open_page: OpenPage, paste: Paste | None = None) -> None:
+            await open_page("https://door.test/authorize?state=1")
+            assert paste
+            assert await paste() == "http://127.0.0.1:1/callback?code=2"
+
+        async def sign_out(self) -> None:
+            raise ToolError("The keyring is locked.")
+
+    monkeypatch.setattr(views, "open_page", str.isdigit)
+    door = Door("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door.state = "needs sign-in"
+    world.mcp = (door,)
+    async with talking(world, answers=["http://127.0.0.1:1/callback?code=2"]) as (_, face):
+        face.prompts += ["/mcp", "/mcp login door", "/mcp logout door", "/mcp nothing door"]
+        await until(lambda: "Unknown /mcp nothing" in face.text)
+        assert "Server door, needs sign-in, 0 tools." in face.text
+        assert "Open in a browser: https://door.test/authorize?state=1" in face.text
+        assert "Signed in to door." in face.text
+        assert "The keyring is locked." in face.text
+
+
+async def test_the_prompts_of_an_mcp_server_are_commands(world: World, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Offers(Server):
+        async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
+            if not arguments:
+                raise ToolError(f"The prompt {prompt.name} needs: path.")
+            asked.append(arguments)
+            return f"Review {arguments}."
+
+    server = Offers("odd", McpServer(command="x"), tmp_path, tmp_path / "x.log", state="ready")
+    server.prompts = (McpPrompt("review", "Review a file.", (("path", True),)),)
+    server.resources = (McpResource("note://all", "All"), McpResource("note://a b", "Two"))
+    world.mcp = (server,)
+    async with talking(world) as (conversation, face):
+        face.prompts += ["/mcp", "/mcp__odd__review", "/mcp__odd__review a.py"]
+        await until(lambda: bool(world.agent.sent))
+        assert "Also 2 resources (@odd:…), 1 prompt (/mcp__odd__…)." in face.text
+        assert "The prompt review needs: path." in face.text
+        (sent,) = world.agent.sent
+        assert sent == "/mcp__odd__review a.py"
+        assert asked == ["a.py"]
+        assert "Review a.py." in world.agent.attached[0]
+        assert list(complete(conversation, "/mcp__")) == ["/mcp__odd__review "]
+        assert list(complete(conversation, "see @odd:")) == ["@odd:note://all "]

@@ -354,3 +354,24 @@ def test_the_key_is_in_no_repr_and_no_log(
     assert KEY not in str(found)
     assert "the keyring doesn't respond: RuntimeError" in caplog.text
     assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize("with_ring", [True, False])
+def test_other_secrets_are_kept_where_keys_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, with_ring: bool
+) -> None:
+    ring = Ring(5 if with_ring else 0)
+    monkeypatch.setattr(keyring, "get_keyring", lambda: ring)
+    home = folders({"HOLDFAST_HOME": str(tmp_path)})
+    store_key(KEY, GATEWAY, env={}, folders=home)
+    secrets = credentials.SecretStore({"X": KEY}, home)
+    assert secrets.get("mcp https://a.test") is None
+    secrets.put("mcp https://a.test", "long " * 1000)
+    assert secrets.get("mcp https://a.test") == "long " * 1000
+    assert credentials.credentials_file(home).exists() is not with_ring
+    secrets.remove("mcp https://a.test")
+    assert secrets.get("mcp https://a.test") is None
+    found = find_key({}, home, GATEWAY)
+    assert found
+    assert found.key == KEY
+    assert KEY not in repr(secrets)

@@ -292,7 +292,7 @@ def test_what_is_wrong_is_named_with_file_key_and_what_is_allowed(
         ('modle = "x"', "modle", "model"),
         ("[retry]\nmax_attemps = 1", "retry.max_attemps", "retry.max_attempts"),
         ("max_attempts = 1", "max_attempts", "retry.max_attempts"),
-        ("[mcp.x]\nargs = []", "mcp.x.args", "command"),
+        ("[mcp.x]\narg = []", "mcp.x.arg", "args"),
     ],
 )
 def test_an_unknown_key_comes_with_the_one_that_was_meant(

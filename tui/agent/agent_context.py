@@ -143,6 +143,11 @@ class AgentContext:
     _elevated: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
+        if self.servers is not None:
+            from tui.tools.mcp.read_mcp_resource import ReadMcpResource  # noqa: PLC0415 - if any
+
+            reader = ReadMcpResource(self.servers)
+            self.tools = {**self.tools, reader.name: reader}
         self.tools = {name: tool for name, tool in self.tools.items() if self.may_have(name)}
         if self.parent is not None:
             self.asking, self.writing = self.parent.asking, self.parent.writing

@@ -6,6 +6,7 @@ What is heavy (the SDK) is not imported here: the provider loads it when it is f
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,7 @@ from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings import agent_definitions, hook_files
 from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
-from tui.settings.credentials import DEFAULT_SERVER, Credential, server_of
+from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
 from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills
@@ -460,6 +461,7 @@ def make_servers(launch: Launch) -> Servers | None:
         patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
         environment=clean_environment(child_environment(), settings.keep_env),
         confine=confine,
+        vault=SecretStore(os.environ, launch.folders),
         on_close=confinement.close,
     )
 

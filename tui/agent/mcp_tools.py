@@ -92,6 +92,8 @@ class McpTools:
         """Say once that a server does not work, and that it is late."""
         if server.state == "failed":
             text = f"MCP server {server.name} failed: {server.detail}. Restart it with /mcp."
+        elif server.state == "needs sign-in":
+            text = f"MCP server {server.name} needs you to sign in: use /mcp."
         elif server.state == "starting" and not server.tools:
             text = f"MCP server {server.name} is still starting. Its tools join once it is ready."
         elif server.state == "ready" and server.left_out:

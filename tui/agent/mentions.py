@@ -1,4 +1,5 @@
-"""What a prompt names with `@`: images are attached to it, files and folders are read by the tools.
+"""What a prompt names with `@`: images are attached to it, files and folders are read by the tools,
+and so are the resources of MCP servers, named as `@server:uri`.
 
 A file is read by a call of `read_file`, a folder by one of `list_dir`, recorded as if the model had
 made them. So they pass the same rules and limits as all reading, have a card and a receipt, can be
@@ -41,6 +42,7 @@ _MENTION = re.compile(
 )
 _AFTER = ".,;:!?)]}>"
 _RANGE = re.compile(r"(.+?)(?::|#L)(\d+)(?:-L?(\d+))?\Z", re.DOTALL)
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
 
 
@@ -64,7 +66,8 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
         return prompt
     attached = dict(prompt.images)
     known = {image.data for image in attached.values()}
-    found = await asyncio.to_thread(_resolve, names, ctx.workspace, known, ctx.tools)
+    servers = [server.name for server in ctx.servers.all] if ctx.servers else []
+    found = await asyncio.to_thread(_resolve, names, ctx.workspace, known, ctx.tools, servers)
     taken = [images.number_of(word) for word in images.words_in(prompt.text)]
     first = max([highest_image(ctx.records), *taken]) + 1
     for number, image in enumerate(found.images, first):
@@ -93,13 +96,18 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _resolve(
-    names: Iterable[str], workspace: Workspace, known: Collection[str], tools: Container[str]
+    names: Iterable[str],
+    workspace: Workspace,
+    known: Collection[str],
+    tools: Container[str],
+    servers: Iterable[str],
 ) -> _Mentioned:
     """What names stand for. Blocks."""
     found = _Mentioned()
     for name in names:
         try:
             one = _named(name, replace(workspace, temporary=None))  # the person's own /tmp
+            one = one or _resource(name, servers)
         except HoldfastError as error:
             found.refused.append(error)
             continue
@@ -124,6 +132,16 @@ def _named(name: str, workspace: Workspace) -> Image | Block | None:
         path = _existing(ranged[1], workspace) if ranged else None
         if ranged and path is not None and path.is_file():
             return _read(path, ranged[1], _part(path, int(ranged[2]), int(ranged[3] or 0)))
+    return None
+
+
+def _resource(name: str, servers: Iterable[str]) -> Block | None:
+    """The call that reads a resource of an MCP server, named as `server:uri`."""
+    name = name.rstrip(_AFTER)
+    for server in servers:
+        uri = name.removeprefix(f"{server}:")
+        if uri != name and _URI.match(uri):
+            return call("read_mcp_resource", {"server": server, "uri": uri})
     return None
 
 

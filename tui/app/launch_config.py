@@ -133,11 +133,13 @@ def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
     """What the person is told about a project's settings that do not count."""
-    if not settings:
-        return ()
-    keys = ", ".join(ignored.key for ignored in settings)
-    one = settings[0]
-    return (f"{shorten(one.file)}: not applied, because {one.reason}: {keys}.",)
+    by_reason: dict[tuple[Path, str], list[str]] = {}
+    for one in settings:
+        by_reason.setdefault((one.file, one.reason), []).append(one.key)
+    return tuple(
+        f"{shorten(file)}: not applied, because {reason}: {', '.join(keys)}."
+        for (file, reason), keys in by_reason.items()
+    )
 
 
 def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:

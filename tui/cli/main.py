@@ -148,6 +148,7 @@ def _wants_screen(options: Options) -> bool:
 _RUN_BY = {
     "completion": "tui.cli.completion",
     "sessions": "tui.cli.sessions",
+    "mcp": "tui.cli.mcp",
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
     "tour": "tui.demo.tour",

@@ -26,6 +26,17 @@ Url = Annotated[
         description='an http:// or https:// address, or ""',
     ),
 ]
+ServerUrl = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(https?://[^\s/?#]\S*|\$\{\S+)?\Z",
+        description="an http:// or https:// address",
+    ),
+]
+CommandWords = Annotated[
+    str | tuple[str, ...],
+    msgspec.Meta(description="the words of a command, or its name with args beside it"),
+]
 Folder = Annotated[
     str, msgspec.Meta(pattern=r"^[~/]", description="an absolute folder, or one that begins with ~")
 ]
@@ -188,18 +199,40 @@ class Price(_Section, frozen=True, kw_only=True):
 
 
 class McpServer(_Section, frozen=True, kw_only=True):
-    """An MCP server: either a `command` to start, or the `url` of a running one. `sandbox` is what
-    a command may do: "outside" confines nothing, the others are levels of the sandbox. `tools` are
-    globs for the names of those that the model gets; all, where there are none."""
+    """An MCP server: either a `command` to start, or the `url` of a running one.
 
-    command: tuple[str, ...] = ()
-    url: Url = ""
+    `env` are variables for the command, `headers` go with each request to the url, `type` is how
+    the url is talked to: "http" if it is empty. All of these texts may hold `${NAME}`.
+    `sandbox` is what a command may do: "outside" confines nothing, the others are levels of the
+    sandbox. `tools` are globs for the names of those that the model gets; all, where there are
+    none. Nothing that may be secret shows in a repr.
+    """
+
+    command: CommandWords = ()
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: ServerUrl = ""
+    headers: dict[str, str] = {}
+    type: Literal["", "stdio", "http", "sse"] = ""
     sandbox: Literal["outside", "read-only", "workspace", "network"] = "outside"
     tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
             raise ValueError("give exactly one of command and url")
+        if self.url and (self.args or self.env or self.type == "stdio"):
+            raise ValueError('args, env and type "stdio" go with a command, not with a url')
+        if self.command and (self.headers or self.type in {"http", "sse"}):
+            raise ValueError('headers and type "http" or "sse" go with a url, not with a command')
+
+    def __repr__(self) -> str:
+        return f"McpServer({self.url.partition('?')[0] or self.words[0]!r})"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the command; none for a url."""
+        begin = (self.command,) if isinstance(self.command, str) else self.command
+        return (*filter(None, begin), *self.args) if self.command else ()
 
 
 class Config(_Section, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from typing import Final
 from tui.app.commands.registry import COMMANDS, route
 from tui.app.conversation import Conversation
 from tui.app.error_options import offer_recovery
+from tui.app.mcp_offers import prompts_of, resources_of
 from tui.app.open_session import RECHECK_S, SessionWatch
 from tui.app.work import explained
 from tui.core.errors import HoldfastError
@@ -122,9 +123,12 @@ def complete(conversation: Conversation, line: str) -> Sequence[str]:
     if len(words) == 1 and last.startswith("/") and "/" not in last[1:]:
         names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
         names += conversation.user_commands.commands
+        names += prompts_of(conversation)
         return sorted(f"/{name} " for name in names if name.lower().startswith(last[1:].lower()))
     if last.startswith("@"):
-        return [f"@{path}" for path in _files(conversation.services.workspace, last[1:])]
+        resources = [f"{name} " for name in resources_of(conversation) if name.startswith(last[1:])]
+        files = _files(conversation.services.workspace, last[1:])
+        return [f"@{name}" for name in (*files, *resources[:_MATCHES])]
     return ()
 
 

@@ -13,6 +13,7 @@ from tui.app.commands.registry import COMMANDS
 from tui.app.commands.views import UNPRICED, decisions, rule_lines, session_diff, usage_rows
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
+from tui.core.browser import open_page
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -177,7 +178,7 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "agents": ("[stop N | read N]", "sub-agents; stop one, or read its last message"),
     "mcp": (
-        "[restart NAME | on NAME TOOL | off NAME TOOL | log NAME]",
+        "[restart NAME | on NAME TOOL | off NAME TOOL | log NAME | login NAME | logout NAME]",
         "the MCP servers and their tools",
     ),
     "config": ("", "where the settings are, and whether they are valid"),
@@ -187,7 +188,10 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
 _DECISIONS: Final = 20
 _LOG_LINES: Final = 20
 _LOG_BYTES: Final = 20_000
-_MCP: Final = "/mcp, /mcp restart NAME, /mcp off NAME TOOL, /mcp on NAME TOOL, or /mcp log NAME"
+_MCP: Final = (
+    "/mcp, /mcp restart NAME, /mcp off NAME TOOL, /mcp on NAME TOOL, /mcp log NAME, "
+    "/mcp login NAME, or /mcp logout NAME"
+)
 
 
 async def help_(frontend: PlainFrontend, words: str) -> None:
@@ -409,7 +413,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     if agent is None:
         return
     if not agent.servers:
-        frontend.terminal.say("No MCP servers configured. Add [mcp.NAME] to config.toml.")
+        frontend.terminal.say("No MCP servers configured. Add one with holdfast mcp add.")
         return
     verb, *rest = argument.split()[:3] or [""]
     if not verb:
@@ -421,9 +425,6 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     if server is None:
         raise UsageError("Which server?", hint=_MCP)
     match verb, rest[1:]:
-        case "restart", []:
-            await server.restart()
-            frontend.terminal.say(f"Restarting {server.name}.")
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             found = next(one for one in server.tools if one.own_name == tool)
             anew = agent.price_of_switch(found).anew
@@ -433,11 +434,46 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
             frontend.terminal.say(f"{tool} is {now}, starting with the next request.")
             if anew:
                 frontend.terminal.say(f"/reload adds that to each request: {anew}.")
-        case "log", []:
-            text = await server.log_end(_LOG_BYTES)
-            frontend.terminal.say(*shown(text.rstrip("\n"))[-_LOG_LINES:])
+        case _, []:
+            await _whole_server(frontend, server, verb)
         case _:
             raise UsageError(f"Unknown /mcp {argument}.", hint=_MCP)
+
+
+async def _whole_server(frontend: PlainFrontend, server: Server, verb: str) -> None:
+    """What is done with a server, not with a tool of it."""
+    match verb:
+        case "restart":
+            await server.restart()
+            frontend.terminal.say(f"Restarting {server.name}.")
+        case "log":
+            text = await server.log_end(_LOG_BYTES)
+            frontend.terminal.say(*shown(text.rstrip("\n"))[-_LOG_LINES:])
+        case "login":
+            await _sign_in(frontend, server)
+        case "logout":
+            await server.sign_out()
+            frontend.terminal.say(f"Signed out of {server.name}.")
+        case _:
+            raise UsageError(f"Unknown /mcp {verb}.", hint=_MCP)
+
+
+async def _sign_in(frontend: PlainFrontend, server: Server) -> None:
+    """Sign in to a server: the address is said, and the one it ends at may be pasted."""
+    pasted: asyncio.Queue[str] = asyncio.Queue()
+
+    async def show(address: str) -> None:
+        opened = await asyncio.to_thread(open_page, address)
+        what = "Sign in in your browser. The page is" if opened else "Open in a browser"
+        frontend.terminal.say(f"{what}: {address}")
+        text = await frontend.terminal.answer(
+            "Press Enter once you have signed in, or paste the address that the browser ends at: "
+        )
+        if text and text.strip():
+            pasted.put_nowait(text)
+
+    await server.sign_in(show, pasted.get)
+    frontend.terminal.say(f"Signed in to {server.name}.")
 
 
 def server_lines(server: Server) -> list[str]:
@@ -445,6 +481,7 @@ def server_lines(server: Server) -> list[str]:
     detail = f": {spoken(server.detail)}" if server.detail else ""
     return [
         f"Server {server.name}, {server.state}, {plural(len(server.tools), 'tool')}{detail}.",
+        *([f"  Also {server.offers}."] if server.offers else []),
         *(
             f"  {tool.own_name}{', off' if tool.own_name in server.switched_off else ''}:"
             f" {spoken(tool.description)[:120]}"

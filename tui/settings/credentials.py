@@ -167,6 +167,38 @@ def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folde
     return "file"
 
 
+@dataclass(frozen=True, slots=True)
+class SecretStore:
+    """Other secret texts, by name: in the keyring or the file, as keys are. Everything blocks, and
+    raises CredentialsError and StorageError."""
+
+    env: Mapping[str, str] = field(repr=False)
+    folders: Folders
+
+    def get(self, name: str) -> str | None:
+        """A text; None where there is none."""
+        ring = _keyring(self.env)
+        kept = _in_time(lambda: ring.get_password(_SERVICE, name)) if ring else None
+        return kept or _read(credentials_file(self.folders)).get(name)
+
+    def put(self, name: str, text: str) -> None:
+        """Store a text."""
+        file, ring = credentials_file(self.folders), _keyring(self.env)
+        if ring and _in_time(lambda: _put(ring, name, text)):
+            with suppress(CredentialsError, StorageError):  # the keyring is read before the file
+                _write(file, name, None)
+            return
+        if ring:
+            _in_time(lambda: ring.delete_password(_SERVICE, name))
+        _write(file, name, text)
+
+    def remove(self, name: str) -> None:
+        """Forget a text."""
+        if ring := _keyring(self.env):
+            _in_time(lambda: ring.delete_password(_SERVICE, name))
+        _write(credentials_file(self.folders), name, None)
+
+
 def credentials_file(folders: Folders) -> Path:
     return folders.config / "credentials.json"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
-from tui.core.errors import ConfigError, StorageError, os_error_as
+from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
 from tui.settings import toml_edit
@@ -85,6 +85,49 @@ def set_user_value(folders: Folders, key: str, value: Value | None) -> None:
     None removes it, so that the default holds again. Raises as `remember_always` does.
     """
     change_settings(folders, {tuple(key.split(".")): value})
+
+
+def add_server(file: Path, name: str, server: Mapping[str, object]) -> None:
+    """Add an MCP server to a configuration file. Raises UsageError where it is there already, and
+    as `remember_always` does."""
+
+    def add(table: Table) -> Changes:
+        if name in table.get("mcp", {}):
+            raise UsageError(
+                f"{shorten(file)} has an MCP server {name} already.",
+                hint=f"Remove it first: holdfast mcp remove {name}",
+            )
+        changes: dict[Key, Value | None] = {}
+        for key, value in server.items():
+            if isinstance(value, dict):
+                entries = cast("dict[str, Value]", value)
+                changes |= {("mcp", name, key, inner): one for inner, one in entries.items()}
+            else:
+                changes["mcp", name, key] = cast("Value", value)
+        return changes
+
+    _edit(file, add)
+
+
+def remove_server(file: Path, name: str) -> bool:
+    """Remove an MCP server from a configuration file; False where it is not there. Raises as
+    `remember_always` does."""
+    found = False
+
+    def remove(table: Table) -> Changes:
+        nonlocal found
+        server = table.get("mcp", {}).get(name)
+        found = server is not None
+        if not found:
+            return {}
+        inner = [key for key, value in server.items() if isinstance(value, dict)]
+        entries = [("mcp", name, key, one) for key in inner for one in server[key]]
+        keys = [*entries, *(("mcp", name, key) for key in server if key not in inner)]
+        return dict.fromkeys(keys)
+
+    if file.exists():
+        _edit(file, remove)
+    return found
 
 
 def change_settings(

@@ -1,5 +1,7 @@
 """The configuration in force: user < project (what is trusted) < environment < command line.
 
+The servers of a folder's `.mcp.json` are below all of these.
+
 Tables are merged key by key. A list replaces the one below it, but permission rules add up, since
 deny beats ask beats allow in whatever layer a rule is. An entry of `[mcp]` replaces one of the
 same name as a whole. Each layer is checked on top of those below it, so that an error names the
@@ -9,18 +11,20 @@ file that caused it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
+from tui.core.messages import object_of
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import PRIVATE_DIR
+from tui.settings import mcp_json
 from tui.settings.validation import check, dotted
 
 Table: TypeAlias = dict[str, Any]
@@ -29,6 +33,7 @@ Place: TypeAlias = Literal["user", "project", "environment", "command line"]
 Allows: TypeAlias = Callable[[str, object], bool]
 """Whether the person trusts one setting of a folder's own file, by its name, as its value is."""
 
+UNTRUSTED: Final = "you have not trusted it"
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
 _ONE_BY_ONE = {("permissions", "allow"), ("permissions", "auto_grant")}
 
@@ -96,18 +101,21 @@ def load(
     user, project = folders.config_file, project_file(workspace)
     brought = read(project)
     kept, ignored = _trusted_part(project, brought, allows)
+    own = read(user)
+    servers, left_out = _trusted_servers(workspace, object_of(own.get("mcp")), allows)
     address = env.get("ANTHROPIC_BASE_URL", "").strip()
     from_env: Table = {"base_url": address} if address else {}
     engine = env.get("HOLDFAST_SANDBOX", "").strip()
     confined: Table = {"sandbox": {"engine": engine}} if engine else {}
     layers = (
-        SettingsLayer("user", shorten(user), read(user)),
+        SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
+        SettingsLayer("user", shorten(user), own),
         SettingsLayer("project", shorten(project), kept),
         SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
         SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
         SettingsLayer("command line", "command line", overrides),
     )
-    return merge(layers, ignored)
+    return merge(layers, (*ignored, *left_out))
 
 
 def merge(
@@ -192,6 +200,28 @@ def brought_settings(brought: Table) -> Iterator[BroughtSetting]:
             yield BroughtSetting(path, dotted(path), value)
 
 
+def brought_servers(workspace: Path) -> Iterator[BroughtSetting]:
+    """The servers of a folder's `.mcp.json`, which need trust as settings do. Blocks."""
+    for name, entry in mcp_json.read(workspace).raw.items():
+        yield BroughtSetting(("mcp", name), mcp_json.trust_name(name), entry)
+
+
+def _trusted_servers(
+    workspace: Path, own: Collection[str], allows: Allows
+) -> tuple[Table, tuple[IgnoredSetting, ...]]:
+    """The servers of a folder's `.mcp.json` that count, and what of it does not. Those that the
+    person has under the same name are not asked about."""
+    file, found = mcp_json.path_of(workspace), mcp_json.read(workspace)
+    ignored = [IgnoredSetting(file, key, why) for key, why in found.problems.items()]
+    kept: Table = {}
+    for name, table in found.servers.items():
+        if allows(mcp_json.trust_name(name), found.raw[name]):
+            kept[name] = table
+        elif name not in own:
+            ignored.append(IgnoredSetting(file, dotted(("mcp", name)), UNTRUSTED))
+    return {"mcp": kept} if kept else {}, tuple(ignored)
+
+
 def _trusted_part(
     file: Path, brought: Table, allows: Allows
 ) -> tuple[Table, tuple[IgnoredSetting, ...]]:
@@ -208,7 +238,7 @@ def _trusted_part(
         target = kept.setdefault(path[0], {}) if path[1:] else kept
         target[path[-1]] = value
     keys = dict.fromkeys(dotted(one.path) for one in left_out)
-    return kept, tuple(IgnoredSetting(file, key, "you have not trusted it") for key in keys)
+    return kept, tuple(IgnoredSetting(file, key, UNTRUSTED) for key in keys)
 
 
 def _value(table: Table, path: tuple[str, ...]) -> object:

@@ -245,7 +245,7 @@ def _servers(loaded: LoadedSettings) -> Iterator[Setting]:
     """The MCP servers. Of a program only the name is shown: its arguments may hold a key."""
     for name, server in loaded.config.mcp.items():
         row = _row(loaded, ("mcp", name), str, "", "mcp")
-        where = _QUERY.sub("", server.url) or server.command[0]
+        where = _QUERY.sub("", server.url) or server.words[0]
         yield replace(row, kind="fixed", value=where, allowed="")
     if not loaded.config.mcp:
         yield replace(_row(loaded, ("mcp",), str, "", "mcp"), kind="fixed", value="none")

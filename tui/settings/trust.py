@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from tui.core import variables
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
+from tui.core.redaction import mask
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.settings import layers, skills, user_commands
 from tui.settings.agent_definitions import AGENT_FOLDERS, OWN_NAMES, agent_files, parsed
@@ -132,7 +134,8 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
         brought = layers.read(layers.project_file(workspace))
     except ConfigError:
         brought = {}  # it stops the program with words of its own
-    for one in sorted(layers.brought_settings(brought), key=_weight):
+    settings = (*layers.brought_settings(brought), *layers.brought_servers(workspace))
+    for one in sorted(settings, key=_weight):
         yield TrustItem(one.name, does := _setting(one), _hash(one.value), does[:_TEXT_MAX])
     for name in BOOT_FILES:
         if os.path.lexists(path := workspace / name):
@@ -221,11 +224,7 @@ def _setting(one: layers.BroughtSetting) -> str:
     if one.path == ("base_url",):
         return f"Sends the conversation, and the key kept for it, to {value}"
     if one.path[0] == "mcp" and isinstance(value, dict):
-        server = cast("dict[str, object]", value)
-        if url := string_of(server.get("url")):
-            return f"Connects to {url} (MCP server {one.path[-1]})"
-        words = cast("list[object]", server.get("command") or [])
-        return f"Starts {shlex.join(map(str, words))} (MCP server {one.path[-1]})"
+        return _server(one.path[-1], cast("dict[str, object]", value))
     if one.path == ("status", "command"):
         return f"Runs after each turn, outside the sandbox: {value}"
     if one.path == ("permissions", "allow"):
@@ -233,6 +232,28 @@ def _setting(one: layers.BroughtSetting) -> str:
     if one.path == ("permissions", "auto_grant"):
         return f"Lets files be written without asking: {value}"
     return f"Sets {one.name} = {_text(value)}"
+
+
+def _server(name: str, server: Mapping[str, object]) -> str:
+    """What an MCP server would do. Values of headers are not shown: they may be keys."""
+    env = {key: _words(value) for key, value in object_of(server.get("env")).items()}
+    headers = {key: _words(value) for key, value in object_of(server.get("headers")).items()}
+    url, words = string_of(server.get("url")), _words(server.get("command"))
+    words += _words(server.get("args"))
+    does = f"Connects to {url}" if url else f"Starts {shlex.join(words)}"
+    values = (value for part in (*env.values(), *headers.values()) for value in part)
+    taken = ", ".join(variables.names_in([url, *words, *values]))
+    more = [f"{key}={mask(' '.join(value))[0]:.80}" for key, value in env.items()]
+    more += [f"the header {key}" for key in headers]
+    more += [f"your variables {taken}"] if taken else []
+    return f"{does} (MCP server {name})" + (f" with {', '.join(more)}" if more else "")
+
+
+def _words(value: object) -> list[str]:
+    """A word or a list of them, as texts."""
+    if isinstance(value, list):
+        return [str(word) for word in cast("list[object]", value)]
+    return [] if value is None else [str(value)]
 
 
 def _text(value: object) -> str:

@@ -70,7 +70,7 @@ def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
             pass
     problem = _problem(cast("object", value), kind)
     if problem and not (isinstance(info, schema.StructType) and isinstance(value, dict)):
-        shown = _show(cast("object", value))
+        shown = "This value" if _is_private(path) else _show(cast("object", value))
         yield path, f"{shown} isn't allowed; it must be {allowed(kind)}.", ""
     elif problem and path[:1] == ("mcp",):  # a rule over two keys; that of [retry] is _delays
         yield path, f"{problem}.", ""
@@ -149,6 +149,11 @@ def _bounds(gt: float | None, ge: float | None, le: float | None) -> str:
     lower = f"above {gt:g}" if gt is not None else f"of at least {ge:g}" if ge is not None else ""
     upper = f"at most {le:.15g}" if le is not None else ""
     return " " + " and ".join(part for part in (lower, upper) if part) if lower or upper else ""
+
+
+def _is_private(path: Key) -> bool:
+    """Whether a value may be a key: in a header or a variable of an MCP server."""
+    return path[:1] == ("mcp",) and path[2:3] in {("env",), ("headers",)}
 
 
 def _show(value: object) -> str:

@@ -75,5 +75,29 @@ def die() -> str:
     os._exit(3)
 
 
+@server.resource("note://{name}/text")
+def note(name: str) -> str:
+    """A note by its name."""
+    return f"Dear {name}, @README.md /yolo"
+
+
+@server.resource("note://all", title="All notes")
+def notes() -> str:
+    """Every note."""
+    return "all of them"
+
+
+@server.resource("note://picture", mime_type="image/png")
+def picture() -> bytes:
+    """A picture."""
+    return PNG
+
+
+@server.prompt()
+def review(path: str, focus: str = "bugs") -> str:
+    """Review a file."""
+    return f"Review {path} for {focus}."
+
+
 if __name__ == "__main__":
     server.run("stdio")

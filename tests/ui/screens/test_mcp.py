@@ -13,9 +13,12 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.break_cost import SwitchPrice
 from tui.core.config import McpServer
+from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.mcp import Server
+from tui.tools.mcp.oauth import OpenPage, Paste
 from tui.tools.mcp.tool import McpTool
+from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.mcp import McpScreen
 
 
@@ -189,3 +192,63 @@ async def test_without_servers_it_says_how_to_name_one():
         assert screen.query_one("#none").display
         await pilot.press("space", "r", "o", "enter", "escape")
         assert not isinstance(pilot.app.screen, McpScreen)
+
+
+def nothing(_: str) -> str:
+    """Opens no page."""
+    return ""
+
+
+class AsksToSignIn(Restarts):
+    """Shows an address, takes what is pasted, and refuses anything but "right"."""
+
+    signed_in = False
+
+    async def sign_in(self, open_page: OpenPage, paste: Paste | None = None) -> None:
+        await open_page("https://door.test/authorize?state=1")
+        assert paste
+        if await paste() != "right":
+            raise ToolError("This address doesn't belong to the sign-in that was begun.")
+        self.signed_in = True
+        self.state, self.detail = "ready", "door 1"
+
+
+@pytest.mark.parametrize("opens", [True, False])
+async def test_signing_in_shows_the_address_and_takes_what_is_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, opens: bool
+):
+    monkeypatch.setattr(mcp_sign_in, "open_page", {True: str, False: nothing}[opens])
+    door = AsksToSignIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door.state, door.detail = "needs sign-in", "it needs you to sign in"
+    async with running(World(mcp=(door,))) as (_, pilot):
+        screen = await opened(pilot)
+        assert "sign in" in screen.rows.render_line(0).text
+        assert "sign in" in str(screen.query_one("#box").border_subtitle)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(pilot.app.screen, mcp_sign_in.McpSignInDialog))
+        dialog = pilot.app.screen
+
+        def text(name: str) -> str:
+            return str(dialog.query_one(name, Static).content)
+
+        await until(pilot, lambda: "https://door.test/authorize?state=1" in text("#address"))
+        assert ("Sign in in your browser" if opens else "Open in a browser") in text("#what")
+        await pilot.press(*"wrong", "enter")
+        await until(pilot, lambda: "doesn't belong to the sign-in" in text("#problem"))
+        await pilot.press("enter", *"right", "enter")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert door.signed_in
+        assert "ready" in screen.rows.render_line(0).text
+
+
+async def test_a_sign_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mcp_sign_in, "open_page", nothing)
+    door = AsksToSignIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door.state = "needs sign-in"
+    async with running(World(mcp=(door,))) as (_, pilot):
+        screen = await opened(pilot)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(pilot.app.screen, mcp_sign_in.McpSignInDialog))
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert not door.signed_in

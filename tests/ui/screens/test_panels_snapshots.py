@@ -23,7 +23,7 @@ from tests.ui.screens.pictures import (
     press,
     prompt,
 )
-from tests.ui.screens.test_mcp import servers
+from tests.ui.screens.test_mcp import AsksToSignIn, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
 from tests.ui.screens.test_sub_agents import child_records
 from tui.agent import events
@@ -31,10 +31,11 @@ from tui.agent.sub_agents import SubAgent
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
 from tui.app.services import SessionChoice
-from tui.core.config import Permissions
+from tui.core.config import McpServer, Permissions
 from tui.permissions.types import Call
 from tui.session.records import Record
 from tui.ui.app import HoldfastApp
+from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.mcp import McpScreen
@@ -156,6 +157,23 @@ def helper(stage: Stage) -> Shot:
     return stage.app(world), drive
 
 
+def signing_in(stage: Stage) -> Shot:
+    stage.monkeypatch.setenv("HOME", str(stage.folder))
+    stage.monkeypatch.setattr(mcp_sign_in, "open_page", nothing)
+    url = "https://door.test/mcp"
+    door = AsksToSignIn("door", McpServer(url=url), stage.folder, stage.folder / "x.log")
+    door.state, door.detail = "needs sign-in", "it needs you to sign in"
+    drive = command("/mcp", McpScreen, "l")
+
+    async def with_address(pilot: Pilot[None]) -> None:
+        await drive(pilot)
+        await until(pilot, lambda: isinstance(pilot.app.screen, mcp_sign_in.McpSignInDialog))
+        address = pilot.app.screen.query_one("#address", Static)
+        await until(pilot, lambda: "door.test" in str(address.content))
+
+    return stage.app(World(mcp=(door,))), with_address
+
+
 def models(*keys: str) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
@@ -238,6 +256,7 @@ PICTURES: Pictures = {
     "no servers": Picture(McpScreen, served(any_=False), state=True),
     "sub-agents": Picture(AgentsScreen, helpers),
     "sub-agent": Picture(SubAgentScreen, helper),
+    "mcp sign-in": Picture(mcp_sign_in.McpSignInDialog, signing_in),
     "models": Picture(ModelsScreen, models()),
     "another model": Picture(ModelsScreen, models(*"llama3"), state=True),
     "colours": Picture(ThemePicker, colours),

@@ -12,12 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui.app.commands.own import command_turn
+from tui.app.mcp_offers import prompts_of
 from tui.core.errors import HoldfastError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
+    from tui.tools.mcp import Server
+    from tui.tools.mcp.servers import McpPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,18 @@ async def _guarded(conversation: Conversation, command: SlashCommand, argument: 
         conversation.frontend.say(error.message, "error", hint=error.hint)
 
 
+async def _offered_prompt(
+    conversation: Conversation, text: str, offered: tuple[Server, McpPrompt], argument: str
+) -> None:
+    """Send the text of an MCP server's prompt; one that there is none of goes back."""
+    server, prompt = offered
+    try:
+        conversation.submit(text, await server.prompt_text(prompt, argument))
+    except HoldfastError as error:
+        conversation.frontend.say(error.message, "error", hint=error.hint)
+        conversation.frontend.put_prompt(text)
+
+
 async def _user_command(
     conversation: Conversation, text: str, name: str, argument: str
 ) -> Submitted | None:
@@ -220,6 +235,11 @@ async def _user_command(
         say, find_model = conversation.frontend.say, conversation.services.asked_model
         turn = await command_turn(command, argument, find_model, say)
         return conversation.submit_command(text.strip(), turn)
+    if offered := prompts_of(conversation).get(name.lower()):
+        await conversation.frontend.run_command(
+            _offered_prompt(conversation, text.strip(), offered, argument)
+        )
+        return None
     if "." in name:  # rather a path
         return conversation.submit(text)
     name = name.lower()

@@ -15,8 +15,9 @@ from tui.app.doctor.check import Check, Subject
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.settings import credentials, layers
+from tui.settings import credentials, layers, mcp_json
 from tui.settings.credentials import server_of
+from tui.settings.layers import UNTRUSTED
 from tui.settings.sign_in import SignIn
 
 _TIMEOUT_S = 3.0
@@ -31,14 +32,19 @@ def configuration(what: Subject) -> Iterator[Check]:
     if what.broken is not None:
         yield Check("configuration", "fail", what.broken.message, what.broken.hint)
         return
-    files = (what.folders.config_file, layers.project_file(what.workspace))
+    servers = mcp_json.path_of(what.workspace)
+    files = (what.folders.config_file, layers.project_file(what.workspace), servers)
     there = [shorten(file) for file in files if file.exists()]
     yield Check("configuration", "ok", ", ".join(there) or "none: all settings are defaults")
-    if what.ignored:
-        keys = ", ".join(ignored.key for ignored in what.ignored)
-        one = what.ignored[0]
-        fix = "Open holdfast in this folder and trust it, or run with --trust."
-        yield Check("project", "warn", f"{shorten(one.file)}: not applied: {keys}", fix)
+    for file in dict.fromkeys(one.file for one in what.ignored):
+        of_file = [one for one in what.ignored if one.file == file]
+        if keys := ", ".join(one.key for one in of_file if one.reason == UNTRUSTED):
+            fix = "Open holdfast in this folder and trust it, or run with --trust."
+            yield Check("project", "warn", f"{shorten(file)}: not applied: {keys}", fix)
+        for one in of_file:
+            if one.reason != UNTRUSTED:
+                said = f"{shorten(file)}: {one.key} not applied: {one.reason}"
+                yield Check("project", "warn", said, "Fix the entry.")
     model = what.config.model
     fallback = (
         f", then {', '.join(what.config.fallback_models)}" if what.config.fallback_models else ""
@@ -147,9 +153,9 @@ def mcp(what: Subject) -> Iterator[Check]:
         yield Check("mcp", "ok", "no servers configured")
         return
     lost = {
-        name: one.command[0]
+        name: one.words[0]
         for name, one in servers.items()
-        if one.command and not _exists(one.command[0], what.workspace)
+        if one.words and "${" not in one.words[0] and not _exists(one.words[0], what.workspace)
     }
     yield Check(
         "mcp", "ok", f"{plural(len(servers), 'server')}: {', '.join(servers)}; not contacted"

@@ -26,7 +26,16 @@ from tui.app.options.flags import (
 from tui.core.errors import UsageError
 
 CommandName: TypeAlias = Literal[
-    "chat", "run", "sessions", "doctor", "import-settings", "tour", "drill", "help", "completion"
+    "chat",
+    "run",
+    "sessions",
+    "mcp",
+    "doctor",
+    "import-settings",
+    "tour",
+    "drill",
+    "help",
+    "completion",
 ]
 
 
@@ -34,7 +43,8 @@ CommandName: TypeAlias = Literal[
 class Options:
     """What the command line asks for. None and () mean: not given.
 
-    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`. `prompt` is what was
+    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`; `words` are
+    those behind `--`. `prompt` is what was
     typed, as PROMPT or as the TEXT of -p. `headless` is -p or `run --headless`. `resume` is ""
     for the session browser. Paths are as typed, `~` expanded.
     """
@@ -89,6 +99,13 @@ class Options:
     diff: tuple[int, int] | None = None
     title: str | None = None
 
+    address: str | None = None
+    words: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    type: Literal["http", "sse"] | None = None
+    scope: Literal["user", "project"] | None = None
+
     faults: tuple[str, ...] = FAULTS
     topic: str | None = None
     list_topics: bool = False
@@ -115,10 +132,20 @@ def parse(argv: Sequence[str]) -> Options:
     """Options for the words after the program's name. Raises UsageError."""
     command, rest = _dispatch(list(argv))
     name = " ".join(("holdfast", *command.words))
-    parsed, extra = build(command, name).parse_known_args(rest)
+    words: list[str] = []
+    if command.after and "--" in rest:
+        words = rest[rest.index("--") + 1 :]
+        rest = rest[: rest.index("--")]
+    parser = build(command, name)
+    if command.second and not command.second.required:  # it may stand behind an option
+        parsed, extra = parser.parse_known_intermixed_args(rest)
+    else:
+        parsed, extra = parser.parse_known_args(rest)
     if extra:
         raise _unexpected(extra[0], command, name)
     given = {field: value for field, value in vars(parsed).items() if value is not None}
+    if words:
+        given["words"] = tuple(words)
     for flag in command.flags:
         if (flag.repeat or flag.pair) and flag.field in given:
             given[flag.field] = tuple(given[flag.field])
@@ -186,6 +213,8 @@ def _unexpected(given: str, command: Command, name: str) -> UsageError:
         return UsageError(f"{prefix(name)}unknown option {flag}.", hint=near(flag, names) or see)
     if command is MAIN:
         return UsageError(f"More than one prompt: {given!r}.", hint="Put it in quotes.")
+    if command.after:
+        see = f"Put -- in front of a command: {name} NAME -- {command.after}"
     return UsageError(f"{prefix(name)}unexpected argument {given!r}.", hint=see)
 
 
@@ -266,6 +295,8 @@ def build(command: Command, name: str) -> argparse.ArgumentParser:
     if _actions(command):
         usage.append("ACTION")
     usage += (word.name if word.required else f"[{word.name}]" for word in command.arguments)
+    if command.after:
+        usage.append(f"[-- {command.after}]")
     parser = _Parser(
         prog=name,
         usage=" ".join(usage) + ("\n       holdfast COMMAND [options]" if command is MAIN else ""),

@@ -21,6 +21,8 @@ FAULTS = (
 SHELLS = ("bash", "zsh", "fish")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 FORMATS = ("text", "json", "stream-json")
+TRANSPORTS = ("http", "sse")
+SCOPES = ("user", "project")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,17 @@ class Positional:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command by its words: () is plain `holdfast`, ("sessions", "list") a subcommand's."""
+    """A command by its words: () is plain `holdfast`, ("sessions", "list") a subcommand's.
+
+    `after` is how help names what may stand behind `--`, "" for nothing.
+    """
 
     words: tuple[str, ...]
     help: str
     flags: tuple[Flag, ...] = ()
     word: Positional | None = None
     second: Positional | None = None
+    after: str = ""
 
     @property
     def arguments(self) -> tuple[Positional, ...]:
@@ -197,6 +203,10 @@ MAIN = Command(
 )
 
 _ID = Positional("ID|FILE", "target", "a session's id, the start of one, or a file", "session")
+_SERVER = Positional("NAME", "target", "the server's name", "name")
+_SCOPE = _flag(
+    "--scope", "whose config.toml: yours (user), or this folder's (project)", choices=SCOPES
+)
 _OUT = _flag("--out PATH", "write to PATH")
 
 
@@ -281,6 +291,48 @@ COMMANDS = (
         (*_group(_FILES, _CWD), _DRY_RUN, _flag("--yes", "write without asking")),
     ),
     Command(
+        ("mcp", "add"),
+        "add an MCP server: its address, or behind -- the command that starts it",
+        (
+            _flag("--env K=V", "a variable for the command (repeatable)", repeat=True),
+            _flag(
+                "--header K=V",
+                "a header for each request to the address (repeatable)",
+                repeat=True,
+                dest="headers",
+            ),
+            _flag("--type", "how the address is reached (http)", choices=TRANSPORTS),
+            _SCOPE,
+            *_group(_FILES, _CWD),
+        ),
+        _SERVER,
+        Positional("URL", "address", "the address of a server that runs", "name", required=False),
+        "COMMAND ARGS…",
+    ),
+    Command(
+        ("mcp", "list"),
+        "start or reach each MCP server, and show its state",
+        (*_group(_FILES, _CWD, _TRUST), _JSON),
+    ),
+    Command(
+        ("mcp", "remove"),
+        "remove an MCP server from config.toml",
+        (_SCOPE, *_group(_FILES, _CWD)),
+        _SERVER,
+    ),
+    Command(
+        ("mcp", "login"),
+        "sign in to an MCP server",
+        _group(_FILES, _CWD, _TRUST),
+        _SERVER,
+    ),
+    Command(
+        ("mcp", "logout"),
+        "forget the sign-in to an MCP server",
+        _group(_FILES, _CWD, _TRUST),
+        _SERVER,
+    ),
+    Command(
         ("doctor",),
         "check the installation, configuration, key and sessions",
         (*_group(_FILES, _CWD), _JSON),
@@ -314,7 +366,10 @@ COMMANDS = (
     ),
 )
 
-GROUPS = {"sessions": "list, search, check, repair, copy and export sessions"}
+GROUPS = {
+    "sessions": "list, search, check, repair, copy and export sessions",
+    "mcp": "add, list and remove MCP servers, and sign in to them",
+}
 
 
 def first_words() -> tuple[str, ...]:

@@ -11,30 +11,46 @@ import importlib
 import json
 import logging
 import os
+import re
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
 
-from tui.core.config import McpServer
+from msgspec import ValidationError, convert, structs
+
+from tui.core.config import McpServer, Url
 from tui.core.errors import ToolError
 from tui.core.files import private_dir
-from tui.core.formatting import size
-from tui.core.messages import ToolOutput
-from tui.core.redaction import child_environment
-from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, McpTool, tool_output
+from tui.core.formatting import plural, size
+from tui.core.messages import ToolOutput, text_block
+from tui.core.redaction import child_environment, mask
+from tui.core.variables import expand
+from tui.tools.mcp.tool import (
+    DROPPED,
+    SCHEMA_MAX,
+    McpTool,
+    content_blocks,
+    embedded,
+    tool_output,
+)
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp_types import LoggingMessageNotificationParams
+
+    from tui.tools.mcp.oauth import OpenPage, Paste, SignInCheck, TokenVault
+    from tui.tools.mcp.transport import Streams
 
 log = logging.getLogger(__name__)
 
 Confine: TypeAlias = Callable[[Sequence[str], Mapping[str, str], str], Awaitable[list[str]]]
 """A command, its environment and a level, to the words that start it behind those walls."""
 
-ServerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
+ServerState: TypeAlias = Literal["off", "starting", "ready", "failed", "needs sign-in"]
 
 START_S: Final = 30.0
 """Seconds a server may take until its tools are listed."""
@@ -46,9 +62,41 @@ PATIENCE_S: Final = 10.0
 """Seconds that the first request of a person waits for servers that are still starting."""
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
+OTHERS_MAX: Final = 1000
+"""Resources, and prompts, of one server that are known by name."""
+NOTE_MAX: Final = 4000
+NOTES_MAX: Final = 10_000
+"""Characters of a message of a server in its log, and messages."""
+_CHANGES: Final = frozenset(
+    {
+        "ToolListChangedNotification",
+        "ResourceListChangedNotification",
+        "PromptListChangedNotification",
+    }
+)
+_SIGN_IN: Final = "it needs you to sign in"
 PAGES_MAX: Final = 50
+_SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 TOOLS_MAX: Final = 128
 """Of one server. Each takes room in every request, and among thousands no model chooses well."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpResource:
+    """Something that a server offers to be read."""
+
+    uri: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class McpPrompt:
+    """A prompt that a server offers. `arguments` are names, and whether each is required."""
+
+    name: str
+    description: str
+    arguments: tuple[tuple[str, bool], ...] = ()
 
 
 @dataclass(eq=False)
@@ -57,7 +105,8 @@ class Server:
 
     `left_out` says which of its tools the model cannot get, and why.
     `environment` is what its process gets, the usual one if it is None; `confine` turns its command
-    into one that starts it in the sandbox, where the settings want that. `tools` is what it offers,
+    into one that starts it in the sandbox, where the settings want that; `vault` keeps the tokens
+    of the person's sign-in. `tools` is what it offers,
     also while it is started again after it died; the model does not get those in `switched_off`.
     """
 
@@ -67,16 +116,40 @@ class Server:
     log_file: Path
     environment: Mapping[str, str] | None = None
     confine: Confine | None = None
+    vault: TokenVault | None = None
     state: ServerState = "off"
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
+    resources: tuple[McpResource, ...] = ()
+    prompts: tuple[McpPrompt, ...] = ()
     left_out: str = ""
     switched_off: set[str] = field(default_factory=set[str])
     _client: Client | None = None
+    _check: SignInCheck | None = None
+    _notes: int = 0
     _task: asyncio.Task[None] | None = None
     _leave: asyncio.Event = field(default_factory=asyncio.Event)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
     _stale: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def address(self) -> str:
+        """What is started or reached, as it is configured, without what may be secret."""
+        config = self.config
+        if not config.url:
+            return mask(shlex.join(config.words))[0]
+        more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
+        return _SECRET_PARTS.sub("", config.url) + more
+
+    @property
+    def offers(self) -> str:
+        """What it has beside tools, and how the person names that; "" for nothing."""
+        parts: list[str] = []
+        if self.resources:
+            parts.append(f"{plural(len(self.resources), 'resource')} (@{self.name}:…)")
+        if self.prompts:
+            parts.append(f"{plural(len(self.prompts), 'prompt')} (/mcp__{self.name}__…)")
+        return ", ".join(parts)
 
     def start(self) -> None:
         """Begin to start it, unless it runs."""
@@ -99,7 +172,7 @@ class Server:
             self._task.cancel()
             await asyncio.wait({self._task})
             self._task = None
-        self.tools = ()
+        self.tools, self.resources, self.prompts = (), (), ()
         self._set("off", "")
 
     async def restart(self) -> None:
@@ -108,6 +181,27 @@ class Server:
         await self.stop()
         self.tools = tools
         self.start()
+
+    async def sign_in(self, open_page: OpenPage, paste: Paste | None = None) -> None:
+        """Let the person sign in, then begin to start it again. Raises ToolError."""
+        from tui.tools.mcp import oauth  # noqa: PLC0415 - it loads the SDK
+
+        url = with_variables(self.config, os.environ).url
+        if not url or self.vault is None:
+            raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
+        await oauth.sign_in(url, self.vault, open_page, paste)
+        await self.restart()
+
+    async def sign_out(self) -> None:
+        """Forget the tokens of the sign-in, then begin to start it again. Raises a
+        HoldfastError."""
+        from tui.tools.mcp import oauth  # noqa: PLC0415 - as above
+
+        url = with_variables(self.config, os.environ).url
+        if not url or self.vault is None:
+            raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
+        await oauth.sign_out(url, self.vault)
+        await self.restart()
 
     async def log_end(self, most: int) -> str:
         """The last `most` bytes of what it wrote to its standard error, or that it wrote none."""
@@ -125,17 +219,7 @@ class Server:
         self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
     ) -> ToolOutput:
         """Call one of its tools. Raises ToolError when the server does not answer as it should."""
-        if self._leave.is_set() and self._task is not None:
-            await asyncio.wait({self._task})  # it is leaving a dead connection
-        if self.state != "ready":
-            self.start()
-            await self.settled()
-        client = self._client
-        if client is None:
-            raise ToolError(
-                f"The MCP server {self.name} isn't running: {self.detail or 'it was stopped'}.",
-                hint="The user can restart it with /mcp.",
-            )
+        client = await self.connected()
 
         async def report_progress(
             progress: float, total: float | None, message: str | None
@@ -148,21 +232,71 @@ class Server:
                 tool, arguments, read_timeout_seconds=CALL_S, progress_callback=report_progress
             )
         except Exception as error:
-            if _is_gone(error):
-                self._leave.set()  # its task leaves the dead connection; the next call starts anew
-            raise ToolError(
-                f"{tool} of the MCP server {self.name} failed: {_error_line(error)}"
-            ) from error
+            raise self._failure(tool, error) from error
         return tool_output(result)
+
+    async def read_resource(self, uri: str, emit: Callable[[str], None]) -> ToolOutput:
+        """Read a resource. Raises ToolError as `call` does."""
+        client = await self.connected()
+        emit(f"{uri}\n")
+        try:
+            async with asyncio.timeout(CALL_S):
+                result = await client.read_resource(uri, cache_mode="bypass")
+        except Exception as error:
+            raise self._failure(f"Reading {uri:.200}", error) from error
+        blocks = [embedded(one) for one in result.contents]
+        return ToolOutput(blocks or [text_block("(no content)")])
+
+    async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
+        """The text of a prompt with what was typed for its arguments: a word for each, the last
+        one gets the rest. Raises ToolError."""
+        words = arguments.split(maxsplit=max(0, len(prompt.arguments) - 1))
+        given = dict(zip((name for name, _ in prompt.arguments), words, strict=False))
+        if missing := [name for name, must in prompt.arguments if must and name not in given]:
+            raise ToolError(f"The prompt {prompt.name} needs: {', '.join(missing)}.")
+        client = await self.connected()
+        try:
+            async with asyncio.timeout(CALL_S):
+                result = await client.get_prompt(prompt.name, given)
+        except Exception as error:
+            raise self._failure(f"The prompt {prompt.name:.200}", error) from error
+        blocks = content_blocks(one.content for one in result.messages)
+        text = "\n\n".join(str(block["text"]) for block in blocks if block["type"] == "text")
+        if not text.strip():
+            raise ToolError(f"The prompt {prompt.name} of the MCP server {self.name} has no text.")
+        return text
+
+    async def connected(self) -> Client:
+        """Its client, once it is ready; it is started if it is not. Raises ToolError."""
+        if self._leave.is_set() and self._task is not None:
+            await asyncio.wait({self._task})  # it is leaving a dead connection
+        if self.state != "ready":
+            self.start()
+            await self.settled()
+        if self._client is None:
+            raise ToolError(
+                f"The MCP server {self.name} isn't running: {self.detail or 'it was stopped'}.",
+                hint="The user can restart it with /mcp.",
+            )
+        return self._client
+
+    def _failure(self, what: str, error: Exception) -> ToolError:
+        """A failed request as an error for the model."""
+        if _is_gone(error) or self._wants_sign_in:
+            self._leave.set()  # its task leaves the dead connection; the next call starts anew
+        why = _SIGN_IN if self._wants_sign_in else _error_line(error)
+        return ToolError(f"{what} of the MCP server {self.name} failed: {why}")
 
     async def _run(self, leave: asyncio.Event) -> None:
         """Open the connection, wait until it is to be closed, close it: all in this one task."""
         try:
+            self._check = None
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(START_S):
                     client = await self._enter(stack)
                     self.tools = await self._list(client)
+                    await self._list_others(client)
                 self._client = client
                 info = client.server_info
                 self._set("ready", f"{info.name} {info.version}" if info else "")
@@ -175,8 +309,14 @@ class Server:
                     for task in tasks:
                         task.cancel()
                 self._client = None
-            self._set("off", "it died; the next call starts it again")
+            if self._wants_sign_in:
+                self._set("needs sign-in", _SIGN_IN)
+            else:
+                self._set("off", "it died; the next call starts it again")
         except Exception as error:
+            if self._wants_sign_in:
+                self._set("needs sign-in", _SIGN_IN)
+                return
             log.warning("the MCP server %s failed", self.name, exc_info=error)
             if self.state == "starting":
                 self.tools = ()
@@ -185,22 +325,45 @@ class Server:
             self._client = None
 
     async def _enter(self, stack: AsyncExitStack) -> Client:
-        from mcp import Client  # noqa: PLC0415 - 0.6 s
+        from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - 0.6 s
 
-        from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - as above
+        config = with_variables(self.config, os.environ)
+        if config.url:
+            from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - as above
 
-        if self.config.url:
-            client = Client(open_address(self.config.url), message_handler=self._hear)
-            return await stack.enter_async_context(client)
+            has_key = "authorization" in {name.lower() for name in config.headers}
+            check = self._check = await SignInCheck.of(config.url, None if has_key else self.vault)
+            transport = open_address(
+                config.url, config.headers, sse=config.type == "sse", auth=check
+            )
+            return await stack.enter_async_context(self._made(transport))
         words = stack.enter_context(await asyncio.to_thread(_open_log, self.log_file))
         given = child_environment() if self.environment is None else dict(self.environment)
-        command: Sequence[str] = self.config.command
-        if self.config.sandbox != "outside":
+        given |= config.env
+        command: Sequence[str] = config.words
+        if config.sandbox != "outside":
             if self.confine is None:
                 raise ToolError("It should run in the sandbox, but there is none.")
-            command = await self.confine(command, given, self.config.sandbox)
+            command = await self.confine(command, given, config.sandbox)
         transport = open_process(command, env=given, cwd=self.cwd, errors=words)
-        return await stack.enter_async_context(Client(transport, message_handler=self._hear))
+        return await stack.enter_async_context(self._made(transport))
+
+    def _made(self, transport: AbstractAsyncContextManager[Streams]) -> Client:
+        from mcp import Client  # noqa: PLC0415 - as above
+
+        return Client(
+            transport,
+            message_handler=self._hear,
+            logging_callback=self._note,
+            log_level="info",
+        )
+
+    @property
+    def _wants_sign_in(self) -> bool:
+        """Whether the server said that the person is not signed in. One that got a key of the
+        configuration has refused that."""
+        names = {name.lower() for name in self.config.headers}
+        return self._check is not None and self._check.refused and "authorization" not in names
 
     async def _list(self, client: Client) -> tuple[McpTool, ...]:
         """The tools it offers, sorted by name: the order that a server lists them in may change.
@@ -221,6 +384,17 @@ class Server:
             if not cursor:
                 break
         return await asyncio.to_thread(self._choose, found, odd)
+
+    async def _list_others(self, client: Client) -> None:
+        """List its resources and prompts. One that cannot list them has none."""
+        known = client.server_capabilities
+        try:
+            if known.resources:
+                self.resources = tuple(await _resources(client))
+            if known.prompts:
+                self.prompts = tuple(await _prompts(client))
+        except Exception as error:  # noqa: BLE001 - its tools work all the same
+            log.warning("the MCP server %s: %s", self.name, _error_line(error))
 
     def _choose(self, found: list[McpTool], odd: int) -> tuple[McpTool, ...]:
         """Those that the settings name and that a request can carry."""
@@ -243,7 +417,7 @@ class Server:
         return tuple(taken)
 
     async def _hear(self, message: object) -> None:
-        if type(message).__name__ == "ToolListChangedNotification":
+        if type(message).__name__ in _CHANGES:
             self._stale.set()
 
     async def _listen(self, client: Client) -> None:
@@ -251,7 +425,9 @@ class Server:
         from mcp.client.subscriptions import ListenNotSupportedError  # noqa: PLC0415
 
         try:
-            async with client.listen(tools_list_changed=True) as changes:
+            async with client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as changes:
                 async for _ in changes:
                     self._stale.set()
         except ListenNotSupportedError:
@@ -266,8 +442,17 @@ class Server:
             self._stale.clear()
             try:
                 self.tools = await self._list(client)
+                await self._list_others(client)
             except Exception as error:  # noqa: BLE001 - the tools that were known stay
                 log.warning("the MCP server %s lists no tools: %s", self.name, _error_line(error))
+
+    async def _note(self, params: LoggingMessageNotificationParams) -> None:
+        """Keep what it tells by the protocol in its log, as what it writes."""
+        text = params.data if isinstance(params.data, str) else json.dumps(params.data, default=str)
+        line = f"[{params.level}] {params.logger or self.name}: {text:.{NOTE_MAX}}\n"
+        self._notes += 1
+        if self._notes <= NOTES_MAX:
+            await asyncio.to_thread(_append, self.log_file, line)
 
     def _set(self, state: ServerState, detail: str) -> None:
         self.state, self.detail = state, detail
@@ -290,12 +475,13 @@ class Servers:
         patience_s: float = PATIENCE_S,
         environment: Mapping[str, str] | None = None,
         confine: Confine | None = None,
+        vault: TokenVault | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.patience_s = patience_s
         self._on_close = on_close
         self.all = tuple(
-            Server(name, config, cwd, log_folder / f"mcp-{name}.log", environment, confine)
+            Server(name, config, cwd, log_folder / _log_name(name), environment, confine, vault)
             for name, config in sorted(configured.items())
         )
 
@@ -327,10 +513,78 @@ class Servers:
             await self._on_close()
 
 
+def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer:
+    """The same with the values of the variables that it names. Raises ToolError for one that is
+    not set, and for what is no address with them."""
+
+    def all_of(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(expand(text, variables) for text in texts)
+
+    try:
+        changed = structs.replace(
+            config,
+            command=all_of(config.words),
+            args=(),
+            env=dict(zip(config.env, all_of(config.env.values()), strict=True)),
+            url=expand(config.url, variables),
+            headers=dict(zip(config.headers, all_of(config.headers.values()), strict=True)),
+        )
+        convert(changed.url, Url)
+    except KeyError as error:
+        raise ToolError(f"Its configuration names ${{{error.args[0]}}}, which isn't set.") from None
+    except ValidationError:
+        raise ToolError("Its url isn't an address once its variables have values.") from None
+    if odd := [name for name, value in changed.headers.items() if not _is_header(name, value)]:
+        raise ToolError(f"The header {odd[0]} can't be sent: its name or value has odd characters.")
+    return changed
+
+
+def _is_header(name: str, value: str) -> bool:
+    return bool(_HEADER_NAME.fullmatch(name)) and value.isascii() and value.isprintable()
+
+
 def _open_log(path: Path) -> TextIO:
     """Open the log of a server for appending, in a private folder."""
     os.close(private_dir(path.parent))
     return path.open("a", encoding="utf-8", errors="replace")
+
+
+def _append(path: Path, text: str) -> None:
+    with suppress(OSError), _open_log(path) as file:
+        file.write(text)
+
+
+async def _resources(client: Client) -> list[McpResource]:
+    found: list[McpResource] = []
+    cursor = None
+    for _ in range(PAGES_MAX):
+        page = await client.list_resources(cursor=cursor)
+        found += [
+            McpResource(str(one.uri), one.title or one.description or one.name)
+            for one in page.resources
+        ]
+        cursor = page.next_cursor
+        if not cursor or len(found) >= OTHERS_MAX:
+            break
+    return found[:OTHERS_MAX]
+
+
+async def _prompts(client: Client) -> list[McpPrompt]:
+    found: list[McpPrompt] = []
+    cursor = None
+    for _ in range(PAGES_MAX):
+        page = await client.list_prompts(cursor=cursor)
+        for one in page.prompts:
+            arguments = tuple((each.name, bool(each.required)) for each in one.arguments or ())
+            found.append(McpPrompt(one.name, one.description or one.title or "", arguments))
+        cursor = page.next_cursor
+        if not cursor or len(found) >= OTHERS_MAX:
+            break
+    return found[:OTHERS_MAX]
+
+
+def _log_name(server: str) -> str:
+    return f"mcp-{re.sub(r'[^A-Za-z0-9_.-]', '_', server)[:100]}.log"
 
 
 def _leaves(error: BaseException) -> Iterable[BaseException]:

@@ -142,7 +142,7 @@ def _short(value: object) -> str:
 
 def tool_output(result: mcp_types.CallToolResult) -> ToolOutput:
     """The result's blocks in their order. What a model cannot take is described in words."""
-    blocks = list(_blocks(result.content))
+    blocks = list(content_blocks(result.content))
     if not blocks and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
         blocks = [text_block(text)]
@@ -153,7 +153,8 @@ def tool_output(result: mcp_types.CallToolResult) -> ToolOutput:
     )
 
 
-def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
+def content_blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
+    """Blocks of the protocol as those of a message."""
     for block in content:
         match block.type:
             case "text":
@@ -165,10 +166,10 @@ def _blocks(content: Iterable[mcp_types.ContentBlock]) -> Iterable[Block]:
             case "resource_link":
                 yield text_block(f"[resource {block.uri}: {block.description or block.name}]")
             case "resource":
-                yield _embedded(block.resource)
+                yield embedded(block.resource)
 
 
-def _embedded(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents) -> Block:
+def embedded(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents) -> Block:
     text, blob = getattr(resource, "text", None), getattr(resource, "blob", None)
     if isinstance(text, str):
         return text_block(f"[resource {resource.uri}]\n{text}")

@@ -15,12 +15,14 @@ import os
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, TextIO, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from httpx2 import AsyncClient, Auth, Timeout
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -44,6 +46,9 @@ log = logging.getLogger(__name__)
 LINE_MAX: Final = 32 * 1024**2
 _AT_ONCE: Final = 64 * 1024
 """A longer line is read in a thread."""
+_TIMEOUT: Final = Timeout(30.0, read=600.0)
+_SILENCE_S: Final = 86_400.0
+"""Seconds that a server may send nothing over SSE: between calls it has nothing to say."""
 _GRACE_S: Final = 2.0
 """Seconds to end in after its input was closed, and again after it was asked to."""
 
@@ -54,10 +59,22 @@ Streams = tuple[
 
 
 @asynccontextmanager
-async def open_address(url: str) -> AsyncGenerator[Streams]:
-    """Reach a server at an address."""
+async def open_address(
+    url: str, headers: Mapping[str, str], *, sse: bool = False, auth: Auth | None = None
+) -> AsyncGenerator[Streams]:
+    """Reach a server at an address, by streamable HTTP or the older SSE. Redirects to another
+    server are not followed, so that no other one gets the headers."""
     incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    async with streamable_http_client(url) as (given, writing), anyio.create_task_group() as tasks:
+    async with AsyncExitStack() as stack:
+        if sse:
+            opened = sse_client(url, dict(headers), sse_read_timeout=_SILENCE_S, auth=auth)
+        else:
+            client = AsyncClient(headers=dict(headers), auth=auth, timeout=_TIMEOUT)
+            opened = streamable_http_client(
+                url, http_client=await stack.enter_async_context(client)
+            )
+        given, writing = await stack.enter_async_context(opened)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
 
         async def hand_on() -> None:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):

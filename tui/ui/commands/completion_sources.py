@@ -14,6 +14,7 @@ from typing import Final
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
+from tui.app.mcp_offers import prompts_of, resources_of
 from tui.core.clock import Clock
 from tui.core.redaction import child_environment
 from tui.tools.search import exclusions, ripgrep
@@ -38,6 +39,10 @@ class PromptSources:
         own = [
             Suggestion(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
             for c in self._conversation.user_commands.commands.values()
+        ]
+        own += [
+            Suggestion(name, prompt.description, needs=any(must for _, must in prompt.arguments))
+            for name, (_, prompt) in prompts_of(self._conversation).items()
         ]
         aliases = [
             Suggestion(alias, f"{c.help} (/{c.name})", needs=c.needs_argument)
@@ -72,7 +77,10 @@ class PromptSources:
                 return [Suggestion(word) for word in found.offers] if found else []
 
     async def files(self) -> Sequence[str]:
-        return await self._files.paths()
+        """The files of the workspace, and the resources of MCP servers."""
+        files = await self._files.paths()
+        names = resources_of(self._conversation)
+        return [*files, *names] if names else files
 
 
 def _neighbours(workspace: Path) -> list[str]:

@@ -36,13 +36,17 @@ _MARKS: Final = {
     "ready": ("●", "success"),
     "starting": ("◌", "warning"),
     "failed": ("✗", "error"),
+    "needs sign-in": ("◍", "warning"),
     "off": ("○", "muted"),
 }
+_SHORT: Final = {"needs sign-in": "sign in"}
+"""States whose name is too long for their column."""
 _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
+_SIGN_IN: Final = (("l", "sign in"),)
 _ANEW: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
-No MCP servers configured. Add servers to config.toml:
+No MCP servers configured. Add one with holdfast mcp add, or to config.toml:
 
     [mcp.time]
     command = ["uvx", "mcp-server-time"]
@@ -124,6 +128,14 @@ class McpScreen(TableDialog[None]):
             await row[0].restart()
             self.refresh_servers()
 
+    def action_sign_in(self) -> None:
+        """Sign in to the server under the cursor."""
+        from tui.ui.screens.mcp_sign_in import McpSignInDialog  # noqa: PLC0415 - on demand
+
+        if (row := self._row) is not None and row[0].config.url:
+            dialog = McpSignInDialog(row[0])
+            self.app.push_screen(dialog, lambda _: self.refresh_servers())  # pyright: ignore[reportUnknownMemberType]
+
     def action_switch(self) -> None:
         """Switch the tool under the cursor off or on; open a server, or close it."""
         if self._row is None:
@@ -202,7 +214,7 @@ class McpScreen(TableDialog[None]):
             (f"{fold} ", "muted"),
             (f"{glyph} ", look),
             (f"{name} ", "text"),
-            (f"{server.state:<9}", look),
+            (f"{_SHORT.get(server.state, server.state):<9}", look),
             (f" {tools}", "text"),
             (f"  {detail}", "muted"),
         ]
@@ -224,14 +236,16 @@ class McpScreen(TableDialog[None]):
                 text = f"{tool.name}: {state}\n{does}{costs}\n{tool.description}"
                 anew = _ANEW if price.anew else ()
             else:
-                where = server.config.url or " ".join(server.config.command)
+                where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
                 state = server.detail or server.state
+                more += f"\n{offers}" if (offers := server.offers) else ""
                 text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"
         self.put("about", Content(clean(text)))
         if not self.has_class("-log"):
             keys = () if row is None else _OF_SERVER if row[1] is None else (*_OF_TOOL, *anew)
-            self.show_keys(*keys, ("esc", "close"))
+            sign_in = _SIGN_IN if row is not None and row[0].state == "needs sign-in" else ()
+            self.show_keys(*sign_in, *keys, ("esc", "close"))
 
 
 def _key(row: tuple[Server, McpTool | None]) -> tuple[str, str]:

@@ -252,6 +252,7 @@ MCP_KEYS = (
     Key("w", "anew('wait')", "", ""),
     Key("r", "restart", "r", "restart a server"),
     Key("o", "log", "o", "show a server's log"),
+    Key("l", "sign_in", "l", "sign in to a server"),
 )
 
 SETTINGS_KEYS = (

@@ -9,6 +9,7 @@ VERBS: Final = {
     "command_status": "Job",
     "read_file": "Read",
     "list_dir": "List",
+    "read_mcp_resource": "Read",
     "grep_search": "Search",
     "find_by_name": "Find",
     "web_fetch": "Fetch",

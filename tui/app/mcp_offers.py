@@ -1,0 +1,35 @@
+"""What the MCP servers of a session offer to the person: prompts as commands, and resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.app.conversation import Conversation
+    from tui.tools.mcp import Server
+    from tui.tools.mcp.servers import McpPrompt
+
+
+def prompts_of(conversation: Conversation) -> dict[str, tuple[Server, McpPrompt]]:
+    """The prompts by the name of their command, `mcp__server__prompt`."""
+    servers = conversation.agent.servers if conversation.agent else ()
+    if not servers:
+        return {}
+    from tui.tools.mcp.tool import tool_name  # noqa: PLC0415 - if there are any
+
+    return {
+        tool_name(server.name, prompt.name).lower(): (server, prompt)
+        for server in servers
+        for prompt in server.prompts
+    }
+
+
+def resources_of(conversation: Conversation) -> list[str]:
+    """The resources as a prompt names them, `server:uri`; what has blanks cannot be named."""
+    servers = conversation.agent.servers if conversation.agent else ()
+    return [
+        f"{server.name}:{resource.uri}"
+        for server in servers
+        for resource in server.resources
+        if not any(letter.isspace() for letter in f"{server.name}{resource.uri}")
+    ]

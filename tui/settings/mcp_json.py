@@ -1,0 +1,87 @@
+"""The MCP servers that a folder's `.mcp.json` names, in the form that other programs write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from tui.core.errors import ConfigError
+from tui.core.files import read_small
+from tui.core.messages import object_of
+from tui.settings.validation import check, dotted
+
+NAME: Final = ".mcp.json"
+
+_KEYS: Final = ("command", "args", "env", "url", "headers")
+_TYPES: Final[Mapping[object, str]] = dict.fromkeys(
+    ("streamable-http", "streamableHttp", "streamable_http"), "http"
+)
+"""What some programs call the usual way of talking to an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpFile:
+    """What such a file has: `servers` by name, as entries of `[mcp]`, and `raw` as the file has
+    them. `problems` says by key what is wrong with the others, or ("mcpServers") with the file."""
+
+    servers: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    raw: Mapping[str, object] = field(default_factory=dict[str, object])
+    problems: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def path_of(workspace: Path) -> Path:
+    return workspace / NAME
+
+
+def trust_name(server: str) -> str:
+    """The name under which a server of the file is trusted."""
+    return f"{NAME}: {server}"
+
+
+def read(workspace: Path) -> McpFile:
+    """The servers of a folder's file; none where there is none. Never raises. Blocks."""
+    try:
+        data, _ = read_small(path_of(workspace))
+        parsed: Any = json.loads(data.decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
+        return McpFile()
+    except OSError as error:
+        return _broken(f"it can't be read: {error.strerror or error}")
+    except (ValueError, RecursionError) as error:
+        return _broken(f"it is not valid JSON: {error}")
+    listed = object_of(parsed).get("mcpServers")
+    if not isinstance(listed, dict):
+        return _broken("it has no object mcpServers")
+    servers: dict[str, dict[str, Any]] = {}
+    raw: dict[str, object] = {}
+    problems: dict[str, str] = {}
+    for name, entry in cast("dict[str, object]", listed).items():
+        if object_of(entry).get("disabled") is True:
+            continue
+        try:
+            servers[name] = _entry(name, entry)
+            raw[name] = entry
+        except ConfigError as error:
+            why = error.message.removeprefix(f"{NAME}: ").rstrip(".")
+            problems[dotted(("mcp", name))] = f"it is not valid ({why})"
+    return McpFile(servers, raw, problems)
+
+
+def _broken(why: str) -> McpFile:
+    return McpFile(problems={"mcpServers": why})
+
+
+def _entry(name: str, entry: object) -> dict[str, Any]:
+    """An entry as `[mcp]` has it. Raises ConfigError. What only other programs know is left out."""
+    given: dict[str, Any] = {"mcp": {name: entry}}
+    if isinstance(entry, dict):
+        fields = cast("dict[str, Any]", entry)
+        table = {key: fields[key] for key in _KEYS if fields.get(key)}
+        if kind := fields.get("type"):
+            table["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
+        given = {"mcp": {name: table}}
+    check(given, given, NAME)
+    return cast("dict[str, Any]", given["mcp"][name])

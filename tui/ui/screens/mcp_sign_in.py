@@ -1,0 +1,89 @@
+"""Signing in to an MCP server: the address to open, and a field for the one it ends at."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.core.browser import open_page
+from tui.core.errors import HoldfastError
+from tui.core.text_cleaning import clean, one_line
+from tui.ui.widgets.dialog import Dialog, TextField
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Server
+
+_PASTE = "If the browser is on another machine, paste the address that it ends at:"
+
+
+class McpSignInDialog(Dialog[None]):
+    """Closes once the person has signed in."""
+
+    DEFAULT_CSS = """
+    McpSignInDialog #address { height: auto; margin: 1 0; color: $text-accent; }
+    McpSignInDialog #problem { height: auto; color: $text-error; display: none; }
+    McpSignInDialog #problem.-shown { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "close", "cancel", show=False),
+    ]
+    AUTO_FOCUS: ClassVar[str | None] = "#pasted"
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self._server = server
+        self._pasted: asyncio.Queue[str] = asyncio.Queue()
+
+    def compose(self) -> ComposeResult:
+        title = f"Sign in to {one_line(self._server.name)}"
+        with self.framed(Vertical(), title, ("enter", "use the address"), ("esc", "cancel")):
+            yield Static("Asking the server…", id="what", classes="text", markup=False)
+            yield Static("", id="address", markup=False)
+            yield Static(_PASTE, classes="text", markup=False)
+            yield TextField(id="pasted")
+            yield Static("", id="problem", markup=False)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.sign_in()
+
+    @work(group="sign in", exclusive=True)
+    async def sign_in(self) -> None:
+        """Let the person sign in, and close."""
+
+        async def show(address: str) -> None:
+            opened = await asyncio.to_thread(open_page, address)
+            what = "Sign in in your browser. The page is" if opened else "Open in a browser"
+            self.query_one("#what", Static).update(Content(f"{what}:"))
+            self.query_one("#address", Static).update(Content(clean(address)))
+
+        try:
+            await self._server.sign_in(show, self._pasted.get)
+        except HoldfastError as error:
+            problem = self.query_one("#problem", Static)
+            problem.update(Content(f"{error} Press Enter to try again."))
+            problem.add_class("-shown")
+        else:
+            self.dismiss()
+
+    @on(TextField.Submitted, "#pasted")
+    def paste(self, event: TextField.Submitted) -> None:
+        """Use the address that was pasted; after a failure, begin again."""
+        problem = self.query_one("#problem", Static)
+        if problem.has_class("-shown"):
+            problem.remove_class("-shown")
+            self._pasted = asyncio.Queue()
+            self.sign_in()
+        elif event.value.strip():
+            self._pasted.put_nowait(event.value)
+        self.query_one("#pasted", TextField).value = ""
+
+    def action_close(self) -> None:
+        self.dismiss()
