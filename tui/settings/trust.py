@@ -167,7 +167,7 @@ def _adds_agent(path: Path) -> str:
     with suppress(OSError):
         found = parsed(path, read_small(path, limit=BOOT_READ_MAX, whole=False)[0])
         name = name if isinstance(found, str) else found.name
-    own = " in the place of Holdfast's own" if name.casefold() in OWN_NAMES else ""
+    own = " instead of Holdfast's own" if name.casefold() in OWN_NAMES else ""
     return f"Adds the sub-agent {name}{own}"
 
 

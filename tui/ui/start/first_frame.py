@@ -45,7 +45,10 @@ _PASTE_S = 1.0
 _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
-SUBCOMMANDS = ("run", "sessions", "mcp", "doctor", "tour", "drill", "help", "completion")
+SUBCOMMANDS = (
+    *("run", "sessions", "import-settings", "mcp", "doctor"),
+    *("tour", "drill", "help", "completion"),
+)
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
 SMALL_ROWS = 22
