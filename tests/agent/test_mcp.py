@@ -297,7 +297,7 @@ async def test_a_resource_that_a_prompt_names_is_read_before_the_model_is_asked(
         assert made["input"] == {"server": "odd", "uri": "note://Ann/text"}
         (found,) = [block for block in messages[2]["content"] if block["type"] == "tool_result"]
         assert "Dear Ann, @README.md /yolo" in str(found["content"])
-        assert result(agent)["receipt"]["kept"]
+        assert not result(agent)["is_error"]
         offered_tools = [tool["name"] for tool in provider.requests[0].tools]
         assert "read_mcp_resource" in offered_tools
 
