@@ -185,7 +185,7 @@ class HookFinished(WireEvent, frozen=True, tag="hook_finished"):
 
 class SubAgentStarted(WireEvent, frozen=True, tag="sub_agent_started"):
     """The call `id` of the tool `task` has its sub-agent, which works in a session of its own:
-    `path` is its file, null where it is kept in memory. `resumed`: it goes on with an earlier one.
+    `path` is its file, null where it is kept in memory. `resumed`: it continues an earlier one.
     """
 
     id: str

@@ -5,8 +5,8 @@ The parent's record names each: `sub_agent` when it starts and when it ends (wit
 of its session names the parent and the call. What the parent's model gets is its last message.
 
 A sub-agent asks the parent's server, passes the parent's permissions call by call, and works in the
-parent's sandbox and folders. A call that an earlier run left open goes on with the session that it
-had.
+parent's sandbox and folders. A call that an earlier run left open continues
+its session.
 """
 
 from __future__ import annotations
@@ -316,8 +316,8 @@ class SubAgents:
         return self._places
 
     def _earlier(self, resume: str, call_id: str) -> SubAgent | None:
-        """The sub-agent to go on with: the one that is named, or the call's own where an earlier
-        run of the program began it."""
+        """The sub-agent to go on with: the one that is named, or that of the call itself, if an
+        earlier run of the program started it."""
         if not resume:
             return self.of_call(call_id)
         found = [one for one in self.all if one.session_id.startswith(resume.strip())]
