@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def make(tmp_path: Path) -> Make:
         (tmp_path / "hooks.json").write_text(json.dumps({"hooks": groups}))
         root = tmp_path / "workspace"
         root.mkdir(exist_ok=True)
-        find = lambda: hook_files.load([tmp_path / "hooks.json"])  # noqa: E731
+        find = partial(hook_files.load, [tmp_path / "hooks.json"])
         fields.setdefault("approver", Yes())
         return make_agent(root, provider, find_hooks=find, **fields)
 

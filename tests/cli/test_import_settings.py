@@ -12,7 +12,7 @@ import pytest
 from tui.cli.main import main
 from tui.core.paths import folders
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "model": "opus",
     "permissions": {
         "allow": ["Bash(npm run test:*)", "WebFetch(domain:docs.python.org)", "WebSearch"],
@@ -75,7 +75,10 @@ def test_it_is_taken_over_once_beside_what_is_there(
     file = folders().config_file
     file.parent.mkdir(parents=True)
     file.write_text('# mine\n[permissions]\ndeny = ["run_command(curl *)"] # never\n')
-    own = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}, "more": 1}
+    own: dict[str, Any] = {
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]},
+        "more": 1,
+    }
     (file.parent / "hooks.json").write_text(json.dumps(own))
     assert main(["import-settings", "--yes"]) == 0
     assert "Took over 4 rules and 1 hook." in capsys.readouterr().err
@@ -87,8 +90,8 @@ def test_it_is_taken_over_once_beside_what_is_there(
     assert file.read_text().startswith("# mine\n")
     hooks = json.loads((file.parent / "hooks.json").read_text())
     assert hooks["more"] == 1
-    assert hooks["hooks"]["Stop"] == own["hooks"]["Stop"]  # type: ignore[index]
-    assert hooks["hooks"]["PostToolUse"] == SETTINGS["hooks"]["PostToolUse"]  # type: ignore[index]
+    assert hooks["hooks"]["Stop"] == own["hooks"]["Stop"]
+    assert hooks["hooks"]["PostToolUse"] == SETTINGS["hooks"]["PostToolUse"]
     assert main(["import-settings", "--yes"]) == 0
     shown = capsys.readouterr()
     assert "Nothing more to take over." in shown.err
