@@ -26,7 +26,8 @@ from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
-from tui.agent.sub_agents import SubAgents
+from tui.agent.sub_agent_list import SubAgentList
+from tui.agent.sub_agents import SubAgentStarter
 from tui.agent.titles import TitleWriter
 from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
@@ -77,9 +78,12 @@ class Agent:
             ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
         if ctx.parent is None:
             ctx.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
-        self.sub_agents = SubAgents(ctx, ctx.provider, Agent, lambda: self._requests.frame.effort)
+        self.sub_agents = SubAgentList(ctx)
+        self._starter = SubAgentStarter(
+            ctx, ctx.provider, Agent, lambda: self._requests.frame.effort, self.sub_agents
+        )
         if ctx.parent is None and ctx.find_agents is not None:
-            ctx.tools[SubAgentTool.name] = SubAgentTool(self.sub_agents.run)
+            ctx.tools[SubAgentTool.name] = SubAgentTool(self._starter.run)
         self._requests = RequestBuilder(ctx)
         self._titles = TitleWriter(ctx, ctx.provider, self._requests)
         ctx.provider = self._with_fallbacks(ctx.provider)
@@ -450,7 +454,7 @@ class Agent:
         self._refuse_in_turn()
         ctx, before = self._ctx, self._ctx.provider
         ctx.provider, self._titles.provider = self._with_fallbacks(provider), provider
-        self.sub_agents.provider = provider
+        self._starter.provider = provider
         ctx.small_model = small_model
         ctx.server, ctx.first_party, ctx.cache_life = server, first_party, cache_life
         found = self.use_model(info)

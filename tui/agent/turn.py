@@ -31,7 +31,7 @@ from tui.agent.prompts import (
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
-from tui.agent.sub_agents import SubAgents
+from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import BOUND_TO, has_thinking
@@ -178,7 +178,7 @@ class TurnRunner:
     mcp: McpTools
     repair: RequestRepair
     deferred: DeferredRetry
-    sub_agents: SubAgents
+    sub_agents: SubAgentList
     hooks: HookRunner
     closing: bool = False
     # Of the turn that runs:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tui.agent.sub_agents import last_words
+from tui.agent.sub_agent_list import last_words
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.commands.views import UNPRICED, decisions, rule_lines, session_diff, usage_rows

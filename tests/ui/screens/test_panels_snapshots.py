@@ -27,7 +27,7 @@ from tests.ui.screens.test_mcp import AsksToSignIn, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
 from tests.ui.screens.test_sub_agents import child_records
 from tui.agent import events
-from tui.agent.sub_agents import SubAgent
+from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
 from tui.app.services import SessionChoice

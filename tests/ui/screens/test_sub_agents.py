@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from tests.support.world import OldSession, World, folders, record
 from tests.ui.screens.driving import running, say, until
-from tui.agent.sub_agents import SubAgent
+from tui.agent.sub_agent_list import SubAgent
 from tui.app.services import SessionChoice
 from tui.core.messages import text_block
 from tui.session.copies import write_session

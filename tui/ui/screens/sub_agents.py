@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.agent.sub_agents import State, SubAgent, SubAgents
+from tui.agent.sub_agent_list import State, SubAgent, SubAgentList
 from tui.core.clock import Clock
 from tui.core.formatting import duration, plural
 from tui.core.paths import shorten
@@ -71,7 +71,7 @@ class AgentsScreen(TableDialog[str | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#agents"
 
-    def __init__(self, agents: SubAgents, kinds: AgentDefinitions, clock: Clock) -> None:
+    def __init__(self, agents: SubAgentList, kinds: AgentDefinitions, clock: Clock) -> None:
         super().__init__(classes="-table")
         self._agents, self._kinds, self._clock = agents, kinds, clock
         self._shown: list[SubAgent | AgentDefinition] = []

@@ -1,0 +1,236 @@
+"""One run of a sub-agent, from its prompt to its result for the parent's model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.agent import events
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import Event
+from tui.agent.interrupted_work import last_of_turn
+from tui.agent.limits import Spent, spent_by_model
+from tui.agent.prompts import ParsedPrompt
+from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
+from tui.context.overrides import content_of
+from tui.core.errors import HoldfastError
+from tui.core.messages import ToolOutput, tool_calls
+from tui.core.text_cleaning import one_line
+from tui.provider.base import (
+    Alive,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.tools.base import ToolContext
+
+_TEXT_CHARS = 200
+"""Of what a sub-agent says between its calls, in a line of its card."""
+_CHANGED = 20
+"""How many changed files its result names."""
+_QUIET = (
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    Alive,
+    events.SessionStarted,
+    events.ContextMeasured,
+    events.ContextFiles,
+    events.DirectivesChanged,
+    events.ToolOutputChunk,
+    events.TurnFinished,
+)
+"""Events that whoever follows the parent is spared."""
+
+
+@dataclass(slots=True)
+class SubAgentRun:
+    """One run of a sub-agent. `first` is how many records its session had before, `before` what it
+    was then; `spent` is of this run."""
+
+    ctx: AgentContext
+    one: SubAgent
+    agent: Agent
+    tool: ToolContext
+    first: int
+    before: SubAgent | None
+    spent: Spent = field(default_factory=Spent)
+    _answer: str = ""
+    _figures: str = ""
+    _had_ended: bool = False
+    _changed: dict[str, None] = field(default_factory=dict[str, None])
+    _noted: int = 0
+    """How many of its records were looked at for what it did to files."""
+
+    @property
+    def _records(self) -> Sequence[Record]:
+        return self.agent.session.records
+
+    async def do(self, prompt: str, *, left_open: bool) -> None:
+        """Let it work to the end of its turn. `left_open`: its call is made again, so it goes on
+        where an earlier run of the program ended."""
+        one, self._noted = self.one, self.first
+        one.state, one.started = "running", self.ctx.clock.monotonic()
+        for event in await self.agent.start():
+            self._take(event)
+        if one.stopped:
+            one.state = "stopped"
+            return
+        begun = any(record.type == "user" for record in self._records)
+        if left_open and begun and _has_ended(self._records):
+            one.state, self._had_ended = "done", True
+            return
+        again = left_open and begun
+        turn = self.agent.go_on() if again else self.agent.send(ParsedPrompt(prompt, prompt))
+        async with aclosing(turn):
+            async for event in turn:
+                self._take(event)
+
+    def _take(self, event: Event) -> None:
+        """Keep count of what happens, and hand it on."""
+        one = self.one
+        if isinstance(event, events.ToolFinished):
+            self._notechanges_in()
+        if isinstance(event, events.AssistantMessage):
+            one.spent += Spent.on(event.usage, self.ctx.price_of(one.model))
+        _follow(one, event)
+        if line := _line_of(event):
+            self.tool.emit(f"{line}\n")
+        if not isinstance(event, _QUIET):
+            self.ctx.publish(events.SubAgentEvent(one.call_id, one.agent, event))
+        one.tell()
+
+    def _notechanges_in(self) -> None:
+        """Record for the parent what was done to files."""
+        new, self._noted = self._records[self._noted :], len(self._records)
+        for change in changes_in(new, facts_of(self.one)):
+            self.ctx.recorder.append(FILE_CHANGE, **change)
+            self._changed[self.ctx.workspace.show(Path(str(change["path"])))] = None
+
+    async def end(self) -> None:
+        """Close it, and record how it ended."""
+        one, ctx = self.one, self.ctx
+        if one.works:
+            one.state = "stopped" if one.stopped else "failed"
+        one.now, one.asks, one.cancel = "", False, lambda: None
+        one.seconds = ctx.clock.monotonic() - one.started if one.started else 0.0
+        self._notechanges_in()
+        self._answer = last_words(self._records[0 if self._had_ended else self.first :])
+        used = spent_by_model(self._records[self.first :])
+        ended = {"state": one.state, "calls": one.calls, "spent": used}
+        record = ctx.recorder.append(SUB_AGENT, **facts_of(one), **ended)
+        self.spent = one.spent = Spent.of_sub_agent(record, ctx.config.prices)
+        self._figures = one.figures
+        try:
+            await self.agent.close()
+        except HoldfastError as error:  # what it did is in memory still, and its result is told
+            one.problem = f"{error.message} {error.hint}".strip()
+        if one.path is not None:
+            one.session = None
+        await ctx.recorder.show(
+            events.SubAgentFinished(
+                one.call_id,
+                one.session_id,
+                one.agent,
+                one.state,
+                one.calls,
+                self.spent.requests,
+                self.spent.usage,
+                self.spent.usd,
+            )
+        )
+        if self.before is not None:
+            one.spent, one.calls = self.before.spent + one.spent, self.before.calls + one.calls
+        one.tell()
+
+    def result(self) -> ToolOutput:
+        """What the parent's model gets: the last words of a sub-agent, and how it ended."""
+        one, answer = self.one, self._answer.strip()
+        parts = [f"sub-agent {one.agent}", f"session {one.session_id}", self._figures]
+        if changed := list(self._changed):
+            more = f" and {len(changed) - _CHANGED} more" if len(changed) > _CHANGED else ""
+            parts.append(f"changed {', '.join(changed[:_CHANGED])}{more}")
+        foot = f'[{" · ".join(parts)} · resume="{one.session_id}" continues it]'
+        failed = one.state != "done" or not answer
+        if failed:
+            how = {
+                "stopped": "The user stopped it.",
+                "limit": f"It reached a limit. {one.problem}",
+                "done": "It ended without an answer.",
+            }.get(one.state, f"It failed. {one.problem}")
+            heard = f"Its last words: {answer}" if answer else "It had said nothing yet."
+            answer = f"{how.strip()}\n\n{heard}"
+        summary = self._figures
+        if failed:
+            summary = f"{one.state}: {one.problem or self._figures}"
+        details = {"session": one.session_id, "path": str(one.path) if one.path else ""}
+        text = f"{answer}\n\n{foot}"
+        return replace(
+            ToolOutput.text(text, is_error=failed, summary=summary),
+            details=details | {"agent": one.agent, "state": one.state},
+        )
+
+
+def _follow(one: SubAgent, event: Event) -> None:
+    """Keep what a sub-agent is doing."""
+    match event:
+        case events.RequestSent(model=model):
+            one.now = f"waiting for {model}"
+        case ThinkingDelta():
+            one.now = "thinking"
+        case TextDelta():
+            one.now = "answering"
+        case events.ToolStarted(name=name, label=label):
+            one.calls += 1
+            one.now = f"{name} {one_line(label)}".strip()
+        case events.PermissionAsked(name=name):
+            one.asks, one.now = True, f"asks: {name}"
+        case events.QuestionAsked():
+            one.asks, one.now = True, "asks you"
+        case events.PermissionAnswered() | events.QuestionAnswered():
+            one.asks = False
+        case RetryScheduled():
+            one.now = "waiting to retry"
+        case events.ErrorRaised(message=message, hint=hint):
+            one.problem = " ".join(filter(None, (message, hint)))
+        case events.Notice(text):
+            one.now = text  # of a limit that was reached there is no more than this
+        case events.TurnFinished(outcome):
+            one.state = "stopped" if outcome == "interrupted" else outcome
+            one.problem = one.now if outcome == "limit" else one.problem
+        case _:
+            pass
+
+
+def _line_of(event: Event) -> str:
+    """What a sub-agent did, as a line of its card; "" for what has none."""
+    match event:
+        case events.AssistantMessage(text=text, stop_reason="tool_use"):
+            return _short(text)
+        case events.ToolStarted(name=name, label=label):
+            return f"▸ {name} {one_line(label)}".rstrip()
+        case events.ToolFinished(name=name, is_error=True, summary=summary):
+            return f"✗ {name}: {one_line(summary)}"
+        case RetryScheduled(delay_s=delay, reason=reason):
+            return f"Retry in {delay:.0f} s: {one_line(reason)}"
+        case _:
+            return ""
+
+
+def _has_ended(records: Sequence[Record]) -> bool:
+    """Whether its turn came to an end of its own."""
+    last = last_of_turn(records)
+    return last is not None and last.type == "assistant" and not tool_calls(content_of(last))
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _TEXT_CHARS else f"{line[: _TEXT_CHARS - 1]}…"
