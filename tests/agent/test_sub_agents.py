@@ -18,6 +18,7 @@ from tui.agent.limits import Limits
 from tui.agent.prompts import parse
 from tui.context.file_changes import changes
 from tui.core.clock import SystemClock
+from tui.core.config import Config, Price
 from tui.core.errors import ProviderError
 from tui.core.messages import Block, text_of
 from tui.core.paths import Folders
@@ -345,6 +346,57 @@ async def test_its_cost_is_the_parents_and_its_limits_hold(make: Make) -> None:
     assert agent.spent.requests == 2
     assert agent.spending().session.requests == 2
     assert results(agent)["a"].startswith("It reached a limit. Reached the limit of 2 requests.")
+    await agent.close()
+
+
+class Slow(Family):
+    """Every request is under way for a while, so that those of sub-agents overlap."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
+        async for part in super().stream(request):
+            for _ in range(50):
+                await asyncio.sleep(0)
+            yield part
+
+
+PRICED = Config(prices={"test-model": Price(input=1.0, output=1.0)})
+"""An answer of the script costs $0.00011."""
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests"),
+    [
+        (Limits(max_turns=3), 3),
+        (Limits(max_tokens=230), 3),
+        (Limits(max_cost=0.00023), 3),
+        (Limits(max_tokens=400), 4),
+    ],
+)
+async def test_those_at_work_go_past_a_limit_by_one_request_at_most(
+    make: Make, limits: Limits, requests: int
+) -> None:
+    provider = Slow([task(name) for name in "abcd"], **{name: [say(name)] for name in "abcd"})
+    agent = make(provider, limits=limits, config=PRICED)
+    shown = await events_of(agent, "go")
+    assert isinstance(shown[-1], events.TurnFinished)
+    assert shown[-1].outcome == "limit"
+    assert len(provider.requests) == agent.spent.requests == requests
+    assert sum("It reached a limit." in one for one in results(agent).values()) == 5 - requests
+    await agent.close()
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(max_turns=20), Limits(max_tokens=200_000), Limits(max_cost=1.0)]
+)
+async def test_far_from_a_limit_they_work_at_the_same_time(make: Make, limits: Limits) -> None:
+    names = "abcd"
+    provider = Slow(
+        [task(name) for name in names], say("ok"), **{name: [say(name)] for name in names}
+    )
+    agent = make(provider, limits=limits, config=PRICED)
+    shown = await events_of(agent, "go")
+    assert isinstance(shown[-1], events.TurnFinished)
+    assert (shown[-1].outcome, provider.most) == ("done", 4)
     await agent.close()
 
 

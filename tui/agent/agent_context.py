@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.events import Debug, Event, QueueChanged
-from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent
+from tui.agent.limits import Limits, RequestsUnderWay, SessionCost, SpendingCounter, Spent
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
 from tui.agent.skills import OfferedSkills
@@ -17,18 +18,19 @@ from tui.context.system_prompt import Injected, Source, SystemPrompt
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
 from tui.core.config import Config
-from tui.core.messages import Block
+from tui.core.messages import Block, Usage
 from tui.core.output_store import OutputStore
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver, Mode
-from tui.provider.base import ModelInfo, Provider
+from tui.provider.base import ModelInfo, Provider, Request
 from tui.provider.prices import CacheLife, ModelPrice, price_of
 from tui.provider.retry import RetryControl
 from tui.session.records import Record
 from tui.session.session import Session
 from tui.settings.agent_definitions import AgentDefinitions
 from tui.settings.hook_files import Hooks
+from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
@@ -126,6 +128,8 @@ class AgentContext:
     verbose: bool = field(default=False, init=False)
     turn_spent: Spent = field(default_factory=Spent, init=False)
     """What was spent since the last turn ended, on questions beside the conversation too."""
+    under_way: RequestsUnderWay = field(default_factory=RequestsUnderWay, init=False)
+    """The requests of this agent and its sub-agents, where the run has limits."""
     fallback_window: int | None = field(default=None, init=False)
     """Tokens that the model takes which answers in the place of `model`; None where none does."""
     spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
@@ -189,7 +193,37 @@ class AgentContext:
     def check_limits(self) -> None:
         """Raise LimitReachedError where the next request would go past a limit of the run."""
         top = self.parent or self
-        top.limits.check(top.spent_before + top.turn_spent, priced=self.price is not None)
+        top.limits.check(top.spent_in_run, priced=self.price is not None)
+
+    @asynccontextmanager
+    async def within_limits(self, request: Request) -> AsyncGenerator[None]:
+        """Make a request while the limits of the run hold; near one, after those under way.
+
+        Raises LimitReachedError.
+        """
+        top = self.parent or self
+        if not top.limits.any:
+            yield
+            return
+        priced = self.price is not None
+        most = self._most_of(request)
+        async with top.under_way.room(top.limits, most, lambda: top.spent_in_run, priced=priced):
+            yield
+
+    def _most_of(self, request: Request) -> Spent:
+        """The most that a request can come to: nothing read from the cache, the longest answer."""
+        weight = estimate.request_weight(request.system, request.tools, request.messages)
+        written = round(weight * self.ledger.ratio)
+        usage = Usage(cache_creation_input_tokens=written, output_tokens=request.max_tokens)
+        if (price := self.price_of(request.model)) is None:
+            return Spent(1, usage, None)
+        most = price.forecast(written=written, output=request.max_tokens, life=self.cache_life)
+        return Spent(1, usage, most)
+
+    @property
+    def spent_in_run(self) -> Spent:
+        """What this run of the program has spent so far."""
+        return self.spent_before + self.turn_spent
 
     @property
     def records(self) -> Sequence[Record]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -64,6 +66,11 @@ class Limits:
     max_tokens: int | None = None
     max_cost: float | None = None
 
+    @property
+    def any(self) -> bool:
+        """Whether there is a bound at all."""
+        return any(one is not None for one in (self.max_turns, self.max_tokens, self.max_cost))
+
     def check(self, spent: Spent, *, priced: bool) -> None:
         """Raise LimitReachedError when the next request would go past a limit.
 
@@ -92,6 +99,43 @@ class Limits:
                 f"Reached the limit of ${self.max_cost:.2f} (${spent.usd:.2f} spent).",
                 hint="Raise --max-cost.",
             )
+
+
+@dataclass(slots=True)
+class RequestsUnderWay:
+    """The requests of a run that have no answer yet, each with the most that it can come to.
+
+    A request begins while all of them stay within the limits; else it waits until one has ended.
+    So those of sub-agents that work at the same time go past a limit by no more than one does.
+    """
+
+    _most: list[Spent] = field(default_factory=list[Spent])
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @asynccontextmanager
+    async def room(
+        self, limits: Limits, most: Spent, spent: Callable[[], Spent], *, priced: bool
+    ) -> AsyncGenerator[None]:
+        """The right to make one request; raises LimitReachedError where a limit is reached."""
+        limits.check(spent(), priced=priced)
+        while self._most and not self._fits(limits, spent(), priced=priced):
+            await self._ended.wait()
+            limits.check(spent(), priced=priced)
+        self._most.append(most)
+        try:
+            yield
+        finally:
+            self._most.remove(most)
+            self._ended.set()
+            self._ended = asyncio.Event()
+
+    def _fits(self, limits: Limits, spent: Spent, *, priced: bool) -> bool:
+        """Whether a limit holds even if each request comes to the most that it can."""
+        try:
+            limits.check(sum(self._most, spent), priced=priced)
+        except LimitReachedError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,9 +65,9 @@ async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False)
     """The answer to a request that is no part of the conversation.
 
     A summary is `shown` as it comes, "" where it starts over. What the answer cost is added to
-    `ctx.turn_spent`. Raises ProviderError or CredentialsError.
+    `ctx.turn_spent`. Raises ProviderError, CredentialsError or LimitReachedError.
     """
-    async with aclosing(ctx.provider.stream(request)) as parts:
+    async with ctx.within_limits(request), aclosing(ctx.provider.stream(request)) as parts:
         async for part in parts:
             match part:
                 case AttemptStarted() if shown:

@@ -383,8 +383,6 @@ class TurnRunner:
         """Until the model is done and nothing is queued."""
         while True:
             answer = await self._answer()
-            price = self.ctx.price_of(self._stream.model)
-            self.ctx.spend(Spent.on(answer.usage, price))
             calls = tool_calls(await self._record(answer))
             if calls:
                 await self.dispatcher.run_all(calls)
@@ -401,7 +399,10 @@ class TurnRunner:
         while True:
             request = await self._next_request()
             try:
-                return await self._stream.ask(request)
+                async with self.ctx.within_limits(request):
+                    answer = await self._stream.ask(request)
+                    self.ctx.spend(Spent.on(answer.usage, self.ctx.price_of(self._stream.model)))
+                    return answer
             except ProviderError as error:
                 if not await self._recover(error, request):
                     raise
