@@ -14,8 +14,10 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.interrupted_work import interrupted_work
 from tui.agent.limits import Limits
 from tui.agent.prompts import parse
+from tui.app.interruption import interruption_report, summary_of
 from tui.context.file_changes import changes
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Price
@@ -25,9 +27,10 @@ from tui.core.paths import Folders
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Call, Decision
+from tui.plain.questions import interruption_lines
 from tui.provider.base import ModelInfo, Request, StreamPart
 from tui.session.reader import read
-from tui.session.session import Session
+from tui.session.session import Session, children_of
 from tui.settings import agent_definitions, hook_files
 
 Answers = list[Any]
@@ -334,6 +337,36 @@ async def test_killed_with_its_parent_it_goes_on_where_it_was(make: Make) -> Non
     await again.close()
 
 
+async def test_a_command_that_a_killed_sub_agent_left_is_found_with_its_parent(make: Make) -> None:
+    start = [call("run_command", command="sleep 1000", background=True)]
+    provider = Family([task("a")], a=[start, Hang("half")])
+    agent = make(provider, approver=Yes())
+    turn = agent.send(parse("go"))
+    async for _ in turn:
+        if provider.waiting.is_set():
+            break
+    path = agent.session.path
+    assert path is not None
+    # As another run of the program would find it, after a kill.
+    work = interrupted_work(read(path).branch, agent.folders[0], path)
+    (orphan,) = work.orphans
+    assert (orphan.command, orphan.agent) == ("sleep 1000", "general")
+    assert f"process {orphan.pid}, started by sub-agent general: sleep 1000" in summary_of(work)
+    assert any(f"kill -- -{orphan.pid}" in line for line in interruption_report(work))
+    lines, ways = interruption_lines(work)
+    assert f"process {orphan.pid}, started by sub-agent general, sleep 1000" in "\n".join(lines)
+    assert "stop" in dict(ways)
+    moved = path.with_name("moved.jsonl")
+    path.rename(moved)
+    children_of(path).rename(children_of(moved))
+    assert interrupted_work(read(moved).branch, agent.folders[0], moved).orphans == (orphan,)
+    children_of(moved).rename(children_of(path))
+    moved.rename(path)
+    await turn.aclose()
+    await agent.close()
+    assert not interrupted_work(read(path).branch, agent.folders[0], path).orphans
+
+
 async def test_its_cost_is_the_parents_and_its_limits_hold(make: Make) -> None:
     provider = Family(
         [task("a")], say("never"), a=[[call("list_dir", path=".")], say("never either")]
@@ -390,9 +423,10 @@ async def test_those_at_work_go_past_a_limit_by_one_request_at_most(
 )
 async def test_far_from_a_limit_they_work_at_the_same_time(make: Make, limits: Limits) -> None:
     names = "abcd"
-    provider = Slow(
+    provider = Family(
         [task(name) for name in names], say("ok"), **{name: [say(name)] for name in names}
     )
+    provider.hold = 4
     agent = make(provider, limits=limits, config=PRICED)
     shown = await events_of(agent, "go")
     assert isinstance(shown[-1], events.TurnFinished)

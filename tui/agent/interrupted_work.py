@@ -18,9 +18,13 @@ from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
-from tui.core.messages import Block, blocks_of, tool_calls
+from tui.core.errors import SessionError
+from tui.core.messages import Block, blocks_of, string_of, tool_calls
+from tui.core.text_cleaning import one_line
 from tui.provider import catalogue
-from tui.session.records import Finding, Record
+from tui.session.reader import read
+from tui.session.records import SUB_AGENT, Finding, Record
+from tui.session.session import file_of_child
 from tui.tools.process import born
 
 if TYPE_CHECKING:
@@ -30,17 +34,27 @@ if TYPE_CHECKING:
     from tui.agent.request_builder import RequestBuilder
 
 
+_JOB = b'"type":"job"'
+"""In the file of a session that has started a command."""
 _TURN_RECORDS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A command that an earlier run of the session started and that still runs."""
+    """A command that an earlier run of the session started and that still runs. `agent` is the
+    kind of sub-agent that started it, "" for none."""
 
     pid: int
     born: str
     command: str
     started: str
+    agent: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its process, and who started it."""
+        by = f", started by sub-agent {self.agent}" if self.agent else ""
+        return f"process {self.pid}{by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +68,13 @@ class InterruptedWork:
         return bool(self.calls or self.orphans)
 
 
-def interrupted_work(records: Sequence[Record], root: Path) -> InterruptedWork:
-    """What the branch of a session left open. `root` is its workspace. Blocks: files are read."""
+def interrupted_work(
+    records: Sequence[Record], root: Path, path: Path | None = None
+) -> InterruptedWork:
+    """What the branch of a session left open, and its sub-agents left running. `root` is its
+    workspace, `path` its file. Blocks: files are read."""
     calls = tuple(_with_file(call, root) for call in unsettled_calls(records))
-    return InterruptedWork(calls, tuple(_orphans(records)))
+    return InterruptedWork(calls, (*_orphans(records), *_of_sub_agents(records, path)))
 
 
 def new_findings(records: Sequence[Record], findings: Sequence[Finding]) -> list[Finding]:
@@ -105,7 +122,19 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _orphans(records: Sequence[Record]) -> list[Orphan]:
+def _of_sub_agents(records: Sequence[Record], path: Path | None) -> list[Orphan]:
+    """The commands of a session's sub-agents; those whose files can't be read are passed over."""
+    started = (record.data for record in records if record.type == SUB_AGENT)
+    found: list[Orphan] = []
+    for data in {string_of(one.get("session")): one for one in started}.values():
+        file = file_of_child(path, string_of(data.get("path")))
+        with suppress(OSError, SessionError):
+            if file is not None and _JOB in file.read_bytes():
+                found += _orphans(read(file).branch, one_line(string_of(data.get("agent"))))
+    return found
+
+
+def _orphans(records: Sequence[Record], agent: str = "") -> list[Orphan]:
     found: list[Orphan] = []
     for record in records:
         if record.type != "job":
@@ -114,7 +143,8 @@ def _orphans(records: Sequence[Record]) -> list[Orphan]:
         if not isinstance(pid, int) or not isinstance(birth, str):
             continue
         if birth and born(pid) == birth:
-            found.append(Orphan(pid, birth, str(record.data.get("command", "")), record.time))
+            command = str(record.data.get("command", ""))
+            found.append(Orphan(pid, birth, command, record.time, agent))
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -24,7 +23,7 @@ from tui.core.messages import string_of, text_of
 from tui.core.text_cleaning import one_line
 from tui.session.reader import read
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
-from tui.session.session import Session, children_of
+from tui.session.session import Session, file_of_child
 
 State: TypeAlias = Literal[
     "waiting", "running", "done", "failed", "limit", "stopped", "interrupted"
@@ -125,12 +124,7 @@ class SubAgentList:
 
     def file_of(self, one: SubAgent) -> Path | None:
         """The file of its session: beside the parent's, if that was moved. Blocks."""
-        if one.path is None or self._ctx.session.path is None:
-            return one.path
-        beside = children_of(self._ctx.session.path) / one.path.name
-        with suppress(OSError):
-            return beside if beside.exists() else one.path
-        return one.path
+        return file_of_child(self._ctx.session.path, str(one.path or ""))
 
     def records_of(self, one: SubAgent) -> Sequence[Record]:
         """Its records, from its file where it has ended. Blocks; raises SessionError."""

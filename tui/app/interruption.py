@@ -68,7 +68,7 @@ def summary_of(work: InterruptedWork) -> str:
         ]
     if work.orphans:
         lines.append("Still running since then:")
-        lines += [f"- process {each.pid}: {each.command}" for each in work.orphans]
+        lines += [f"- {each.name}: {each.command}" for each in work.orphans]
     return "\n".join([*lines, "Check what is uncertain first, then continue."])
 
 
@@ -77,7 +77,7 @@ def interruption_report(work: InterruptedWork) -> list[str]:
     lines = ["The last run of this session was interrupted."]
     lines += [f"{call.tool} {call.label}".rstrip() + f": {known(call)}." for call in work.calls]
     lines += [
-        f"Still running since {each.started[:16].replace('T', ' ')} UTC: process {each.pid},"
+        f"Still running since {each.started[:16].replace('T', ' ')} UTC: {each.name},"
         f" {each.command}. Stop it: kill -- -{each.pid}"
         for each in work.orphans
     ]

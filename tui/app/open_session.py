@@ -139,7 +139,8 @@ async def _after_opening(conversation: Conversation, choice: SessionChoice) -> N
     if choice.path is not None:
         await conversation.frontend.painted()
         root, records = conversation.services.workspace, list(agent.session.records)
-        work = await asyncio.to_thread(interrupted_work, records, root)
+        path = agent.session.path
+        work = await asyncio.to_thread(interrupted_work, records, root, path)
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
     await _ask_elevated(conversation, agent)

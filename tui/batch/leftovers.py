@@ -36,7 +36,8 @@ async def end_commands(
 
 def _orphans(session_id: str, folders: Folders, target: Path) -> tuple[Orphan, ...]:
     try:
-        loaded = read(catalog.resolve(session_id, folders))
+        path = catalog.resolve(session_id, folders)
+        loaded = read(path)
     except SessionError:
         return ()  # what is not known cannot be ended
-    return interrupted_work(loaded.records, target).orphans
+    return interrupted_work(loaded.records, target, path).orphans

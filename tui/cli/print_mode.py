@@ -206,7 +206,7 @@ async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
     session, root = agent.session, agent.folders[0]
     if not session.resumed:
         return attached
-    work = await asyncio.to_thread(interrupted_work, list(session.records), root)
+    work = await asyncio.to_thread(interrupted_work, list(session.records), root, session.path)
     if not work:
         return attached
     _to_stderr(err, *interruption_report(work))

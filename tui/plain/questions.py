@@ -399,7 +399,7 @@ def interruption_lines(work: InterruptedWork) -> tuple[list[str], Labels]:
     ]
     lines += [
         spoken(
-            f"Still running: process {each.pid}, {each.command}, since"
+            f"Still running: {each.name}, {each.command}, since"
             f" {each.started[:16].replace('T', ' ')} UTC."
         )
         for each in work.orphans

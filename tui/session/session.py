@@ -332,6 +332,19 @@ def children_of(path: Path) -> Path:
     return path.with_suffix("")
 
 
+def file_of_child(parent: Path | None, recorded: str) -> Path | None:
+    """The file of a sub-agent's session: beside its parent's, if that was moved since it was
+    recorded. None for one that is in memory. Blocks."""
+    if not recorded:
+        return None
+    path = Path(recorded)
+    if parent is not None:
+        beside = children_of(parent) / path.name
+        with suppress(OSError):
+            return beside if beside.exists() else path
+    return path
+
+
 def _opened_to_read() -> str:
     return "The session is read-only."
 

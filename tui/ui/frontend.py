@@ -422,7 +422,8 @@ class ScreenFrontend:
         ]
         commands: list[OpenItem] = []
         for orphan in work.orphans:
-            since = f"still running, started {orphan.started[:16].replace('T', ' ')} UTC"
+            by = f"by sub-agent {orphan.agent} " if orphan.agent else ""
+            since = f"still running, started {by}{orphan.started[:16].replace('T', ' ')} UTC"
             commands.append(OpenItem(f"process {orphan.pid}", orphan.command, since, False))
         card = ResumeCard(calls, commands, partial(self._act_on_interruption, work))
         await self.chat.query_one("#left").mount(card, before="#notice")
