@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,9 +15,10 @@ from tui.agent.interrupted_work import last_of_turn
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
+from tui.context import untrusted
 from tui.context.overrides import content_of
 from tui.core.errors import HoldfastError
-from tui.core.messages import ToolOutput, tool_calls
+from tui.core.messages import ToolOutput, string_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.provider.base import (
     Alive,
@@ -26,6 +27,7 @@ from tui.provider.base import (
     ThinkingDelta,
     ToolInputDelta,
 )
+from tui.provider.server_tools import is_result, result_of
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ _TEXT_CHARS = 200
 """Of what a sub-agent says between its calls, in a line of its card."""
 _CHANGED = 20
 """How many changed files its result names."""
+_MCP = "mcp__", "read_mcp_resource"
+"""What the names of the tools begin with whose results MCP servers give."""
 _QUIET = (
     TextDelta,
     ThinkingDelta,
@@ -151,6 +155,12 @@ class SubAgentRun:
             one.spent, one.calls = self.before.spent + one.spent, self.before.calls + one.calls
         one.tell()
 
+    def _marked(self, answer: str) -> str:
+        """What it said, as untrusted where texts that somebody else wrote are in its session."""
+        if not answer or not (sources := _untrusted_sources(self._records)):
+            return answer
+        return untrusted.wrap(answer, f"sub-agent {self.one.agent}, read {', '.join(sources)}")
+
     def result(self) -> ToolOutput:
         """What the parent's model gets: the last words of a sub-agent, and how it ended."""
         one, answer = self.one, self._answer.strip()
@@ -160,23 +170,39 @@ class SubAgentRun:
             parts.append(f"changed {', '.join(changed[:_CHANGED])}{more}")
         foot = f'[{" · ".join(parts)} · resume="{one.session_id}" continues it]'
         failed = one.state != "done" or not answer
+        heard = self._marked(answer)
         if failed:
             how = {
                 "stopped": "The user stopped it.",
                 "limit": f"It reached a limit. {one.problem}",
                 "done": "It ended without an answer.",
             }.get(one.state, f"It failed. {one.problem}")
-            heard = f"Its last words: {answer}" if answer else "It had said nothing yet."
-            answer = f"{how.strip()}\n\n{heard}"
+            heard = f"Its last words: {heard}" if answer else "It had said nothing yet."
+            heard = f"{how.strip()}\n\n{heard}"
         summary = self._figures
         if failed:
             summary = f"{one.state}: {one.problem or self._figures}"
         details = {"session": one.session_id, "path": str(one.path) if one.path else ""}
-        text = f"{answer}\n\n{foot}"
+        text = f"{heard}\n\n{foot}"
         return replace(
             ToolOutput.text(text, is_error=failed, summary=summary),
             details=details | {"agent": one.agent, "state": one.state},
         )
+
+
+def _untrusted_sources(records: Iterable[Record]) -> list[str]:
+    """Where a session got texts from that somebody else wrote, each once."""
+    found: dict[str, None] = {}
+    for record in records:
+        content, name = content_of(record), string_of(record.data.get("name"))
+        if record.type == "tool_result":
+            marked = (untrusted.source_of(string_of(block.get("text"))) for block in content)
+            found |= dict.fromkeys(filter(None, marked))
+            if name.startswith(_MCP):
+                found[name] = None
+        elif record.type == "assistant":
+            found |= {result_of(block).name: None for block in content if is_result(block)}
+    return list(found)
 
 
 def _follow(one: SubAgent, event: Event) -> None:

@@ -9,6 +9,7 @@ TAG: Final = "untrusted_content"
 OPEN_MAX: Final = 120
 """Characters of a source's name that the opening tag shows."""
 
+_OPENING = re.compile(rf'<{TAG} source="([^">]*)">\n')
 _TAG = re.compile(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
 
 
@@ -24,6 +25,12 @@ def opening_tag(source: str) -> str:
 
 
 CLOSING: Final = f"</{TAG}>"
+
+
+def source_of(text: str) -> str:
+    """The source of a text that is marked, "" where it is not."""
+    found = _OPENING.match(text)
+    return found[1] if found else ""
 
 
 def neutral(text: str) -> str:
