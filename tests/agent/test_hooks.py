@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,7 +17,9 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.event_text import event_lines as said
 from tui.agent.prompts import parse
+from tui.app.commands.hooks import hook_lines
 from tui.context.file_changes import changes, restore
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
@@ -295,6 +299,38 @@ async def test_a_formatter_leaves_the_change_to_be_undone(make: Make, tmp_path: 
     (change,) = changes(agent.session.records)
     assert restore(change, tmp_path / "kept").outcome == "deleted"
     assert not file.exists()
+    await agent.close()
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "PreToolUse", "Stop"])
+async def test_one_that_is_interrupted_is_recorded_and_said(
+    make: Make, tmp_path: Path, event: str
+) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    program = f"open({str(begun)!r}, 'w').write('x'); time.sleep(600)"
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(provider, {event: program})
+
+    async def interrupt() -> None:
+        assert await asyncio.to_thread(begun.read_text) == "x"
+        agent.cancel()
+
+    interrupting = asyncio.create_task(interrupt())
+    shown = await events_of(agent, "go")
+    await interrupting
+    assert isinstance(shown[-1], events.TurnFinished)
+    assert shown[-1].outcome == "interrupted"
+    assert finished(shown) == [(event, "cancelled")]
+    (ended,) = (one for one in shown if isinstance(one, events.HookFinished))
+    assert said(ended) == (f"The {event} hook {ended.command} was stopped",)
+    (record,) = (one.data for one in agent.session.records if one.type == "hook")
+    assert (record["event"], record["outcome"], record["exit_code"]) == (event, "cancelled", None)
+    assert f"{event}: {ended.command}" in hook_lines(agent.find_hooks(), agent.session.records)
+    assert any(
+        one.endswith("ran 1 time, last cancelled")
+        for one in hook_lines(agent.find_hooks(), agent.session.records)
+    )
     await agent.close()
 
 

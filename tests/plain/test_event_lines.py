@@ -48,6 +48,8 @@ SPOKEN: list[tuple[Event, list[str]]] = [
     (events.HookFinished("PreToolUse", "./check.sh", "failed", 1, 0.1, "no such file", "1"),
      ["The PreToolUse hook ./check.sh failed (exit 1): no such file."]),
     (events.HookFinished("PreToolUse", "./check.sh", "ok", 0, 0.1), []),
+    (events.HookFinished("Stop", "./check.sh", "cancelled", None, 0.1),
+     ["The Stop hook ./check.sh was stopped."]),
     (events.SubAgentStarted("1", "5ab", None, "explore", "find the loader", "small"),
      ["Sub-agent explore: started, find the loader, model small."]),
     (events.SubAgentEvent("1", "explore", events.ToolStarted("2", "list_dir", {}, ".")), []),

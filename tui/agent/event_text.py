@@ -50,7 +50,7 @@ def event_lines(event: Event) -> Sequence[str]:
 def _of_what_ran(event: Event) -> Sequence[str]:
     """What ran beside the conversation, and what nobody answered."""
     match event:
-        case events.HookFinished(outcome="failed" | "timeout"):
+        case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
             return (hook_problem(event),)
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
@@ -62,9 +62,12 @@ def _of_what_ran(event: Event) -> Sequence[str]:
 
 def hook_problem(event: events.HookFinished) -> str:
     """What went wrong with a hook, as a sentence."""
+    what = f"The {event.event} hook {one_line(event.command)}"
+    if event.outcome == "cancelled":
+        return f"{what} was stopped"
     code = "" if event.exit_code is None else f" (exit {event.exit_code})"
     said = f": {one_line(event.text)}" if event.text else ""
-    return f"The {event.event} hook {one_line(event.command)} failed{code}{said}"
+    return f"{what} failed{code}{said}"
 
 
 def _unanswered(event: events.QuestionAnswered) -> str:

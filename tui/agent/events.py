@@ -171,8 +171,8 @@ class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
 
 class HookFinished(WireEvent, frozen=True, tag="hook_finished"):
     """A hook of the person's ran: `event` is what it ran for, `call_id` the call, "" for none.
-    `outcome` is ok, blocked, failed or timeout; `text` is what it wrote to standard error where
-    that is not ok."""
+    `outcome` is ok, blocked, failed, timeout or cancelled; `text` is what it wrote to standard
+    error where that is not ok."""
 
     event: str
     command: str

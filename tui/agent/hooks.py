@@ -3,7 +3,8 @@
 A hook gets a JSON object on its standard input and answers by its exit code, or by a JSON object on
 its standard output; both as those of Claude Code. 0 is fine, 2 blocks with what it wrote to
 standard error as the reason, any other code is a failure of the hook alone: it is said, and the
-turn goes on. So is one that takes too long, which is killed. Each run is in the record.
+turn goes on. So is one that takes too long, which is killed, as is one that is interrupted. Each
+run is in the record.
 
 Hooks run outside the sandbox, as the person's own commands do, without the program's keys.
 """
@@ -44,7 +45,7 @@ _END_S = 10.0
 """For the hooks of a session that ends: nobody waits long for a program to quit."""
 
 Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
-Outcome: TypeAlias = Literal["ok", "blocked", "failed", "timeout"]
+Outcome: TypeAlias = Literal["ok", "blocked", "failed", "timeout", "cancelled"]
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +109,7 @@ class HookRunner:
         """Run the hooks of a session that ends, for a few seconds at most."""
         if self._opening is not None:
             self._opening.cancel()
+            await asyncio.wait({self._opening})
         if any(record.type == "user" for record in self.ctx.records):
             await self.run("SessionEnd", {"reason": "other"}, most_s=_END_S)
 
@@ -125,9 +127,14 @@ class HookRunner:
         if not found:
             return NOTHING
         given = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
-        runs = await asyncio.gather(*(self._run(hook, given, most_s) for hook in found))
-        for run in runs:
-            self._record(run, call_id)
+        work = [asyncio.create_task(self._run(hook, given, most_s)) for hook in found]
+        try:
+            runs = await asyncio.gather(*work)
+        finally:
+            for one in work:
+                # One that was cancelled itself had not begun.
+                if one.done() and not one.cancelled() and one.exception() is None:
+                    self._record(one.result(), call_id)
         return _together(runs)
 
     async def before_tool(self, call_id: str, tool: str, input_: Mapping[str, Any]) -> HookAnswer:
@@ -191,6 +198,8 @@ class HookRunner:
         try:
             async with asyncio.timeout(limit):
                 printed, problem, code = await _communicate(process, given)
+        except asyncio.CancelledError:
+            return ended("cancelled", None)  # so that it is recorded; `run` raises
         except TimeoutError:
             return ended("timeout", None, "", f"took longer than {limit:g} s")
         finally:

@@ -56,7 +56,7 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return _answered(event, label)
         case events.ToolFinished():
             return _finished(event, label)
-        case events.HookFinished(outcome="failed" | "timeout"):
+        case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
             return [sentence(spoken(hook_problem(event)))]
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)

@@ -134,7 +134,7 @@ class EventRenderer:
             case events.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())
                 chat.work(self._calls.phase, since=self._calls.since)
-            case events.HookFinished(outcome="failed" | "timeout"):
+            case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
                 chat.add(NoticeItem(f"{hook_problem(event)}.", "warning"))
             case events.SubAgentEvent(id_) if (waits := events.awaits_person(event)) is not None:
                 self._calls.change(id_, state="waiting" if waits else "running")
