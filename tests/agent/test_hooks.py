@@ -20,12 +20,18 @@ from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines as said
 from tui.agent.prompts import parse
 from tui.app.commands.hooks import hook_lines
+from tui.app.commands.rewind import points
 from tui.context.file_changes import changes, restore
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Call, Decision
+from tui.session.export import export
+from tui.session.reader import LoadedSession
+from tui.session.records import is_prompt
 from tui.settings import agent_definitions, hook_files
+from tui.ui.widgets.conversation.items import NoticeItem
+from tui.ui.widgets.record_items import items_of
 
 Make = Callable[..., Agent]
 
@@ -202,15 +208,36 @@ async def test_one_makes_the_agent_go_on_but_not_for_ever(make: Make) -> None:
         "print('tests fail' if not given['stop_hook_active'] else 'still', file=sys.stderr)\n"
         "sys.exit(2)"
     )
+    says = "The Stop hook says the work isn't done yet"
     provider = ScriptedProvider(*(say(f"done {n}") for n in range(6)))
     agent = make(provider, {"Stop": program})
     shown = await events_of(agent, "go")
     assert len(provider.requests) == 6
-    assert last_user_text(provider.requests[1]) == "A hook of mine wants you to go on: tests fail"
-    assert last_user_text(provider.requests[2]) == "A hook of mine wants you to go on: still"
-    assert "A hook kept the turn going 5 times: it ends." in [
+    assert last_user_text(provider.requests[1]) == f"{says}: tests fail"
+    assert last_user_text(provider.requests[2]) == f"{says}: still"
+    assert "The Stop hook held the turn 5 times: it ends now." in [
         one.text for one in shown if isinstance(one, events.Notice)
     ]
+    await agent.close()
+
+
+async def test_what_a_hook_says_is_no_prompt_of_the_person(make: Make) -> None:
+    stop = "if not given['stop_hook_active']: print('tests fail', file=sys.stderr); sys.exit(2)"
+    provider = ScriptedProvider(say("done"), say("done now"))
+    agent = make(provider, {"Stop": stop})
+    await events_of(agent, "fix it")
+    records = agent.session.records
+    assert [is_prompt(one) for one in records if one.type == "user"] == [True, False]
+    assert agent.spending().prompt.usage.total == 220, "one prompt made both requests"
+    assert [point.text for point in points(records)] == ["fix it"]
+    assert agent.session.title == "fix it"
+    loaded = LoadedSession(Path("s.jsonl"), agent.session.header, tuple(records), ())
+    shown = export(loaded, "md").text
+    assert shown.count("You") == 1
+    assert "Hook" in shown
+    items = items_of(records)
+    notice = "The Stop hook says the work isn't done yet: tests fail"
+    assert [item.text for item in items if isinstance(item, NoticeItem)] == [notice]
     await agent.close()
 
 

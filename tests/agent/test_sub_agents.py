@@ -516,7 +516,7 @@ async def test_the_persons_hooks_hold_for_it_too(make: Make, tmp_path: Path) -> 
     assert not (tmp_path / "workspace/a.txt").exists()
     assert results(agent)["a"].startswith("b as well")
     asked = text_of(provider.of("a")[-1].messages[-1]["content"])
-    assert asked == "A hook of mine wants you to go on: and b?"
+    assert asked == "The SubagentStop hook says the work isn't done yet: and b?"
     await agent.close()
 
 

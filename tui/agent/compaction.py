@@ -33,7 +33,7 @@ from tui.context.token_ledger import Item
 from tui.context.view import View
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Message, Usage
-from tui.session.records import Record
+from tui.session.records import Record, is_prompt
 from tui.tokens import tokenizer
 
 log = logging.getLogger(__name__)
@@ -407,5 +407,5 @@ def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[
 
 
 def _last_prompt(records: Sequence[Record]) -> str:
-    found = (record.id for record in reversed(records) if record.type == "user")
+    found = (record.id for record in reversed(records) if is_prompt(record))
     return next(found, "")

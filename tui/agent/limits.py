@@ -16,7 +16,7 @@ from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import SUB_AGENT, Record
+from tui.session.records import SUB_AGENT, Record, is_prompt
 
 LOOP_REPEATS = 5
 """How many equal (call, result) pairs in a row end the turn."""
@@ -151,7 +151,7 @@ class SessionCost:
 
     def after(self, record: Record, prices: Mapping[str, Price]) -> SessionCost:
         """With one more record."""
-        if record.type == "user":
+        if is_prompt(record):
             return replace(self, prompt=Spent())
         if record.type == SUB_AGENT:
             one = Spent.of_sub_agent(record, prices)

@@ -29,7 +29,7 @@ from tui.context.view import View
 from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request
-from tui.session.records import Record, is_answer
+from tui.session.records import Record, is_answer, is_prompt
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ class OverflowRecovery:
     def _without_images(self) -> str:
         states = self.requests.view().states
         records = self.ctx.records
-        turn = max((n for n, record in enumerate(records) if record.type == "user"), default=0)
+        turn = max((n for n, record in enumerate(records) if is_prompt(record)), default=0)
         found = [
             record
             for record in records[:turn]

@@ -54,7 +54,7 @@ from tui.provider.base import (
     ThinkingDelta,
 )
 from tui.provider.server_tools import result_of, sources
-from tui.session.records import MENTIONED
+from tui.session.records import HOOK, MENTIONED
 
 log = logging.getLogger(__name__)
 
@@ -352,11 +352,13 @@ class TurnRunner:
         if not answer.blocked:
             return True
         if self._held >= _HELD:
-            self.ctx.publish(events.Notice(f"A hook kept the turn going {_HELD} times: it ends."))
+            self.ctx.publish(
+                events.Notice(f"The {event} hook held the turn {_HELD} times: it ends now.")
+            )
             return True
         self._held += 1
-        text = f"A hook of mine wants you to go on: {answer.blocked}"
-        self.ctx.recorder.append("user", content=[text_block(text)])
+        text = f"The {event} hook says the work isn't done yet: {answer.blocked}"
+        self.ctx.recorder.append("user", content=[text_block(text)], by=HOOK)
         await self.ctx.recorder.show(events.Notice(text))
         return False
 

@@ -31,7 +31,7 @@ from tui.permissions.gate import RulesOnly
 from tui.session import catalog, copies, importers, index
 from tui.session.export import export
 from tui.session.reader import LoadedSession
-from tui.session.records import Finding, Record
+from tui.session.records import HOOK, Finding, Record, is_prompt
 from tui.session.session import Session
 
 _EVERY = 500
@@ -85,7 +85,8 @@ def show(options: Options) -> int:
         if record.type in _MESSAGES:
             number += 1
             when = record.time[:16].replace("T", " ")
-            print_text(f"\n[{number} {record.type}, {when}]")
+            who = record.type if record.type == "assistant" or is_prompt(record) else HOOK
+            print_text(f"\n[{number} {who}, {when}]")
             for block in blocks_of(record.data.get("content")):
                 print_text(_block_text(block))
         elif text := _other(record):

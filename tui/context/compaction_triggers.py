@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tui.context.overrides import content_of
 from tui.core.messages import Block, list_of, object_of, string_of, text_of, tool_calls
-from tui.session.records import Record
+from tui.session.records import Record, is_prompt
 from tui.tools.patch_format import named_paths
 
 TRIES: Final = 2
@@ -68,7 +68,7 @@ def hand_over(records: Sequence[Record]) -> Stuck:
     asked, done, todos = "", dict[str, None](), list[dict[str, Any]]()
     calls: dict[str, Block] = {}
     for record in records:
-        if record.type == "user":
+        if is_prompt(record):
             asked, done = _line(text_of(content_of(record))), {}
         elif record.type == "assistant":
             calls |= {str(call.get("id")): call for call in tool_calls(content_of(record))}

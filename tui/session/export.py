@@ -13,7 +13,7 @@ from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, text_of
 from tui.core.redaction import mask, mask_values
 from tui.session.reader import LoadedSession
-from tui.session.records import Record, encode
+from tui.session.records import Record, encode, is_prompt
 
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
@@ -81,6 +81,8 @@ def _parts(branch: Iterable[Record]) -> Iterator[_Part]:
     for record in branch:
         data = record.data
         match record.type:
+            case "user" if not is_prompt(record):
+                yield _Part("Hook", text_of(blocks_of(data.get("content"))))
             case "user":
                 yield from _prompt(data)
             case "assistant":

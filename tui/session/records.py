@@ -4,7 +4,7 @@ The first line is the header, every other line one record: `type`, `id`, `parent
 fields of its type. Ids sort in the order they were made. Unknown types and fields are kept.
 
     user         content, text (as typed; absent for text that nobody typed), images (the words for
-                 the images in the content, in their order)
+                 the images in the content, in their order), by ("hook" where a hook speaks)
     assistant    content, model, server, usage, stop_reason, request_id, message_id, bound_to (the
                  hash of the request, where there is thinking: see tui.context.request_trail)
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
@@ -145,6 +145,9 @@ MENTIONED: Final = "mention"
 """What `by` says in an `assistant` record whose calls read what a prompt names with `@`."""
 
 
+HOOK: Final = "hook"
+"""What `by` says in a `user` record by which a hook lets the model continue."""
+
 SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""
 FILE_CHANGE: Final = "file_change"
@@ -154,6 +157,11 @@ FILE_CHANGE: Final = "file_change"
 def is_answer(record: Record) -> bool:
     """Whether the model gave it. An `assistant` record can also hold calls made for a prompt."""
     return record.type == "assistant" and record.data.get("by") != MENTIONED
+
+
+def is_prompt(record: Record) -> bool:
+    """Whether the person sent it. A `user` record can also hold what a hook says."""
+    return record.type == "user" and record.data.get("by") != HOOK
 
 
 def is_ours(value: dict[str, Any]) -> bool:
