@@ -75,6 +75,33 @@ def test_list_and_search_as_json(run: Run, path: Path) -> None:
     assert run("search", " ")[0] == 2
 
 
+def test_those_of_sub_agents_are_listed_and_searched_where_asked(run: Run, path: Path) -> None:
+    async def write() -> Session:
+        parent = Session.open(path, clock=FakeClock())
+        child = Session.create_child(parent, "toolu_1", clock=FakeClock())
+        child.append("user", content=text("find the loader"), text="find the loader")
+        await child.close()
+        await parent.close()
+        return child
+
+    child = asyncio.run(write())
+    assert child.id not in run("list")[1]
+    parent, below = run("list", "--sub-agents")[1].splitlines()
+    assert parent.startswith(catalog.id_of(path))
+    assert below.startswith(child.id)
+    assert below.endswith("└ find the loader  [interrupted]")
+    first, second = json.loads(run("list", "--sub-agents", "--json")[1])
+    assert "parent" not in first
+    assert (second["id"], second["parent"]) == (child.id, first["id"])
+    assert run("search", "loader")[1:] == ("", "Nothing found.\n")
+    assert run("search", "loader", "--sub-agents")[1].startswith(child.id)
+    assert "find the loader" in run("show", child.id[:7])[1]
+    assert child.path is not None
+    path.rename(path.with_name("gone.txt"))
+    (lost,) = json.loads(run("list", "--sub-agents", "--json")[1])
+    assert (lost["id"], lost["parent"]) == (child.id, first["id"])
+
+
 def test_show_numbers_the_messages(run: Run, path: Path) -> None:
     _, out, _ = run("show", catalog.id_of(path))
     assert "[1 user" in out

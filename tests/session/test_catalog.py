@@ -129,8 +129,12 @@ async def test_a_sub_agents_session_is_in_no_list_and_found_by_its_id(
     assert parent.path is not None
     assert catalog.files(home) == [parent.path]
     assert catalog.resolve(child.id, home) == child.path
+    assert catalog.resolve(child.id[:8], home) == child.path
     with pytest.raises(SessionError):
-        catalog.resolve(child.id[:8], home)
+        catalog.resolve("", home)
+    assert [path for _, path, _ in catalog.scan_children(home)] == [str(child.path)]
+    assert catalog.scan_children(home, Path("/elsewhere")) == []
+    assert catalog.parent_of(child.path) == parent.path
     trashed = copies.delete(parent.path, folders=home, clock=clock)
     assert not child.path.exists()
     assert (trashed.with_suffix("") / child.path.name).exists()

@@ -33,6 +33,8 @@ class SessionRow:
     cwd: str = ""
     agent: str = ""
     problems: tuple[str, ...] = ()
+    parent: str = ""
+    """The file of the session whose sub-agent's it is."""
 
 
 @dataclass(frozen=True, slots=True)

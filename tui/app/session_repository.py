@@ -64,13 +64,25 @@ class SessionRepository:
         """The sessions there are."""
         return cls(services.folders, services.workspace, services.clock, Path.home())
 
-    def ours(self, *, everywhere: bool, progress: Progress | None = None) -> list[SessionRow]:
-        """The sessions of this folder, or all; the one used last first."""
+    def ours(
+        self, *, everywhere: bool, sub_agents: bool = False, progress: Progress | None = None
+    ) -> list[SessionRow]:
+        """The sessions of this folder, or all; the one used last first. With `sub_agents` those of
+        sub-agents after them."""
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
-        found = catalog.scan(self.folders, None if everywhere else self.workspace)
+        where = None if everywhere else self.workspace
+        found = catalog.scan(self.folders, where)
         entries = index.entries(self.folders.cache, found, progress)
-        return [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+        rows = [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+        if sub_agents:
+            found = catalog.scan_children(self.folders, where)
+            entries = index.entries(self.folders.cache, found, progress)
+            rows += [
+                replace(row_of(entry, one), parent=str(catalog.parent_of(Path(entry.path))))
+                for entry, one in zip(entries, found, strict=True)
+            ]
+        return rows
 
     def others(self) -> list[SessionRow]:
         """The sessions of other agents in their usual folders."""
@@ -98,7 +110,10 @@ class SessionRepository:
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         by_path = {str(row.path): row for row in rows}
-        found = [one for one in catalog.scan(self.folders) if one[1] in by_path]
+        there = catalog.scan(self.folders)
+        if any(row.parent for row in rows):
+            there = sorted([*there, *catalog.scan_children(self.folders)], reverse=True)
+        found = [one for one in there if one[1] in by_path]
         hits = index.search(self.folders.cache, found, text, progress=progress)
         return [SearchHit(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +43,41 @@ _MESSAGES = frozenset({"user", "assistant"})
 def list_(options: Options) -> int:
     where = None if options.all else workspace_of(options)
     entries = index.list_sessions(folders(), where, progress=_progress)
+    below: dict[str, list[catalog.SessionSummary]] = {}
+    if options.sub_agents:
+        children = catalog.scan_children(folders(), where)
+        for child in index.entries(folders().cache, children, _progress):
+            below.setdefault(str(catalog.parent_of(Path(child.path))), []).append(child)
+    family = [(one, "") for one in entries]
+    if below:
+        there = {one.path for one in entries}
+        lost = [one for path, found in below.items() if path not in there for one in found]
+        family = [
+            *((one, by) for parent in entries for one, by in _family(parent, below)),
+            *((one, catalog.id_of(catalog.parent_of(Path(one.path)))) for one in lost),
+        ]
     if options.json:
-        return print_json([entry.to_json() for entry in entries])
-    for entry in entries:
+        return print_json([one.to_json() | ({"parent": by} if by else {}) for one, by in family])
+    for entry, by in family:
         title = entry.title or "(no prompts)"
         flag = "" if entry.state == "ok" else f"  [{catalog.state_name(entry.state)}]"
         when = entry.updated[:16].replace("T", " ")
-        print_text(f"{entry.id}  {when}  {entry.messages:>4} messages  {_printable(title)}{flag}")
-    if not entries:
+        mark = "└ " if by else ""
+        print_text(
+            f"{entry.id}  {when}  {entry.messages:>4} messages  {mark}{_printable(title)}{flag}"
+        )
+    if not family:
         note("No sessions here yet." if where else "No sessions yet.")
     return 0
+
+
+def _family(
+    parent: catalog.SessionSummary, below: Mapping[str, Sequence[catalog.SessionSummary]]
+) -> Iterator[tuple[catalog.SessionSummary, str]]:
+    """A session, then those of its sub-agents with its id."""
+    yield parent, ""
+    for one in below.get(parent.path, ()):
+        yield one, parent.id
 
 
 def search(options: Options) -> int:
@@ -60,6 +85,8 @@ def search(options: Options) -> int:
         raise UsageError("What should it search for?", hint='holdfast sessions search "some words"')
     home = folders()
     found = catalog.scan(home)
+    if options.sub_agents:
+        found = sorted([*found, *catalog.scan_children(home)], reverse=True)
     hits = index.search(home.cache, found, options.target or "", progress=_progress)
     if options.json:
         return print_json([hit.to_json() for hit in hits])

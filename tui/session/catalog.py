@@ -43,6 +43,18 @@ def scan(folders: Folders, workspace: Path | None = None) -> list[SessionFileSta
     return sorted((found for root in roots for found in _files_in(root)), reverse=True)
 
 
+def scan_children(folders: Folders, workspace: Path | None = None) -> list[SessionFileState]:
+    """The sessions of sub-agents, which `scan` leaves out; of a workspace or all of them."""
+    roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
+    families = (family for root in roots for family in _folders_in(root))
+    return sorted((found for family in families for found in _files_in(family)), reverse=True)
+
+
+def parent_of(path: Path) -> Path:
+    """The file of the session whose sub-agent's file this is."""
+    return path.parent.with_name(f"{path.parent.name}.jsonl")
+
+
 def newest(folders: Folders, workspace: Path) -> Path | None:
     """The session of a workspace that was used last."""
     return next(iter(files(folders, workspace)), None)
@@ -51,8 +63,8 @@ def newest(folders: Folders, workspace: Path) -> Path | None:
 def resolve(reference: str, folders: Folders) -> Path:
     """The file that an id, the unambiguous beginning of an id, or a path refers to.
 
-    A sub-agent's session is found by its whole id. Raises SessionError if there is none, or more
-    than one.
+    A sub-agent's session is found where no other has such an id. Raises SessionError if there is
+    none, or more than one.
     """
     if os.sep in reference or reference.endswith(".jsonl"):
         path = Path(reference).expanduser()
@@ -61,7 +73,9 @@ def resolve(reference: str, folders: Folders) -> Path:
         raise SessionError(f"File not found: {reference}.", hint="Check the path.")
     every = files(folders)
     found = [path for path in every if reference and id_of(path).startswith(reference)]
-    found = found or [path for path in _children(folders) if id_of(path) == reference]
+    if not found and reference:
+        children = (Path(path) for _, path, _ in scan_children(folders))
+        found = [path for path in children if id_of(path).startswith(reference)]
     exact = [path for path in found if id_of(path) == reference]
     if len(found) == 1 or len(exact) == 1:
         return (exact or found)[0]
@@ -100,11 +114,6 @@ def check_ours(path: Path, folders: Folders) -> None:
             f"{path} isn't a session: it contains no Holdfast records.",
             hint="It stays untouched. `holdfast sessions list --all` lists the sessions.",
         )
-
-
-def _children(folders: Folders) -> Iterator[Path]:
-    """The sessions of sub-agents, which no list has."""
-    return folders.sessions.glob("*/*/*.jsonl")
 
 
 def _some(paths: Sequence[Path]) -> str:

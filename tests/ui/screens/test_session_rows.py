@@ -144,7 +144,7 @@ def test_a_narrow_screen_has_shorter_tabs(width: int, shown: str) -> None:
 def test_only_keys_that_mean_something_are_named() -> None:
     every = session_rows.session_keys("here", 3, 200).plain
     assert "ctrl+r rename" in every
-    assert every.endswith("ctrl+e export   esc back")
+    assert every.endswith("ctrl+e export   ctrl+g sub-agents   esc back")
     assert session_rows.session_keys("here", 0, 200).plain == "tab scope   ctrl+f find   esc back"
     others = session_rows.session_keys("others", 3, 200).plain
     assert others == "enter open   tab scope   ctrl+s sort   ctrl+e export   esc back"

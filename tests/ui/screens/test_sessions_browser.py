@@ -18,9 +18,12 @@ from tests.ui.screens.driving import NARROW, WIDE, running, until
 from tui.app.dialog_data import SessionRow
 from tui.app.services import SessionChoice
 from tui.app.session_repository import SessionRepository
+from tui.core.clock import SystemClock
+from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.reader import read
+from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.session_rows import row_parts
 from tui.ui.screens.sessions import SessionsScreen
@@ -79,6 +82,27 @@ async def test_typing_filters_and_the_preview_follows_the_cursor(world: World) -
         await pilot.press("escape")
         assert len(screen.shown) == 3
         assert app.screen is screen
+
+
+async def test_a_key_shows_those_of_sub_agents_below_their_parents(world: World) -> None:
+    clock = SystemClock()
+    parent = Session.open(world.rows[1].path, clock=clock)
+    child = Session.create_child(parent, "toolu_1", clock=clock)
+    child.append("user", content=[text_block("find it")], text="find it")
+    await child.close()
+    await parent.close()
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("ctrl+g")
+        await until(pilot, lambda: len(screen.shown) == 4)
+        titles = [row.title for row in screen.shown]
+        assert titles[titles.index("write the manual") + 1] == "find it"
+        await pilot.press("ctrl+f", *"find", "space", *"it")
+        await until(pilot, lambda: bool(screen.places))
+        assert screen.places
+        assert [place.row.id for place in screen.places] == [child.id]
+        await pilot.press("escape", "escape", "ctrl+g")
+        await until(pilot, lambda: len(screen.shown) == 3)
 
 
 async def test_sorting_goes_round(world: World) -> None:

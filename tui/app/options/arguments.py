@@ -105,6 +105,7 @@ class Options:
     headers: tuple[str, ...] = ()
     type: Literal["http", "sse"] | None = None
     scope: Literal["user", "project"] | None = None
+    sub_agents: bool = False
 
     faults: tuple[str, ...] = FAULTS
     topic: str | None = None

@@ -110,6 +110,7 @@ def _group(title: str, *flags: Flag) -> tuple[Flag, ...]:
 
 _CWD = _flag("-C --cwd DIR", "work in DIR")
 _JSON = _flag("--json", "print JSON")
+_SUB_AGENTS = _flag("--sub-agents", "those of sub-agents too")
 _DRY_RUN = _flag("--dry-run", "show what would happen, change nothing")
 _THEME = _flag("--theme NAME", "the theme, for this run", group="Screen")
 _FALLBACK = _flag(
@@ -248,8 +249,19 @@ COMMANDS = (
         ),
         Positional("TASKS.md", "tasks", "the task file", "file", required=False),
     ),
-    _sessions("list", "sessions in this folder", None, _flag("--all", "sessions in all folders")),
-    _sessions("search", "search all sessions", Positional("TEXT", "target", "what to search for")),
+    _sessions(
+        "list",
+        "sessions in this folder",
+        None,
+        _flag("--all", "sessions in all folders"),
+        _SUB_AGENTS,
+    ),
+    _sessions(
+        "search",
+        "search all sessions",
+        Positional("TEXT", "target", "what to search for"),
+        _SUB_AGENTS,
+    ),
     _sessions("show", "print a session"),
     _sessions("check", "look for damage; exit 1 if there is any"),
     _sessions(

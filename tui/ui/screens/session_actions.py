@@ -108,7 +108,7 @@ class SessionActions:
             )
         question = YesNoQuestion(
             "Delete this session?",
-            "It moves to the trash folder; you can move it back.",
+            "It moves to the trash folder, with those of its sub-agents; you can move it back.",
             yes="Delete",
             no="Cancel",
             details=(one_line(row.title) or "(no prompts)", shorten(row.path)),

@@ -65,7 +65,7 @@ def row_parts(
     if row.agent:
         badge, look = row.agent, "secondary"
     texts = {
-        "title": one_line(row.title) or "(no prompts)",
+        "title": ("└ " if row.parent else "") + (one_line(row.title) or "(no prompts)"),
         "folder": _folder(one_line(shorten(Path(row.cwd))), _FOLDER) if row.cwd else "—",
         "messages": f"{row.messages:,}" if row.messages or not row.agent else "—",
         "size": size(row.size),
@@ -149,7 +149,8 @@ class Browsing:
     """`sessions` are those of the tab, `places` what a search found in them; None: not read yet.
 
     `words` filter the titles or, while `searching`, are what is searched for. `read` is how many
-    of how many sessions have been read; `problem` is why none could be.
+    of how many sessions have been read; `problem` is why none could be. `sub_agents`: theirs are
+    shown too, below the sessions that started them.
     """
 
     tab: Tab = "here"
@@ -160,6 +161,7 @@ class Browsing:
     places: Sequence[SearchHit] | None = None
     read: tuple[int, int] = (0, 0)
     problem: str = ""
+    sub_agents: bool = False
 
     @property
     def reading(self) -> bool:
@@ -183,7 +185,13 @@ class Browsing:
     def sifted(self) -> list[SessionRow]:
         """The sessions that match the words, in order; those that are equal stay as they stood."""
         _, key, greatest_first = ORDERS[self.order]
-        return sorted(matching(self.sessions or [], self.words), key=key, reverse=greatest_first)
+        found = matching(self.sessions or [], self.words)
+        found = sorted(found, key=key, reverse=greatest_first)
+        there, below = {str(row.path) for row in found}, dict[str, list[SessionRow]]()
+        for row in found:
+            below.setdefault(row.parent, []).append(row)
+        tops = (row for row in found if row.parent not in there)
+        return [one for row in tops for one in (row, *below.get(str(row.path), ()))]
 
     def picked(self, at: int, sifted: Sequence[SessionRow]) -> PickedSession | None:
         """What a row stands for; None where there is no such row."""
@@ -210,6 +218,7 @@ KEYS = (
     ("ctrl+b", "fork"),
     ("ctrl+d", "delete"),
     ("ctrl+e", "export"),
+    ("ctrl+g", "sub-agents"),
     ("esc", "back"),
 )
 _OTHERS = frozenset({"enter", "tab", "ctrl+s", "ctrl+e", "esc"})

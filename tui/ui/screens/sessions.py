@@ -127,6 +127,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
                 seen.sessions = await asyncio.to_thread(
                     self._sessions.ours,
                     everywhere=seen.tab == "everywhere",
+                    sub_agents=seen.sub_agents,
                     progress=self._progress,
                 )
         except (HoldfastError, OSError) as error:
@@ -256,6 +257,14 @@ class SessionsScreen(TableScreen[PickedSession | None]):
     def action_sort(self) -> None:
         self._seen.turn_order()
         self._draw(anew=True)
+
+    def action_sub_agents(self) -> None:
+        """With the sessions of sub-agents, or without."""
+        if self._seen.tab == "others":
+            self.notice.say("Only Holdfast's own sessions have sub-agents here.")
+            return
+        self._seen.sub_agents = not self._seen.sub_agents
+        self.load()
 
     def action_search_texts(self) -> None:
         """Between the titles and the texts."""

@@ -221,6 +221,7 @@ SESSION_KEYS = (
     Key("shift+tab", "next_tab(-1)", "", "", priority=True),
     Key("ctrl+f", "search_texts", "Ctrl+F", "search all messages", priority=True),
     Key("ctrl+s", "sort", "Ctrl+S", "sort by age, title, length, size, damage", priority=True),
+    Key("ctrl+g", "sub_agents", "Ctrl+G", "sessions of sub-agents too, or not", priority=True),
     Key("ctrl+r", "rename", "Ctrl+R", "rename", priority=True),
     Key("ctrl+b", "fork", "Ctrl+B", "fork the session", priority=True),
     Key("ctrl+e", "export", "Ctrl+E", "export as Markdown, HTML or JSON lines", priority=True),
