@@ -176,3 +176,18 @@ def test_instructions_below_are_found_for_what_was_touched(house: Path):
     ]
     again = nested_again(workspace, ["AGENTS.md", "app/CLAUDE.md", "MEMORY.md", "/x/AGENTS.md"])
     assert [one.name for one in again] == ["app/CLAUDE.md"]
+
+
+def test_rules_without_paths_are_instructions_and_bring_files_along(house: Path) -> None:
+    write(house / "repo/AGENTS.md", "root")
+    write(house / "repo/.claude/rules/style.md", "See @more.md.")
+    write(house / "repo/.claude/rules/more.md", "---\nname: x\n---\nMore.")
+    write(house / "repo/.holdfast/rules/api.md", "---\npaths: src/**\n---\nOnly there.")
+    write(house / "home/config/rules/mine.md", "Mine.")
+    mine = ("user", str(house / "home/config/rules/mine.md"), "Mine.")
+    rows = listed(found(house, "repo"))
+    assert rows[0] == ("project", "AGENTS.md", "root")
+    assert mine in rows
+    assert ("project", ".claude/rules/style.md", "See @more.md.") in rows
+    assert sum(name == ".claude/rules/more.md" for _, name, _ in rows) == 1
+    assert not any("Only there." in text for _, _, text in rows)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.events import Debug, Event, QueueChanged
-from tui.agent.limits import Limits, RequestsUnderWay, SessionCost, SpendingCounter, Spent
+from tui.agent.limits import Limits, PendingRequests, SessionCost, SpendingCounter, Spent
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
 from tui.agent.skills import OfferedSkills
@@ -30,6 +30,7 @@ from tui.session.records import Record
 from tui.session.session import Session
 from tui.settings.agent_definitions import AgentDefinitions
 from tui.settings.hook_files import Hooks
+from tui.settings.rule_files import RuleFile
 from tui.tokens import estimate
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
@@ -102,6 +103,8 @@ class AgentContext:
     confinement: Confinement | None = None
     """What commands are confined by; None where nothing is."""
 
+    find_rules: Callable[[], Sequence[RuleFile]] | None = None
+    """Reads the rules that hold for some files only; blocks."""
     find_agents: Callable[[], AgentDefinitions] | None = None
     """Reads the definitions of sub-agents, None where there can be none; blocks."""
     find_hooks: Callable[[], Hooks] | None = None
@@ -128,7 +131,7 @@ class AgentContext:
     verbose: bool = field(default=False, init=False)
     turn_spent: Spent = field(default_factory=Spent, init=False)
     """What was spent since the last turn ended, on questions beside the conversation too."""
-    under_way: RequestsUnderWay = field(default_factory=RequestsUnderWay, init=False)
+    under_way: PendingRequests = field(default_factory=PendingRequests, init=False)
     """The requests of this agent and its sub-agents, where the run has limits."""
     fallback_window: int | None = field(default=None, init=False)
     """Tokens that the model takes which answers in the place of `model`; None where none does."""

@@ -45,10 +45,11 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
-from tui.settings import agent_definitions, hook_files
+from tui.settings import agent_definitions, hook_files, rule_files
 from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
 from tui.settings.hook_files import HOOK_FILES, Hooks
+from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust
@@ -330,6 +331,7 @@ def make_agent(
             cache_life=cache_life(launch),
             key=installation_key(launch.folders.data) if session.path else b"",
             find_files=lambda: (*_project_files(launch).sources, *skills.read()),
+            find_rules=lambda: _rules(launch),
             find_agents=lambda: _agents(launch),
             find_model=lambda name: _agent_model(launch, name),
             find_hooks=lambda: _hooks(launch),
@@ -392,6 +394,12 @@ def _project_files(launch: Launch) -> ProjectFiles:
     listed = Source("agents", LIST_NAME, agents.listing)
     problems = (*found.problems, *agents.problems)
     return ProjectFiles((*found.sources, listed), problems)
+
+
+def _rules(launch: Launch) -> Sequence[RuleFile]:
+    """The rules that hold for some files only. Blocks."""
+    found, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
+    return [rule for rule in found if rule.paths]
 
 
 def _agents(launch: Launch) -> AgentDefinitions:

@@ -19,7 +19,7 @@ from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
-from tui.context.project_files import nested, nested_again
+from tui.context.project_files import nested, nested_again, source_of
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
@@ -33,6 +33,7 @@ from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo
 from tui.provider.server_tools import CALL, WEB_SEARCH, is_result, is_server_tool, web_search
 from tui.session.records import Record
+from tui.settings.rule_files import RuleFile
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
 from tui.tools.skill import Skill
@@ -125,7 +126,8 @@ class FrameState:
         told = self._known_files()
         known = {source.name for source in sources}
         below = [name for name in told if told[name] and name not in known]
-        again = await asyncio.to_thread(nested_again, self._ctx.workspace, below)
+        again = [*await asyncio.to_thread(nested_again, self._ctx.workspace, below)]
+        again += [source_of(rule) for rule in await self._rules() if rule.name in below]
         sources = [*sources, *(source for source in again if source.name in below)]
         own = any(record.type == "memory" for record in self._ctx.records)
         found: list[dict[str, Any]] = []
@@ -150,14 +152,28 @@ class FrameState:
         fresh, self._looked = ctx.touched - self._looked, ctx.touched | self._looked
         if not fresh or ctx.find_files is None:
             return
-        told = self._known_files()
-        for source in await asyncio.to_thread(nested, ctx.workspace, fresh):
+        told, root = self._known_files(), ctx.workspace.root
+        found = [
+            (one, "the files in its folder")
+            for one in await asyncio.to_thread(nested, ctx.workspace, fresh)
+        ]
+        found += [
+            (source_of(rule), ", ".join(rule.paths))
+            for rule in await self._rules()
+            if rule.holds_for(fresh, root)
+        ]
+        for source, where in found:
             if source.name not in told and source.text:
-                text = f"{source.name} holds for the files in its folder. It says:"
+                text = f"{source.name} holds for {where}. It says:"
                 text = f"{text}\n\n{newer_version(source, ctx.config.bootstrap)}"
                 files = {source.name: hash_of(source)}
                 self._files.append({"kind": "file", "text": text, "files": files})
                 told = {**told, **files}
+
+    async def _rules(self) -> Sequence[RuleFile]:
+        """The rules that hold for some files only, as they are now."""
+        find = self._ctx.find_rules
+        return await asyncio.to_thread(find) if find else ()
 
     def level(self, model: ModelInfo) -> str:
         """How deep a model is to think now; "" where it has no levels."""

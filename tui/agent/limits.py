@@ -102,7 +102,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class RequestsUnderWay:
+class PendingRequests:
     """The requests of a run that have no answer yet, each with the most that it can come to.
 
     A request begins while all of them stay within the limits; else it waits until one has ended.

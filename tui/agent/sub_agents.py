@@ -237,6 +237,7 @@ class SubAgentStarter:
             key=ctx.key,
             find_files=sources,
             find_hooks=ctx.find_hooks,
+            find_rules=ctx.find_rules,
             skills=ctx.skills,
             cache=ctx.cache,
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,

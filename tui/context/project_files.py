@@ -18,6 +18,8 @@ from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR, Workspace
+from tui.settings import rule_files
+from tui.settings.rule_files import RuleFile
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
 """Project instructions: of one folder, the first that exists."""
@@ -68,6 +70,15 @@ def find(
     seen = {os.path.realpath(path) for path in _candidates(root, top)}
     for path in _candidates(root, top):
         _take_with_imports(path, "project", root, within=top, into=into, seen=seen)
+    rules, unread = rule_files.load(root, folders, allows)
+    problems += unread
+    everywhere = [rule for rule in rules if not rule.paths]
+    for rule in everywhere:
+        if (real := os.path.realpath(rule.path)) not in seen:
+            seen.add(real)
+            sources.append(one := source_of(rule))
+            inside = rule.path.parent if rule.own else top
+            _take_imports(rule.path, one, root, within=inside, into=into, seen=seen)
     own = folders.config / INSTRUCTIONS[0]
     _take(own, "user", shorten(own), within=None, into=into)
     if boot is not None:
@@ -82,6 +93,11 @@ def find(
     memory = folders.config / "MEMORY.md"
     _take(memory, "recalled", shorten(memory), within=None, into=(sources, problems))
     return ProjectFiles(tuple(sources), tuple(problems))
+
+
+def source_of(rule: RuleFile) -> Source:
+    """A rule's text, as a part of the prompt."""
+    return Source("user" if rule.own else "project", rule.name, rule.text, rule.size)
 
 
 def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
@@ -120,21 +136,33 @@ def _take_with_imports(
     seen: set[str],
 ) -> None:
     """Take a file of instructions, and after it the files that it names with `@`, and theirs."""
-    sources, problems = into
+    sources, _ = into
     before = len(sources)
     _take(path, origin, _shown(path, root), within=within, into=into)
-    if len(sources) == before:
-        return
-    for named in _IMPORT.findall(_CODE.sub(" ", sources[-1].text)):
+    if len(sources) > before:
+        _take_imports(path, sources[-1], root, within=within, into=into, seen=seen)
+
+
+def _take_imports(
+    path: Path,
+    source: Source,
+    root: Path,
+    *,
+    within: Path,
+    into: tuple[list[Source], list[str]],
+    seen: set[str],
+) -> None:
+    """Take the files that a file of instructions names with `@` in its text, and theirs."""
+    for named in _IMPORT.findall(_CODE.sub(" ", source.text)):
         other = path.parent / Path(named).expanduser()
         real = Path(os.path.realpath(other))
         if str(real) in seen or len(seen) > _IMPORTS or not real.is_file():
             continue
         seen.add(str(real))
         if within in real.parents:
-            _take_with_imports(other, origin, root, within=within, into=into, seen=seen)
+            _take_with_imports(other, source.origin, root, within=within, into=into, seen=seen)
         else:
-            problems.append(f"{_shown(other, root)} was left out: it lies outside the project.")
+            into[1].append(f"{_shown(other, root)} was left out: it lies outside the project.")
 
 
 def _candidates(root: Path, top: Path) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.core.redaction import mask
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
-from tui.settings import layers, skills, user_commands
+from tui.settings import layers, rule_files, skills, user_commands
 from tui.settings.agent_definitions import AGENT_FOLDERS, OWN_NAMES, agent_files, parsed
 from tui.settings.hook_files import HOOK_FILES, described, hooks_in
 
@@ -142,6 +142,7 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
             yield _file_item(path, name, "Adds a text to each session")
             break
     yield from _hook_items(workspace)
+    yield from _rule_items(workspace)
     yield from _agent_items(workspace)
     yield from _prompt_items(workspace)
 
@@ -152,6 +153,18 @@ def _hook_items(workspace: Path) -> Iterator[TrustItem]:
         if isinstance(said, dict) and (lines := described(said)):
             does = f"Runs {plural(len(lines), 'hook')}, outside the sandbox: {'; '.join(lines)}"
             yield TrustItem(name, does, _hash(said), "\n".join(lines)[:_TEXT_MAX])
+
+
+def _rule_items(workspace: Path) -> Iterator[TrustItem]:
+    for path in rule_files.brought_files(workspace):
+        name = path.relative_to(workspace).as_posix()
+        yield _file_item(path, name, "Adds instructions", _holds_for)
+
+
+def _holds_for(data: bytes) -> str:
+    """Which files a rule is for."""
+    paths = ", ".join(rule_files.paths_of(data))
+    return f", for {paths}" if paths else ""
 
 
 def _agent_items(workspace: Path) -> Iterator[TrustItem]:

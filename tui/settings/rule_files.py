@@ -1,0 +1,139 @@
+"""Rules: Markdown files with instructions that hold everywhere, or for the files they name.
+
+They lie in `rules/` of the configuration folder and of `~/.claude`, and in `.claude/rules/` and
+`.holdfast/rules/` of a workspace; what a workspace brings along counts once the person trusts it.
+`paths` in the front matter lists globs, from the root of the workspace; without it a rule is an
+instruction like those of AGENTS.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+from tui.core import front_matter
+from tui.core.claude_names import claude_folder
+from tui.core.files import read_small
+from tui.core.paths import Folders, shorten
+from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR
+from tui.settings.agent_definitions import agent_files
+
+RULE_FOLDERS: Final = (".claude/rules", f"{PRIVATE_DIR}/rules")
+"""Where a workspace brings some along."""
+
+_PATTERNS = 50
+_PATTERN_CHARS = 500
+_BETWEEN = re.compile(r",(?![^{}]*\})")
+"""A comma that is in no braces."""
+_TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """One file of rules. `paths` are the globs of the files that it holds for, none for all;
+    `size` is what the file holds where `text` is not all of it."""
+
+    name: str
+    path: Path
+    text: str
+    paths: tuple[str, ...] = ()
+    size: int = 0
+    own: bool = False
+    """Whether it is the person's, and not the workspace's."""
+
+    def holds_for(self, files: Iterable[Path], root: Path) -> bool:
+        """Whether one of these files is one that it names."""
+        names = [path.relative_to(root).as_posix() for path in files if root in path.parents]
+        return any(_pattern(glob).fullmatch(name) for glob in self.paths for name in names)
+
+
+def brought_files(workspace: Path) -> Sequence[Path]:
+    """The files of a workspace's rules: each once, and none outside of it. Blocks."""
+    found: dict[str, Path] = {}
+    real = Path(os.path.realpath(workspace))
+    for folder in RULE_FOLDERS:
+        for path in agent_files(workspace / folder, workspace):
+            if real in Path(where := os.path.realpath(path)).parents:
+                found.setdefault(where, path)
+    return list(found.values())
+
+
+def load(
+    workspace: Path, folders: Folders, allows: Callable[[str, bytes], bool]
+) -> tuple[Sequence[RuleFile], Sequence[str]]:
+    """The rules that count, those of the person first, and what is wrong with others. `allows`
+    says whether the person trusts a workspace's file by its name, with what is in it. Blocks."""
+    found: list[RuleFile] = []
+    problems: list[str] = []
+    brought = brought_files(workspace)
+    theirs = {os.path.realpath(path) for path in brought}
+    for path in (*agent_files(folders.config / "rules"), *agent_files(claude_folder() / "rules")):
+        if os.path.realpath(path) not in theirs:
+            _take(path, shorten(path), found, problems, own=True)
+    for path in brought:
+        _take(path, path.relative_to(workspace).as_posix(), found, problems, allows=allows)
+    return found, problems
+
+
+def paths_of(data: bytes) -> tuple[str, ...]:
+    """The globs that a file of rules names."""
+    given: Any = front_matter.parse(data).fields.get("paths")
+    listed = cast("list[Any]", given) if isinstance(given, list) else [given]
+    texts = (part.strip() for one in listed if one for part in _BETWEEN.split(str(one)))
+    return tuple(text[:_PATTERN_CHARS] for text in texts if text)[:_PATTERNS]
+
+
+def _take(
+    path: Path,
+    name: str,
+    found: list[RuleFile],
+    problems: list[str],
+    *,
+    own: bool = False,
+    allows: Callable[[str, bytes], bool] = lambda _name, _data: True,
+) -> None:
+    try:
+        data, state = read_small(path, limit=BOOT_READ_MAX, whole=False)
+    except OSError as error:
+        problems.append(f"Couldn't read {name}: {error.strerror or error}.")
+        return
+    if not allows(name, data):
+        problems.append(
+            f"{name} was left out: you haven't trusted its current version. See /trust."
+        )
+        return
+    text = front_matter.parse(data).body.replace("\0", "")
+    size = state.st_size if state.st_size > len(data) else 0
+    if text:
+        found.append(RuleFile(name, path, text, paths_of(data), size, own))
+
+
+@lru_cache(maxsize=500)
+def _pattern(glob: str) -> re.Pattern[str]:
+    """A glob as a regular expression: `**` takes folders too, `{a,b}` one of several."""
+    parts: list[str] = []
+    for token in _TOKEN.findall(glob.removeprefix("./").removeprefix("/")):
+        match token:
+            case "**/":
+                parts.append("(?:.+/)?")
+            case "**":
+                parts.append(".*")
+            case "*":
+                parts.append("[^/]*")
+            case "?":
+                parts.append("[^/]")
+            case _ if len(token) > 1:
+                parts.append(f"(?:{'|'.join(map(_choice, token[1:-1].split(',')))})")
+            case _:
+                parts.append(re.escape(token))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _choice(text: str) -> str:
+    """One of the texts between braces, which may have a `*`."""
+    return "[^/]*".join(map(re.escape, text.split("*")))
