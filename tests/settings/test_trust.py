@@ -3,6 +3,7 @@ never granted by the project."""
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from tui.core.errors import StorageError
 from tui.core.paths import Folders, folders
 from tui.settings import agent_definitions, hook_files, trust
+from tui.settings.hook_files import scripts_in
 from tui.settings.trust import TrustItem, items
 
 SERVER = 'base_url = "http://127.0.0.1:1"\n'
@@ -316,3 +318,43 @@ def test_a_folder_of_definitions_that_leads_out_has_none(tmp_path: Path) -> None
     assert (
         "x" not in agent_definitions.load([], brought=[root / ".claude/agents"], workspace=root).all
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        '"$CLAUDE_PROJECT_DIR"/.claude/hooks/x.sh',
+        '"${CLAUDE_PROJECT_DIR}/.claude/hooks/x.sh" --fast',
+        "$CLAUDE_PROJECT_DIR/.claude/hooks/x.sh",
+        "bash ./.claude/hooks/x.sh | tee log",
+        "python3 .claude/hooks/x.sh && true",
+        "A=.claude/hooks/x.sh sh -c 'exit 0'",
+    ],
+)
+def test_trust_in_hooks_covers_the_scripts_that_they_name(
+    home: Folders, tmp_path: Path, command: str
+) -> None:
+    root = tmp_path / "hooked"
+    script = root / ".claude/hooks/x.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("echo one\n")
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    (root / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}))
+    (item,) = trust.items(root)
+    assert ".claude/hooks/x.sh" in item.does
+    trust.decide(home, root, (item,), [item.name])
+    assert not trust.undecided(home, root)
+    script.write_text("echo two\n")
+    (changed,) = trust.undecided(home, root)
+    assert changed.change == ("-echo one", "+echo two")
+    bound = trust.with_scripts(hooks, scripts_in(hooks, root))
+    assert not trust.trust_of(home, root).allows(item.name, bound)
+    script.unlink()
+    (gone,) = trust.undecided(home, root)
+    assert "+.claude/hooks/x.sh: not there, or too large to read" in gone.change
+    outside = tmp_path / "outside.sh"
+    outside.write_text("x")
+    script.symlink_to(outside)
+    assert ".claude/hooks/x.sh" not in scripts_in(hooks, root)
+    (linked,) = trust.undecided(home, root)
+    assert linked.sha256 not in {item.sha256, gone.sha256}

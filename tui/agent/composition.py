@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -52,7 +52,7 @@ from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills
-from tui.settings.trust import Trust
+from tui.settings.trust import Trust, with_scripts
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
@@ -423,9 +423,11 @@ def _hooks(launch: Launch) -> Hooks:
     root = launch.workspace.root
     brought = [root / name for name in HOOK_FILES]
 
-    def counts(path: Path, hooks: object) -> bool:
-        mine = path not in brought
-        return mine or launch.trust.allows(path.relative_to(root).as_posix(), hooks)
+    def counts(path: Path, hooks: dict[str, Any]) -> bool:
+        if path not in brought:
+            return True
+        bound = with_scripts(hooks, hook_files.scripts_in(hooks, root))
+        return launch.trust.allows(path.relative_to(root).as_posix(), bound)
 
     return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts)
 

@@ -10,8 +10,9 @@ workspace's `.claude/` count too. What a folder brings along counts once the per
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -44,6 +45,10 @@ DEFAULT_TIMEOUT_S: Final = 60.0
 TIMEOUT_MAX_S: Final = 600.0
 HOOKS_MAX: Final = 200
 _SIZE_MAX = 1_000_000
+_SCRIPTS_MAX = 100
+_PROJECT = re.compile(r"""[\"']?\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_PROJECT_DIR[^}]*\})[\"']?/""")
+"""What a path from the workspace begins with."""
+_QUOTED_OR_NOT = re.compile(r"""\"[^\"]+\"|'[^']+'|[^\s;|&<>()\"']+""")
 _COMMAND_CHARS = 10_000
 
 
@@ -80,7 +85,7 @@ class Hooks:
         return list({one.command: one for one in found}.values())
 
 
-Counts: TypeAlias = Callable[[Path, object], bool]
+Counts: TypeAlias = Callable[[Path, dict[str, Any]], bool]
 """Whether the hooks of a file count, with what it says under "hooks"."""
 
 
@@ -109,6 +114,41 @@ def hooks_in(path: Path) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return f"{path.name} is not valid JSON; its hooks don't run."
     return object_of(object_of(found).get("hooks"))
+
+
+def scripts_in(hooks: dict[str, Any], workspace: Path) -> Mapping[str, bytes | None]:
+    """The files of a workspace that its hooks name by a path: what is in them, None for one that
+    is not there or can't be read whole. Links are followed as long as they stay inside. Blocks."""
+    found: dict[str, bytes | None] = {}
+    root = Path(os.path.realpath(workspace))
+    for one in _parsed(Path(), hooks, []):
+        for word in _words_of(one.command):
+            path = Path(os.path.realpath(root / word))
+            if root not in path.parents or path.is_dir() or len(found) >= _SCRIPTS_MAX:
+                continue
+            name = path.relative_to(root).as_posix()
+            # What only looks like a path, such as a pattern, may be no file at all.
+            if name in found or not (path.is_file() or "/" in word):
+                continue
+            found[name] = _content(path)
+    return found
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_small(path, limit=_SIZE_MAX)[0]
+    except (OSError, ValueError):
+        return None
+
+
+def _words_of(command: str) -> Iterator[str]:
+    """What may be a path in a command, from the workspace."""
+    plain = _PROJECT.sub("", command)
+    for part in _QUOTED_OR_NOT.findall(plain):
+        word = part.strip("\"'")
+        word = word.rpartition("=")[2].removeprefix("./")
+        if word and not word.startswith(("-", "~")) and "$" not in word:
+            yield word
 
 
 def described(hooks: dict[str, Any]) -> Sequence[str]:

@@ -27,11 +27,13 @@ from tui.core.redaction import mask
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.settings import layers, rule_files, skills, user_commands
 from tui.settings.agent_definitions import AGENT_FOLDERS, OWN_NAMES, agent_files, parsed
-from tui.settings.hook_files import HOOK_FILES, described, hooks_in
+from tui.settings.hook_files import HOOK_FILES, described, hooks_in, scripts_in
 
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
 _TEXT_MAX = 50_000
+_SCRIPT_MAX = 20_000
+"""Bytes of a script that are kept to show what has changed in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,26 @@ def _hook_items(workspace: Path) -> Iterator[TrustItem]:
         said = hooks_in(workspace / name)
         if isinstance(said, dict) and (lines := described(said)):
             does = f"Runs {plural(len(lines), 'hook')}, outside the sandbox: {'; '.join(lines)}"
-            yield TrustItem(name, does, _hash(said), "\n".join(lines)[:_TEXT_MAX])
+            scripts = scripts_in(said, workspace)
+            if there := [path for path, data in scripts.items() if data is not None]:
+                does += f"; they name files of this folder: {', '.join(there)}"
+            texts = [_script_text(path, data) for path, data in scripts.items()]
+            text = "\n".join([*lines, *texts])[:_TEXT_MAX]
+            yield TrustItem(name, does, _hash(with_scripts(said, scripts)), text)
+
+
+def with_scripts(hooks: dict[str, Any], scripts: Mapping[str, bytes | None]) -> object:
+    """What trust in hooks is bound to: what their file says, and the scripts that they run."""
+    if not scripts:
+        return hooks
+    hashes = {name: "" if data is None else _hash(data) for name, data in scripts.items()}
+    return {"hooks": hooks, "scripts": hashes}
+
+
+def _script_text(path: str, data: bytes | None) -> str:
+    if data is None:
+        return f"{path}: not there, or too large to read"
+    return f"{path}:\n{data[:_SCRIPT_MAX].decode('utf-8', 'replace')}"
 
 
 def _rule_items(workspace: Path) -> Iterator[TrustItem]:
