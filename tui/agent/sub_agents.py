@@ -430,6 +430,7 @@ class SubAgents:
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,
             servers=ctx.servers,
             servers_shared=True,
+            checkers=ctx.checkers,
             confinement=ctx.confinement,
             parent=ctx,
             role=f"{one.agent}: {one.description}",

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.core import variables
+from tui.core.checkers import brought_programs
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural
@@ -32,6 +33,7 @@ from tui.settings.hook_files import HOOK_FILES, described, hooks_in
 _log = logging.getLogger(__name__)
 _LIMIT = 10_000_000
 _TEXT_MAX = 50_000
+_PROGRAMS = "language servers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,12 @@ def items(workspace: Path) -> tuple[TrustItem, ...]:
     return tuple(_items(workspace))
 
 
+def trusted_programs(workspace: Path, trust: Trust) -> tuple[str, ...]:
+    """The language servers of the folder's own that the person trusts. Blocks."""
+    found = brought_programs(workspace)
+    return found if trust.allows(_PROGRAMS, list(found)) else ()
+
+
 def decide(
     folders: Folders, workspace: Path, about: Sequence[TrustItem], granted: Collection[str]
 ) -> None:
@@ -142,6 +150,7 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
             yield _file_item(path, name, "Adds a text to each session")
             break
     yield from _hook_items(workspace)
+    yield from _program_items(workspace)
     yield from _agent_items(workspace)
     yield from _prompt_items(workspace)
 
@@ -152,6 +161,14 @@ def _hook_items(workspace: Path) -> Iterator[TrustItem]:
         if isinstance(said, dict) and (lines := described(said)):
             does = f"Runs {plural(len(lines), 'hook')}, outside the sandbox: {'; '.join(lines)}"
             yield TrustItem(name, does, _hash(said), "\n".join(lines)[:_TEXT_MAX])
+
+
+def _program_items(workspace: Path) -> Iterator[TrustItem]:
+    """The language servers. A decision is about their paths: each update changes what they are,
+    and they only run where a sandbox confines them."""
+    if found := brought_programs(workspace):
+        does = f"Starts after edits, read-only in the sandbox: {', '.join(found)}"
+        yield TrustItem(_PROGRAMS, does, _hash(list(found)), "\n".join(found))
 
 
 def _agent_items(workspace: Path) -> Iterator[TrustItem]:
@@ -186,7 +203,7 @@ def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
 
 def _weight(one: layers.BroughtSetting) -> int:
     """What may do most comes first: where the conversation goes, programs, rules, the rest."""
-    first = ("base_url", "mcp", "status", "permissions")
+    first = ("base_url", "mcp", "status", "diagnostics", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
@@ -227,6 +244,9 @@ def _setting(one: layers.BroughtSetting) -> str:
         return _server(one.path[-1], cast("dict[str, object]", value))
     if one.path == ("status", "command"):
         return f"Runs after each turn, outside the sandbox: {value}"
+    if one.path == ("diagnostics", "checkers"):
+        starts = [_checker(name, told) for name, told in object_of(value).items()]
+        return f"Starts after edits, read-only in the sandbox: {', '.join(starts)}"
     if one.path == ("permissions", "allow"):
         return f"Allows without asking: {value}"
     if one.path == ("permissions", "auto_grant"):
@@ -247,6 +267,11 @@ def _server(name: str, server: Mapping[str, object]) -> str:
     more += [f"the header {key}" for key in headers]
     more += [f"your variables {taken}"] if taken else []
     return f"{does} (MCP server {name})" + (f" with {', '.join(more)}" if more else "")
+
+
+def _checker(name: str, told: object) -> str:
+    """A checker by its command, or by its name where the known one is meant."""
+    return " ".join(_words(object_of(told).get("command"))) or name
 
 
 def _words(value: object) -> list[str]:
