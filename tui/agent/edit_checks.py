@@ -98,16 +98,15 @@ class EditChecks:
 
 def with_problems(output: ToolOutput, found: Sequence[Problem]) -> ToolOutput:
     """A result with the new problems: for the model at its end, for the person on the card and
-    below the difference."""
+    above the difference, which may be cut."""
     if not found:
         return output
     count, lines = _counted(found), problem_lines(found)
-    below = f"{output.display.rstrip()}\n\n" if output.display else ""
     return replace(
         output,
         content=[*output.content, text_block(f"{count} after this edit:\n{_said(found)}")],
         summary=" · ".join(filter(None, (output.summary, count))),
-        display="\n".join([f"{below}{count}:", *lines]) + "\n",
+        display="\n".join([f"{count}:", *lines, "", output.display]),
     )
 
 

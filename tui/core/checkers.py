@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -67,6 +68,21 @@ def language_of(name: str) -> str:
     """What the protocol calls the language of a file, by its name."""
     ending = Path(name).suffix.lower()
     return LANGUAGES.get(ending, ending.removeprefix(".") or "plaintext")
+
+
+def program_of(
+    config: CheckerSettings, root: Path, brought: Collection[str], search_path: str
+) -> str:
+    """The full path of a checker's program, "" where it is not there: one of `brought`, by path
+    relative to the root, else one of a PATH. Blocks."""
+    name = next(iter(config.words), "")
+    if "/" in name:
+        path = root / Path(name).expanduser()
+        return str(path) if path.is_file() else ""
+    for folder in PROGRAM_FOLDERS:
+        if f"{folder}/{name}" in brought:
+            return str(root / folder / name)
+    return (shutil.which(name, path=search_path) or "") if name else ""
 
 
 def brought_programs(root: Path) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from tui.core.checkers import KNOWN, PROGRAM_FOLDERS, configured
+from tui.core.checkers import KNOWN, PROGRAM_FOLDERS, configured, program_of
 from tui.core.config import CheckerSettings, DiagnosticSettings
 from tui.tools.lsp.base import Checker, CheckerPlace, FileEdit
 from tui.tools.lsp.linter import FILE, Linter
@@ -145,17 +145,8 @@ class Checkers:
     def _words(self, config: CheckerSettings) -> tuple[str, ...]:
         """The words that start a checker, with the full path of its program; none where that is
         not there. Blocks."""
-        if not config.words:
-            return ()
-        program, *rest = config.words
-        if "/" in program:
-            path = self.place.root / Path(program).expanduser()
-            return (str(path), *rest) if path.is_file() else ()
-        for folder in PROGRAM_FOLDERS:
-            if f"{folder}/{program}" in self.brought:
-                return (str(self.place.root / folder / program), *rest)
-        found = shutil.which(program, path=self.search_path)
-        return (found, *rest) if found else ()
+        program = program_of(config, self.place.root, self.brought, self.search_path)
+        return (program, *config.words[1:]) if program else ()
 
 
 def _fits(config: CheckerSettings, path: Path) -> bool:

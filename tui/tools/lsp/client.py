@@ -197,15 +197,16 @@ class Connection:
         at = types.Position(0, min(units, 4 * len(line)))
         return self._codec.position_from_client_units([line], at).character
 
-    async def close(self) -> None:
-        """Ask it to end, and end what does not."""
-        if not self.ended.is_set():
+    async def close(self, *, at_once: bool = False) -> None:
+        """Ask it to end, unless it is to end `at_once`, and end what does not."""
+        if not self.ended.is_set() and not at_once:
             with suppress(TimeoutError, ToolError):
                 async with asyncio.timeout(_GRACE_S):
                     await self._request(types.SHUTDOWN, None)
                     self._notify(types.EXIT, None)
         self._stop.set()
-        await self._end()
+        await self._end(at_once=at_once)
+        await asyncio.wait(self._tasks, timeout=_GRACE_S)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -253,7 +254,8 @@ class Connection:
         except ValueError:
             self._give_up("it sent what isn't the protocol")
         finally:
-            await self._end()
+            await self._end(at_once=self.gave_up)
+            await self._drain()
             code = self._process.returncode
             last = one_line(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
             self.why = self.why or f"exit code {code}" + (f", {last[:200]}" if last else "")
@@ -305,12 +307,20 @@ class Connection:
             self._give_up("it reads nothing any more")
             raise ToolError(self.why)
 
-    async def _end(self) -> None:
+    async def _drain(self) -> None:
+        """Read what is left of a process that has ended, so that its pipes are closed."""
+        assert self._process.stdout
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                while await self._process.stdout.read(65_536):
+                    pass
+
+    async def _end(self, *, at_once: bool) -> None:
         """End its process, and all that it started."""
         process = self._process
         if process.stdin is not None:
             process.stdin.close()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGKILL,) if at_once else (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)

@@ -189,7 +189,7 @@ class LanguageServer(Checker):
             await asyncio.wait({self._watching})
         self._files.clear()
         if connection is not None:
-            await connection.close()
+            await connection.close(at_once=self.state != "ready")
 
     async def _show(self, connection: Connection, path: Path, file: _OpenFile, text: str) -> None:
         """Show it a text of a file, and wait for what it says. Raises TimeoutError, ToolError."""
