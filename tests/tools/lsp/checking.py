@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,8 @@ async def edited(checkers: Checkers, path: Path, before: str | None, after: str)
     return problem_lines(checkers.take([path]))
 
 
-async def until(done: Any) -> None:
+async def until(done: Callable[[], object]) -> None:
     """Wait for what a process does."""
     async with asyncio.timeout(PATIENCE_S):
-        while not done():
+        while not done():  # noqa: ASYNC110 - it happens in a program of its own
             await asyncio.sleep(0.005)

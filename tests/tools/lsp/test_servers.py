@@ -169,10 +169,10 @@ async def test_one_that_crashes_is_started_again_twice(make: Make, tmp_path: Pat
         await until(lambda: checkers.all[0].state == ("failed" if left > RESTARTS_MAX else "off"))  # noqa: B023
         said += checkers.take_complaints()
     assert len(starts(tmp_path)) == 1 + RESTARTS_MAX
+    why = "exit code 3, it broke"
     assert said == [
-        "wild ended: exit code 3, it broke. The next edit starts it again.",
-        "wild can't check your files: it ended 3 times: exit code 3, it broke."
-        " It is off in this session.",
+        f"wild ended: {why}. The next edit starts it again.",
+        f"wild can't check your files: it ended 3 times: {why}. It is off in this session.",
     ]
 
 
