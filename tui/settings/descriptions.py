@@ -199,8 +199,7 @@ _HELP: Final[Mapping[str, str]] = {
     "diagnostics.wait_s": "Seconds an edit waits for new problems; later ones come with the next"
     " request.",
     "diagnostics.unconfined": "Start language servers even if no sandbox confines them.",
-    "diagnostics.checkers": "Language servers and linters to use. holdfast help diagnostics"
-    " explains.",
+    "diagnostics.checkers": "Language servers and linters to use; see holdfast help editing.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
     "those in the"
