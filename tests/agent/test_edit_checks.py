@@ -207,7 +207,7 @@ async def test_a_sub_agent_uses_the_checkers_of_its_parent(make: Make, tmp_path:
     )
 
     def find() -> agent_definitions.AgentDefinitions:
-        return agent_definitions.load((), lambda *_: True, brought=(), workspace=tmp_path)
+        return agent_definitions.load([tmp_path / "agents"])
 
     agent = make(provider, "usual", find_agents=find)
     await events_of(agent, "go")

@@ -67,7 +67,7 @@ class EditChecks:
         """The fields of the notice about what came late; None where nothing did."""
         self.collect()
         found, self._late = self._late, []
-        return problems_notice(_said(found)) if found else None
+        return problems_notice(_wrapped(found)) if found else None
 
     async def _checked(self, output: ToolOutput) -> ToolOutput:
         checkers, clock = self.ctx.checkers, self.ctx.clock
@@ -104,7 +104,7 @@ def with_problems(output: ToolOutput, found: Sequence[Problem]) -> ToolOutput:
     count, lines = _counted(found), problem_lines(found)
     return replace(
         output,
-        content=[*output.content, text_block(f"{count} after this edit:\n{_said(found)}")],
+        content=[*output.content, text_block(f"{count} after this edit:\n{_wrapped(found)}")],
         summary=" · ".join(filter(None, (output.summary, count))),
         display="\n".join([f"{count}:", *lines, "", output.display]),
     )
@@ -114,7 +114,7 @@ def _counted(found: Sequence[Problem]) -> str:
     return plural(len(found), "new problem")
 
 
-def _said(found: Sequence[Problem]) -> str:
+def _wrapped(found: Sequence[Problem]) -> str:
     """The lines of problems for the model, which others may have written in part."""
     lines, left = list[str](), BYTES_MAX
     for line in problem_lines(found):

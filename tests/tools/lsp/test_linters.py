@@ -17,9 +17,11 @@ from tui.tools.lsp.base import CHECK_S
 RUFF = f"{Path(sys.executable).parent / 'ruff'} check --output-format=concise {{file}}"
 
 
-def with_linter(root: Path, command: str | tuple[str, ...], **fields: ManualClock) -> Checkers:
+def with_linter(
+    root: Path, command: str | tuple[str, ...], clock: ManualClock | None = None
+) -> Checkers:
     linter = CheckerSettings(command=command, files=("*.py",))
-    return checkers_of(root, DiagnosticSettings(checkers={"linter": linter}), **fields)
+    return checkers_of(root, DiagnosticSettings(checkers={"linter": linter}), clock=clock)
 
 
 def program(text: str) -> tuple[str, ...]:

@@ -116,15 +116,16 @@ def headless(document: dict[str, Any], text: str) -> None:
 
 def malformed(document: dict[str, Any], text: str) -> None:
     """Some messages that are none, then what there is."""
-    for odd in ([1], "text", 5, None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": {}}):
-        send(odd)
+    nothings: list[Any] = [[1], "text", 5, None, {}, {"jsonrpc": "2.0"}]
+    for message in (*nothings, {"jsonrpc": "2.0", "id": nothings}):
+        send(message)
     send({"jsonrpc": "2.0", "method": "exit"})
     send({"jsonrpc": "2.0", "method": "shutdown", "id": 1})
     send({"jsonrpc": "2.0", "method": "no/such", "id": 2, "params": 7})
     send({"jsonrpc": "2.0", "id": "nobody's", "result": None})
     send({"jsonrpc": "2.0", "id": "nobody's", "error": {"code": "x"}})
     send({"jsonrpc": "1.0", "method": "textDocument/publishDiagnostics", "params": {}})
-    for params in (None, [], {}, {"uri": 7}, {"uri": "file://", "diagnostics": 7}):
+    for params in (*nothings, {"uri": 7}, {"uri": "file://", "diagnostics": 7}):
         notify("textDocument/publishDiagnostics", params)
     usual(document, text)
 
@@ -209,7 +210,8 @@ def main(mode: str) -> None:
         time.sleep(600)
     while True:
         message = receive()
-        method, params = message.get("method"), message.get("params") or {}
+        method = message.get("method")
+        params: dict[str, Any] = message.get("params") or {}
         if method == "initialize":
             encoding = {"positionEncoding": "utf-8"} if mode == "wide" else {}
             result = {"capabilities": {"textDocumentSync": 1, **encoding}}

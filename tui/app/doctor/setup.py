@@ -178,7 +178,7 @@ def diagnostics(what: Subject) -> Iterator[Check]:
     brought = trusted_programs(root, trust_of(what.folders, root))
     path = safe_search_path(what.env.get("PATH", ""), (root,))
     off = {name for name, one in own.items() if one.off}
-    every = {name: one for name, one in (KNOWN | own).items() if name not in off}
+    every = {name: one for name, one in {**KNOWN, **own}.items() if name not in off}
     found = [name for name, one in every.items() if program_of(one, root, brought, path)]
     some = ", ".join(found)
     yield Check("diagnostics", "ok", f"{some}; started after edits" if some else "no checker found")
