@@ -111,7 +111,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "diagnostics.mode": "Check edited files",
     "diagnostics.wait_s": "Wait for problems",
     "diagnostics.unconfined": "Without a sandbox",
-    "diagnostics.checkers": "Language servers, linters",
+    "diagnostics.checkers": "Servers and linters",
     "batch.attempts": "Attempts per task",
     "batch.compaction_basis": "Compact by",
     "batch.max_cost": "Most to spend",
