@@ -40,6 +40,14 @@ SPOKEN: list[tuple[Event, list[str]]] = [
         events.ToolFinished("1", "run_command", True, 1.0, None, "exit 2", "a\nb\n"),
         ["Tool run_command pytest -q: failed after 1.0 s, exit 2.", "  a", "  b"],
     ),
+    (
+        events.ToolFinished(
+            "1", "edit_file", False, 1.0, None, "+2 −1 · 2 new problems", "Edited a.py.",
+            "2 new problems:\na.py:1:8 error no\na.py:3 warning hm\n\n--- a/a.py\n+++ b/a.py\n",
+        ),
+        ["Tool edit_file pytest -q: finished in 1.0 s, 2 lines added, 1 removed, 2 new problems.",
+         "  a.py:1:8 error no", "  a.py:3 warning hm"],
+    ),
     (events.ToolFinished("1", "run_command", True, 2.0, None, "interrupted"),
      ["Tool run_command pytest -q: interrupted after 2.0 s."]),
     (events.ToolFinished("1", "shell", True, 2.0, None, "stopped"),

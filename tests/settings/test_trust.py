@@ -358,3 +358,32 @@ def test_trust_in_hooks_covers_the_scripts_that_they_name(
     assert ".claude/hooks/x.sh" not in scripts_in(hooks, root)
     (linked,) = trust.undecided(home, root)
     assert linked.sha256 not in {item.sha256, gone.sha256}
+
+
+def test_language_servers_of_a_folder_need_trust_by_their_paths(
+    home: Folders, tmp_path: Path
+) -> None:
+    folder = tmp_path / "brings" / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    root = tmp_path / "brings"
+    (folder / "ruff").write_text("one")
+    (folder / "python").write_text("no checker")
+    (item,) = trust.items(root)
+    assert item.name == "language servers"
+    assert item.does == "Starts after edits, read-only in the sandbox: .venv/bin/ruff"
+    assert trust.trusted_programs(root, trust.trust_of(home, root)) == ()
+    say_yes(home, root)
+    (folder / "ruff").write_text("an update")
+    assert trust.trusted_programs(root, trust.trust_of(home, root)) == (".venv/bin/ruff",)
+    (folder / "pylsp").write_text("another")
+    assert trust.trusted_programs(root, trust.trust_of(home, root)) == ()
+    assert trust.undecided(home, root)[0].change == ("+.venv/bin/pylsp",)
+
+
+def test_a_folders_own_checkers_need_trust(project: Path) -> None:
+    brings(
+        project, "config.toml", '[diagnostics.checkers.x]\ncommand = "x --y"\nfiles = ["*.py"]\n'
+    )
+    (item,) = trust.items(project)
+    assert item.name == "diagnostics.checkers"
+    assert item.does == "Starts after edits, read-only in the sandbox: x --y"

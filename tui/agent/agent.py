@@ -60,6 +60,7 @@ from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
+    from tui.tools.lsp import Checker
     from tui.tools.mcp import Server
 
 
@@ -398,6 +399,11 @@ class Agent:
         """The MCP servers that are configured."""
         return self._ctx.servers.all if self._ctx.servers else ()
 
+    @property
+    def checkers(self) -> Sequence[Checker]:
+        """The language servers and linters that were asked in this session."""
+        return self._ctx.checkers.all if self._ctx.checkers else ()
+
     def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Event]:
         """Offer a server's tool to the model, or keep it from it, from the next request on."""
         self._mcp.switch(server, tool, on=on)
@@ -580,7 +586,8 @@ class Agent:
             task.cancel()
         self._requests.close()
         try:
-            await asyncio.gather(ctx.jobs.close(), self._mcp.close())
+            own = [ctx.checkers.close()] if ctx.checkers and ctx.parent is None else []
+            await asyncio.gather(ctx.jobs.close(), self._mcp.close(), *own)
         finally:
             try:
                 await self.session.close()

@@ -38,6 +38,7 @@ from tui.tools.limits.pipeline import GuardLimits
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.confinement import Confinement
+    from tui.tools.lsp import Checkers
     from tui.tools.mcp import Servers
 
 
@@ -100,6 +101,9 @@ class AgentContext:
     servers: Servers | None = None
     """The MCP servers, None where none is configured."""
     servers_shared: bool = False
+    checkers: Checkers | None = None
+    """What finds problems in edited files; None where nothing does. A sub-agent has its
+    parent's."""
     confinement: Confinement | None = None
     """What commands are confined by; None where nothing is."""
 

@@ -32,7 +32,7 @@ from tui.core.files import installation_key
 from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
 from tui.core.redaction import child_environment
-from tui.core.workspace import PRIVATE_DIR, Workspace, branch_of
+from tui.core.workspace import PRIVATE_DIR, Workspace, branch_of, safe_search_path
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
@@ -52,11 +52,12 @@ from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills
-from tui.settings.trust import Trust, with_scripts
+from tui.settings.trust import Trust, trusted_programs, with_scripts
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
 if TYPE_CHECKING:
+    from tui.tools.lsp import Checkers
     from tui.tools.mcp import Servers
 
 _MCP_LEVELS: Mapping[str, Level] = {
@@ -342,6 +343,7 @@ def make_agent(
             injected=prompt.injected,
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
+            checkers=make_checkers(launch, clock),
             confinement=_confinement(launch, session, skills.folders),
         )
     )
@@ -472,6 +474,37 @@ def make_servers(launch: Launch) -> Servers | None:
         environment=clean_environment(child_environment(), settings.keep_env),
         confine=confine,
         vault=SecretStore(os.environ, launch.folders),
+        on_close=confinement.close,
+    )
+
+
+def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
+    """What finds problems in edited files, nothing of it started; None where it is off, and in a
+    drill."""
+    settings, root = launch.config.diagnostics, launch.workspace.root
+    if settings.mode == "off" or launch.around is not None or not launch.confined:
+        return None
+    from tui.tools.lsp import CheckerPlace, Checkers, NotConfinedError  # noqa: PLC0415 - if it is on
+
+    sandbox = launch.config.sandbox
+    confinement = Confinement.of_session(
+        sandbox, launch.workspace, launch.folders, f"diagnostics {token_hex(8)}"
+    )
+
+    async def start_command(words: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
+        if await confinement.engine() is not None:
+            return await confinement.command(words, env, Level.READ_ONLY)
+        if root in Path(words[0]).parents or not settings.unconfined:
+            raise NotConfinedError(f"no sandbox confines it here ({confinement.reason})")
+        return words
+
+    environment = clean_environment(child_environment(), sandbox.keep_env)
+    place = CheckerPlace(root, environment, start_command, clock, launch.workspace.show)
+    return Checkers(
+        settings,
+        place,
+        safe_search_path(environment.get("PATH", ""), (root, *launch.workspace.extra)),
+        brought=trusted_programs(root, launch.trust),
         on_close=confinement.close,
     )
 

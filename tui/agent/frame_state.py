@@ -79,6 +79,7 @@ class FrameState:
         self._known: tuple[Record, Frame | None] | None = None
         self._now: Frame | None = None
         self._files: list[dict[str, Any]] = []
+        self._to_say: list[dict[str, Any]] = []
         self._waiting: frozenset[str] = frozenset()
         self._outdated = ""
         self._looked: set[Path] = set()
@@ -105,6 +106,10 @@ class FrameState:
             self._schemas.pop(name, None)
         self._schemas |= {tool.name: tool.schema() for tool in tools}
         self._now = None
+
+    def say(self, data: dict[str, Any]) -> None:
+        """Say a notice with the next request, by its fields."""
+        self._to_say.append(data)
 
     def renew(self, reason: str) -> None:
         """Make a new frame with the next request, which is a break."""
@@ -205,6 +210,9 @@ class FrameState:
             if SKILL_LIST not in data["files"] or self._loads_skills(form):
                 self._note(data)
         self._files = []
+        for data in self._to_say:
+            self._note(data)
+        self._to_say = []
         self._note_pins()
         told = self._knowledge(form)
         if self._ctx.prompt is not None:

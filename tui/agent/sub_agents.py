@@ -243,6 +243,7 @@ class SubAgentStarter:
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,
             servers=ctx.servers,
             servers_shared=True,
+            checkers=ctx.checkers,
             confinement=ctx.confinement,
             parent=ctx,
             role=f"{one.agent}: {one.description}",

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.edit_checks import EditChecks
 from tui.agent.events import (
     PermissionAnswered,
     PermissionAsked,
@@ -77,6 +78,7 @@ class ToolDispatcher:
     results: ToolResults
     features: ServerFeatures
     hooks: HookRunner
+    checks: EditChecks = field(init=False)
     _files: FileLedger = field(default_factory=FileLedger)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
@@ -84,6 +86,7 @@ class ToolDispatcher:
     """The levels that the sandbox holds for the command that is looked at: they run one by one."""
 
     def __post_init__(self) -> None:
+        self.checks = EditChecks(self.ctx)
         for record in self.ctx.records:
             if record.type == "assistant":
                 calls = tool_calls(blocks_of(record.data.get("content")))
@@ -233,7 +236,9 @@ class ToolDispatcher:
         if tool.effect != "write":
             return await self._run_recorded(decision, checked)
         async with self._alone(state):
-            return await self._run_recorded(decision, checked)
+            output = await self._run_recorded(decision, checked)
+        state.finished = output
+        return await self.checks.after_edit(output)
 
     @asynccontextmanager
     async def _alone(self, state: PendingCall) -> AsyncGenerator[None]:

@@ -234,6 +234,7 @@ class TurnRunner:
         await self.requests.meter.save_ratio()
         self._end_command(usual)
         await self._name_changes()
+        self.dispatcher.checks.collect()
         await self.ctx.recorder.show(events.TurnFinished(outcome, spent.usage, usd))
 
     def _begin_command(self, command: CommandTurn | None) -> ModelInfo | None:
@@ -437,6 +438,8 @@ class TurnRunner:
         if self.ctx.confinement is not None:
             self.ctx.confinement.begin()
         await self.mcp.before_request()
+        if late := self.dispatcher.checks.take_late():
+            self.requests.frame.say(late)
         await self.requests.settle()
         view = before = self.requests.view()
         view = await self._overflow.before_request(view)

@@ -91,7 +91,7 @@ def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
         return None
     if kind == "effort" and not form.turn_effort:
         return None
-    if kind in {"file", "pin", "continue"}:
+    if kind in {"file", "pin", "problems", "continue"}:
         return text_block(text)
     block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
     content: list[Block] = [text_block(text)]
@@ -218,6 +218,12 @@ def pinned(records: Sequence[Record]) -> dict[str, Any]:
     text = untrusted_text.wrap("\n\n".join(filter(None, said)), "pinned by the person")
     lead = "The person pinned this of the conversation before the summary. It said verbatim:"
     return {"kind": "pin", "text": f"{lead}\n\n{text}", "pins": [r.id for r in records]}
+
+
+def problems(lines: str) -> dict[str, Any]:
+    """The fields of a notice about problems in edited files that were found late; `lines` are
+    marked as untrusted."""
+    return {"kind": "problems", "text": f"New problems after your last edits:\n{lines}"}
 
 
 def joined(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

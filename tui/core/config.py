@@ -6,7 +6,8 @@ for a person is in `tui.settings.descriptions`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import shlex
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -235,6 +236,42 @@ class McpServer(_Section, frozen=True, kw_only=True):
         return (*filter(None, begin), *self.args) if self.command else ()
 
 
+class CheckerSettings(_Section, frozen=True, kw_only=True):
+    """A program that finds problems in files: a language server, or, with `{file}` in its command,
+    a linter. `files` are globs for their names.
+
+    What is left out is that of the known one of the same name (`tui.core.checkers`). `options` goes
+    to a language server when it starts, `settings` are what it asks for by section.
+    """
+
+    command: Annotated[
+        str | tuple[str, ...], msgspec.Meta(description="a command, or the list of its words")
+    ] = ()
+    files: tuple[Name, ...] = ()
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    off: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self.words
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the command. Raises ValueError where a quote is open."""
+        given = self.command
+        return tuple(shlex.split(given)) if isinstance(given, str) else given
+
+
+class DiagnosticSettings(_Section, frozen=True, kw_only=True):
+    """What the model hears of problems in files that it edited. `checkers` is by name;
+    `unconfined` starts them even where no sandbox confines them."""
+
+    mode: Literal["auto", "off"] = "auto"
+    wait_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 2.0
+    unconfined: bool = False
+    checkers: dict[str, CheckerSettings] = {}
+
+
 class Config(_Section, frozen=True, kw_only=True):
     """All settings, validated. `prices` is by model name, `mcp` by server name, `keys` by action
     (`tui.core.keymap`)."""
@@ -260,6 +297,7 @@ class Config(_Section, frozen=True, kw_only=True):
     status: Status = Status()
     terminal: TerminalSettings = TerminalSettings()
     agents: Agents = Agents()
+    diagnostics: DiagnosticSettings = DiagnosticSettings()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}

@@ -23,6 +23,9 @@ from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took
 
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
+_PROBLEMS = re.compile(r"(?:^| · )\d+ new problems?$")
+_PROBLEM_LINES = 10
+"""How many of the problems that an edit brought along are spoken."""
 _ENDED = {
     "interrupted": ["Stopped. What should it do instead?"],
     "limit": ["Stopped: the turn reached its limit."],
@@ -236,7 +239,17 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
     if event.is_error and event.name != "shell":
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
         told += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
-    return told
+    return [*told, *_problems(event)]
+
+
+def _problems(event: events.ToolFinished) -> list[str]:
+    """The problems that an edit brought along, which are above its difference."""
+    if not _PROBLEMS.search(event.summary):
+        return []
+    rows = event.display.partition("\n\n")[0].splitlines()[1:]
+    more = len(rows) - _PROBLEM_LINES
+    rest = [f"  and {more} more"] if more > 0 else []
+    return [*(f"  {spoken(row)}" for row in rows[:_PROBLEM_LINES]), *rest]
 
 
 def _of_a_sub_agent(
@@ -267,8 +280,10 @@ def _of_a_sub_agent(
 
 def _summary(summary: str) -> str:
     """A tool's own words; those of a change without its signs."""
-    if found := _CHANGED.fullmatch(summary):
-        return f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
+    first, *others = summary.split(" · ")
+    if found := _CHANGED.fullmatch(first):
+        changed = f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
+        return ", ".join([changed, *map(spoken, others)])
     return spoken(summary)
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from tui.agent.sub_agent_list import last_words
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
-from tui.app.commands.views import UNPRICED, decisions, rule_lines, session_diff, usage_rows
+from tui.app.commands.views import (
+    UNPRICED,
+    checker_states,
+    decisions,
+    rule_lines,
+    session_diff,
+    usage_rows,
+)
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
@@ -249,7 +256,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         )
         if value
     ]
-    measured = frontend.speaker.measured
+    measured, told = frontend.speaker.measured, checker_states(agent)
     busy = frontend.conversation.busy
     doing = "running a turn or a command" if busy else "nothing, it's your turn"
     frontend.terminal.say(
@@ -260,6 +267,7 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
         f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
         *filter(None, (spending(measured),) if measured else ()),
+        *([sentence(f"Checks of edited files: {spoken(told)}")] if told else []),
         f"Doing: {doing}.",
     )
 

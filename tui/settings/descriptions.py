@@ -32,6 +32,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "status": "Your own line at the foot of the screen",
     "terminal": "What the terminal's tab and desktop show",
     "agents": "Sub-agents",
+    "diagnostics": "Problems in edited files",
     "batch": "Task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "Servers with more tools",
@@ -107,6 +108,10 @@ _LABELS: Final[Mapping[str, str]] = {
     "sandbox.sockets": "Sockets to allow",
     "sandbox.share_caches": "Share your caches",
     "agents.parallel": "At the same time",
+    "diagnostics.mode": "Check edited files",
+    "diagnostics.wait_s": "Wait for problems",
+    "diagnostics.unconfined": "Without a sandbox",
+    "diagnostics.checkers": "Servers and linters",
     "batch.attempts": "Attempts per task",
     "batch.compaction_basis": "Compact by",
     "batch.max_cost": "Most to spend",
@@ -190,6 +195,11 @@ _HELP: Final[Mapping[str, str]] = {
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
     "agents.parallel": "How many sub-agents work at the same time; more wait for their turn.",
+    "diagnostics.mode": "auto: a language server that's installed checks edited files. off: none.",
+    "diagnostics.wait_s": "Seconds an edit waits for new problems; later ones come with the next"
+    " request.",
+    "diagnostics.unconfined": "Start language servers even if no sandbox confines them.",
+    "diagnostics.checkers": "Language servers and linters to use; see holdfast help editing.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
     "those in the"

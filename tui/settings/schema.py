@@ -24,6 +24,7 @@ Kind: TypeAlias = Literal["switch", "choice", "number", "text", "list", "entries
 keys; a `fixed` one cannot be changed on the settings screen."""
 
 _RULES: Final = frozenset({("permissions", name) for name in ("allow", "ask", "deny")})
+_CHECKERS: Final = ("diagnostics", "checkers")
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#@]*@")
 _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _PLACES: Final[dict[Place, str]] = {"user": "your file", "project": "this folder"}
@@ -137,6 +138,8 @@ def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -
         key, inner = (*at, name), types[name]
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             yield from _section_rows(loaded, inner, key)
+        elif key == _CHECKERS:
+            yield _checkers(loaded)
         elif key not in {("prices",), ("mcp",)}:
             yield _row(loaded, key, inner, getattr(defaults, name))
 
@@ -249,6 +252,13 @@ def _servers(loaded: LoadedSettings) -> Iterator[Setting]:
         yield replace(row, kind="fixed", value=where, allowed="")
     if not loaded.config.mcp:
         yield replace(_row(loaded, ("mcp",), str, "", "mcp"), kind="fixed", value="none")
+
+
+def _checkers(loaded: LoadedSettings) -> Setting:
+    """The language servers and linters, by their names."""
+    names = ", ".join(loaded.config.diagnostics.checkers) or "those that are found"
+    row = _row(loaded, _CHECKERS, str, "", dotted(_CHECKERS))
+    return replace(row, kind="fixed", value=names, allowed="")
 
 
 # Values as text

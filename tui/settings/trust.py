@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tui.core import variables
+from tui.core.checkers import brought_programs
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural
@@ -34,6 +35,7 @@ _LIMIT = 10_000_000
 _TEXT_MAX = 50_000
 _SCRIPT_MAX = 20_000
 """Bytes of a script that are kept to show what has changed in it."""
+_PROGRAMS = "language servers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,12 @@ def items(workspace: Path) -> tuple[TrustItem, ...]:
     return tuple(_items(workspace))
 
 
+def trusted_programs(workspace: Path, trust: Trust) -> tuple[str, ...]:
+    """The language servers of the folder's own that the person trusts. Blocks."""
+    found = brought_programs(workspace)
+    return found if trust.allows(_PROGRAMS, list(found)) else ()
+
+
 def decide(
     folders: Folders, workspace: Path, about: Sequence[TrustItem], granted: Collection[str]
 ) -> None:
@@ -145,6 +153,7 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
             break
     yield from _hook_items(workspace)
     yield from _rule_items(workspace)
+    yield from _program_items(workspace)
     yield from _agent_items(workspace)
     yield from _prompt_items(workspace)
 
@@ -188,6 +197,14 @@ def _holds_for(data: bytes) -> str:
     return f", for {paths}" if paths else ""
 
 
+def _program_items(workspace: Path) -> Iterator[TrustItem]:
+    """The language servers. A decision is about their paths: each update changes what they are,
+    and they only run where a sandbox confines them."""
+    if found := brought_programs(workspace):
+        does = f"Starts after edits, read-only in the sandbox: {', '.join(found)}"
+        yield TrustItem(_PROGRAMS, does, _hash(list(found)), "\n".join(found))
+
+
 def _agent_items(workspace: Path) -> Iterator[TrustItem]:
     for folder in AGENT_FOLDERS:
         for path in agent_files(workspace / folder, workspace):
@@ -220,7 +237,7 @@ def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
 
 def _weight(one: layers.BroughtSetting) -> int:
     """What may do most comes first: where the conversation goes, programs, rules, the rest."""
-    first = ("base_url", "mcp", "status", "permissions")
+    first = ("base_url", "mcp", "status", "diagnostics", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
@@ -261,6 +278,9 @@ def _setting(one: layers.BroughtSetting) -> str:
         return _server(one.path[-1], cast("dict[str, object]", value))
     if one.path == ("status", "command"):
         return f"Runs after each turn, outside the sandbox: {value}"
+    if one.path == ("diagnostics", "checkers"):
+        starts = [_checker(name, told) for name, told in object_of(value).items()]
+        return f"Starts after edits, read-only in the sandbox: {', '.join(starts)}"
     if one.path == ("permissions", "allow"):
         return f"Allows without asking: {value}"
     if one.path == ("permissions", "auto_grant"):
@@ -281,6 +301,11 @@ def _server(name: str, server: Mapping[str, object]) -> str:
     more += [f"the header {key}" for key in headers]
     more += [f"your variables {taken}"] if taken else []
     return f"{does} (MCP server {name})" + (f" with {', '.join(more)}" if more else "")
+
+
+def _checker(name: str, told: object) -> str:
+    """A checker by its command, or by its name where the known one is meant."""
+    return " ".join(_words(object_of(told).get("command"))) or name
 
 
 def _words(value: object) -> list[str]:

@@ -58,6 +58,15 @@ def status_figures(agent: Agent) -> list[str]:
     ]
 
 
+def checker_states(agent: Agent) -> str:
+    """The language servers and linters of the session and their state; "" before the first
+    edit that one could check."""
+    return ", ".join(
+        f"{one.name} {one.state}" + (f" ({one_line(one.detail)})" if one.detail else "")
+        for one in agent.checkers
+    )
+
+
 async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
     """How many files the session's own tools changed, and one unified diff of them all, from
     before the session to how they are now; where there are none it is said."""

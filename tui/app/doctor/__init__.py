@@ -41,6 +41,7 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("key", setup.key),
     ("server", setup.server),
     ("mcp", setup.mcp),
+    ("diagnostics", setup.diagnostics),
     ("storage", machine.folders),
     ("sessions", machine.sessions),
     ("outputs", machine.outputs),

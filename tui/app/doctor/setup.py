@@ -12,13 +12,16 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from tui.app.doctor.check import Check, Subject
+from tui.core.checkers import KNOWN, configured, program_of
 from tui.core.errors import CredentialsError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
+from tui.core.workspace import safe_search_path
 from tui.settings import credentials, layers, mcp_json
 from tui.settings.credentials import server_of
 from tui.settings.layers import UNTRUSTED
 from tui.settings.sign_in import SignIn
+from tui.settings.trust import trust_of, trusted_programs
 
 _TIMEOUT_S = 3.0
 _NO_KEY = (
@@ -163,6 +166,26 @@ def mcp(what: Subject) -> Iterator[Check]:
     for name, command in lost.items():
         fix = f"Install it, or fix mcp.{name}.command."
         yield Check("mcp", "warn", f"{name}: {command} not found", fix)
+
+
+def diagnostics(what: Subject) -> Iterator[Check]:
+    """What would check edited files. Nothing is started."""
+    settings, root = what.config.diagnostics, what.workspace
+    if settings.mode == "off":
+        yield Check("diagnostics", "ok", "off: edited files aren't checked")
+        return
+    own = {name: configured(one, name) for name, one in settings.checkers.items()}
+    brought = trusted_programs(root, trust_of(what.folders, root))
+    path = safe_search_path(what.env.get("PATH", ""), (root,))
+    off = {name for name, one in own.items() if one.off}
+    every = {name: one for name, one in {**KNOWN, **own}.items() if name not in off}
+    found = [name for name, one in every.items() if program_of(one, root, brought, path)]
+    some = ", ".join(found)
+    yield Check("diagnostics", "ok", f"{some}; started after edits" if some else "no checker found")
+    for name in own.keys() - off - set(found):
+        program = next(iter(own[name].words), "its command")
+        fix = f"Install it, or fix diagnostics.checkers.{name}."
+        yield Check("diagnostics", "warn", f"{name}: {program} not found", fix)
 
 
 def _exists(command: str, workspace: Path) -> bool:

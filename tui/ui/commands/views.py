@@ -11,7 +11,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui.app.commands.views import UNPRICED, session_diff, status_figures, usage_rows
+from tui.app.commands.views import (
+    UNPRICED,
+    checker_states,
+    session_diff,
+    status_figures,
+    usage_rows,
+)
 from tui.context.overrides import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
@@ -186,6 +192,7 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
         f"mode     {agent.mode.replace('_', ' ')}",
         *([f"effort   {agent.effort}"] if agent.effort != agent.own_effort else []),
         *status_figures(agent),
+        *([f"checks   {states}"] if (states := checker_states(agent)) else []),
     ]
     frontend.report("Status", lines)
 

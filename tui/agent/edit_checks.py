@@ -1,0 +1,148 @@
+"""What language servers and linters find in files that the agent edited, for model and person.
+
+An edit's result waits a short time for it. What comes later is said at the end of the next
+request: nothing that was sent changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import Notice
+from tui.context.notices import problems as problems_notice
+from tui.context.untrusted import wrap
+from tui.core.formatting import plural
+from tui.core.messages import ToolOutput, list_of, object_of, text_block
+from tui.tools.lsp.base import FileEdit, read_text
+from tui.tools.lsp.problems import Problem, problem_lines
+
+log = logging.getLogger(__name__)
+
+BYTES_MAX: Final = 4000
+"""Of problems that are said at once."""
+_NAMED: Final = 3
+"""Problems that a notice names for the person."""
+
+
+@dataclass(slots=True)
+class EditChecks:
+    """The checks of one agent's edits."""
+
+    ctx: AgentContext
+    _edited: dict[Path, None] = field(default_factory=dict[Path, None])
+    """The files that it has edited, as the checkers know them."""
+    _late: list[Problem] = field(default_factory=list[Problem])
+    """What the person has been told and the model has not."""
+
+    async def after_edit(self, output: ToolOutput) -> ToolOutput:
+        """The result of a call that changed files, with the problems that are new since."""
+        if self.ctx.checkers is None or output.is_error:
+            return output
+        try:
+            return await self._checked(output)
+        except Exception:  # the edit is made, whatever becomes of this
+            log.exception("couldn't check what was edited")
+            return output
+
+    def collect(self) -> None:
+        """Tell the person of problems that came late; the next request tells the model."""
+        if self.ctx.checkers is None:
+            return
+        found = self.ctx.checkers.take(self._edited)
+        self._complain()
+        if not found:
+            return
+        self._late += found
+        named = "; ".join(problem_lines(found)[:_NAMED])
+        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        self.ctx.publish(Notice(f"{_counted(found)} after the last edits: {named}{more}"))
+
+    def take_late(self) -> dict[str, Any] | None:
+        """The fields of the notice about what came late; None where nothing did."""
+        self.collect()
+        found, self._late = self._late, []
+        return problems_notice(_wrapped(found)) if found else None
+
+    async def _checked(self, output: ToolOutput) -> ToolOutput:
+        checkers, clock = self.ctx.checkers, self.ctx.clock
+        assert checkers is not None
+        files = [one for one in _files_of(output.details) if checkers.fits(one[0])]
+        edits = await asyncio.to_thread(_edits, files)
+        for path, _ in files:
+            if path not in {edit.path for edit in edits}:
+                checkers.forget(path)
+                self._edited.pop(path, None)
+        if not edits:
+            return output
+        self._edited |= {edit.path: None for edit in edits}
+        task = checkers.begin(edits)
+        timer = asyncio.create_task(clock.sleep(checkers.wait_s))
+        try:
+            await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+        self._complain()
+        return with_problems(output, checkers.take(edit.path for edit in edits))
+
+    def _complain(self) -> None:
+        assert self.ctx.checkers is not None
+        for text in self.ctx.checkers.take_complaints():
+            self.ctx.publish(Notice(text))
+
+
+def with_problems(output: ToolOutput, found: Sequence[Problem]) -> ToolOutput:
+    """A result with the new problems: for the model at its end, for the person on the card and
+    above the difference, which may be cut."""
+    if not found:
+        return output
+    count, lines = _counted(found), problem_lines(found)
+    return replace(
+        output,
+        content=[*output.content, text_block(f"{count} after this edit:\n{_wrapped(found)}")],
+        summary=" · ".join(filter(None, (output.summary, count))),
+        display="\n".join([f"{count}:", *lines, "", output.display]),
+    )
+
+
+def _counted(found: Sequence[Problem]) -> str:
+    return plural(len(found), "new problem")
+
+
+def _wrapped(found: Sequence[Problem]) -> str:
+    """The lines of problems for the model, which others may have written in part."""
+    lines, left = list[str](), BYTES_MAX
+    for line in problem_lines(found):
+        left -= len(line.encode()) + 1
+        if left < 0:
+            lines.append("…")
+            break
+        lines.append(line)
+    sources = ", ".join(dict.fromkeys(one.source for one in found))
+    return wrap("\n".join(lines), sources)
+
+
+def _files_of(details: Mapping[str, Any]) -> list[tuple[Path, str | None]]:
+    """The files that a call wrote, each with the copy of what it held before."""
+    several = [object_of(one) for one in list_of(details.get("files"))]
+    return [
+        (Path(path), before if isinstance(before := one.get("before"), str) else None)
+        for one in several or [details]
+        if isinstance(path := one.get("path"), str)
+    ]
+
+
+def _edits(files: Sequence[tuple[Path, str | None]]) -> list[FileEdit]:
+    """Those that are texts and not too large, with what they held and hold. Blocks."""
+    found: list[FileEdit] = []
+    for path, copy in files:
+        after = read_text(path)
+        before = read_text(Path(copy)) if copy else None
+        if after is not None and (before is not None or copy is None):
+            found.append(FileEdit(path, before, after))
+    return found

@@ -1,0 +1,153 @@
+"""The checkers of a session: which one looks at which file, and what they have to say.
+
+Nothing is installed, and nothing is started before a file is edited that it fits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
+
+from tui.core.checkers import KNOWN, PROGRAM_FOLDERS, configured, program_of
+from tui.core.config import CheckerSettings, DiagnosticSettings
+from tui.tools.lsp.base import Checker, CheckerPlace, FileEdit
+from tui.tools.lsp.linter import FILE, Linter
+from tui.tools.lsp.problems import Problem
+from tui.tools.lsp.server import LanguageServer
+
+log = logging.getLogger(__name__)
+
+FILES_MAX: Final = 20
+"""Files of one call that are checked."""
+
+
+@dataclass(slots=True)
+class Checkers:
+    """All checkers of a session and its sub-agents.
+
+    `search_path` is where programs are looked for, `brought` are the paths of programs of the
+    folder's own that the person trusts. `on_close` is called when all have ended.
+    """
+
+    settings: DiagnosticSettings
+    place: CheckerPlace
+    search_path: str
+    brought: Sequence[str] = ()
+    on_close: Callable[[], Awaitable[None]] | None = None
+    _known: dict[str, Checker | None] = field(default_factory=dict[str, "Checker | None"])
+    """By name; None where the program is not there."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+
+    @property
+    def wait_s(self) -> float:
+        """How long an edit's result waits at most."""
+        return self.settings.wait_s
+
+    @property
+    def all(self) -> list[Checker]:
+        """Those that were asked so far."""
+        return [one for one in self._known.values() if one is not None]
+
+    def fits(self, path: Path) -> bool:
+        """Whether any checker could look at a file, by its name."""
+        every = (*self._configured().values(), *KNOWN.values())
+        return any(_fits(one, path) for one in every)
+
+    def begin(self, edits: Sequence[FileEdit]) -> asyncio.Task[None]:
+        """Check files that were edited, in a task that ends when all that is to come has come."""
+        task = asyncio.create_task(self._check(edits[:FILES_MAX]), name="diagnostics")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def take(self, paths: Iterable[Path]) -> list[Problem]:
+        """The new problems of files that were not taken yet."""
+        return [one for path in paths for checker in self.all for one in checker.take(path)]
+
+    def take_complaints(self) -> list[str]:
+        """What went wrong with checkers and was not said yet."""
+        found: list[str] = []
+        for one in self.all:
+            if one.complaint and (not one.unconfined or one.name in self.settings.checkers):
+                found.append(one.complaint)
+            one.complaint = ""
+        return found
+
+    def forget(self, path: Path) -> None:
+        """A file is gone."""
+        for checker in self.all:
+            checker.forget(path)
+
+    async def close(self) -> None:
+        """End all of them."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(one.close() for one in self.all))
+        if self.on_close is not None:
+            await self.on_close()
+
+    async def _check(self, edits: Sequence[FileEdit]) -> None:
+        work = [
+            checker.check(edit) for edit in edits for checker in await self._checkers_of(edit.path)
+        ]
+        for error in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(error, Exception):
+                log.error("a checker failed", exc_info=error)
+
+    async def _checkers_of(self, path: Path) -> list[Checker]:
+        """Those that a file fits: all that are configured, else the first known one that is
+        there. What the project has itself comes before what is installed elsewhere."""
+        own = self._configured()
+        mine = {n: one for n, one in own.items() if _fits(one, path) and not one.off}
+        if mine:
+            found = [await self._checker(name, one) for name, one in mine.items()]
+            return [one for one in found if one is not None]
+        off = {name for name, one in own.items() if one.off}
+        known = {n: one for n, one in KNOWN.items() if n not in off and _fits(one, path)}
+        chosen = await asyncio.to_thread(self._choose, known)
+        one = await self._checker(chosen, known[chosen]) if chosen else None
+        return [one] if one is not None else []
+
+    def _configured(self) -> dict[str, CheckerSettings]:
+        return {name: configured(one, name) for name, one in self.settings.checkers.items()}
+
+    def _choose(self, known: dict[str, CheckerSettings]) -> str:
+        """The name of the one to take, "" for none. Blocks."""
+        if started := [name for name in known if self._known.get(name)]:
+            return started[0]
+        for folder in (*PROGRAM_FOLDERS, ""):
+            for name, one in known.items():
+                if folder and f"{folder}/{one.words[0]}" in self.brought:
+                    return name
+                if not folder and shutil.which(one.words[0], path=self.search_path):
+                    return name
+        return ""
+
+    async def _checker(self, name: str, config: CheckerSettings) -> Checker | None:
+        if name not in self._known:
+            words = await asyncio.to_thread(self._words, config)
+            kind = Linter if any(FILE in word for word in config.words) else LanguageServer
+            self._known.setdefault(name, kind(name, config, words, self.place) if words else None)
+            if not words and name in self.settings.checkers:
+                missing = LanguageServer(name, config, (), self.place)
+                program = config.words[0] if config.words else "it has no command, and"
+                missing.fail(f"{program} wasn't found")
+                self._known[name] = missing
+        return self._known[name]
+
+    def _words(self, config: CheckerSettings) -> tuple[str, ...]:
+        """The words that start a checker, with the full path of its program; none where that is
+        not there. Blocks."""
+        program = program_of(config, self.place.root, self.brought, self.search_path)
+        return (program, *config.words[1:]) if program else ()
+
+
+def _fits(config: CheckerSettings, path: Path) -> bool:
+    return any(fnmatch(path.name, glob) for glob in config.files)

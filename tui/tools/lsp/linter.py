@@ -1,0 +1,114 @@
+"""A linter: a command that is run for each file that was edited, and prints a line a problem."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tui.core.config import CheckerSettings
+from tui.core.errors import HoldfastError
+from tui.tools.lsp.base import CHECK_S, Checker, CheckerPlace, FileEdit, within
+from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems, of_linter
+
+FILE: Final = "{file}"
+"""In the command, where the path of the file goes."""
+OUTPUT_MAX: Final = 1024**2
+_NOT_FOUND: Final = (126, 127)
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A file that was checked: its text then, its problems, and those that are known."""
+
+    text: str = ""
+    current: list[Problem] = field(default_factory=list[Problem])
+    known: list[Problem] = field(default_factory=list[Problem])
+
+
+class Linter(Checker):
+    """See the module. What was there before the first edit of a file is not known: of that, only
+    what is in the lines of the edit counts as new."""
+
+    def __init__(
+        self, name: str, config: CheckerSettings, words: Sequence[str], place: CheckerPlace
+    ) -> None:
+        super().__init__(name, config, words, place)
+        self._files: dict[Path, _Checked] = {}
+        self._one_by_one = asyncio.Lock()
+
+    async def check(self, edit: FileEdit) -> None:
+        if self.state == "failed":
+            return
+        async with self._one_by_one:
+            self.state = "ready"
+            try:
+                printed = await self._run(edit.path)
+            except TimeoutError:
+                self.fail(f"it took longer than {CHECK_S:.0f} s")
+                return
+            except OSError as error:
+                self.fail(f"it can't be started: {error.strerror or error}")
+                return
+            except HoldfastError as error:
+                self.fail(error)
+                return
+        shown = self.place.shown(edit.path)
+        names = (shown, str(edit.path), f"./{shown}")
+        lines = edit.after.splitlines()
+        found = of_linter(printed, shown, names, lines, self.name)
+        before = self._files.get(edit.path)
+        if before is None:
+            fresh = in_changed_lines(found, edit.before or "", edit.after)
+            known = new_problems(fresh, found)
+        else:
+            known = before.known
+        self._files[edit.path] = _Checked(edit.after, found, known)
+
+    def take(self, path: Path) -> list[Problem]:
+        file = self._files.get(path)
+        if file is None:
+            return []
+        found = new_problems(file.known, file.current)
+        file.known = file.current
+        return found
+
+    def forget(self, path: Path) -> None:
+        self._files.pop(path, None)
+
+    async def close(self) -> None:
+        self._files.clear()
+
+    async def _run(self, path: Path) -> str:
+        """What it prints about a file. Raises TimeoutError, OSError, HoldfastError."""
+        place = self.place
+        words = [word.replace(FILE, str(path)) for word in self.words]
+        command = await place.start_command(words, place.environment)
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=place.root, env=dict(place.environment),
+            stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            data = await within(place.clock, CHECK_S, _output(process))
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if process.returncode in _NOT_FOUND:
+            raise FileNotFoundError(0, "the program isn't there", self.words[0])
+        return data.decode("utf-8", "replace")
+
+
+async def _output(process: Process) -> bytes:
+    assert process.stdout
+    kept = bytearray()
+    while chunk := await process.stdout.read(65_536):
+        kept += chunk[: OUTPUT_MAX - len(kept)]
+    await process.wait()
+    return bytes(kept)
