@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
+from tui.agent.background_jobs import OwnedJob
 from tui.agent.events import Event
 from tui.agent.interrupted_work import last_of_turn
 from tui.agent.limits import Spent, spent_by_model
@@ -120,6 +121,8 @@ class SubAgent:
     watch: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Called whenever something of it is different."""
     cancel: Callable[[], None] = lambda: None
+    jobs: Jobs | None = None
+    """Its background commands, of this run of the program."""
 
     @property
     def works(self) -> bool:
@@ -187,6 +190,19 @@ class SubAgents:
             self._found[one.session_id] = one
         self._read, self._last = len(records), records[-1] if records else None
         return [self._known.get(id_, one) for id_, one in self._found.items()]
+
+    @property
+    def jobs(self) -> Sequence[OwnedJob]:
+        """The background commands of all of them, each with whose it is."""
+        return [
+            OwnedJob(job, f"{one.agent}: {one.description}")
+            for one in self._known.values()
+            for job in (one.jobs.list() if one.jobs else ())
+        ]
+
+    def move_to_background(self) -> int:
+        """Let the commands that run in front in them continue in the background; how many."""
+        return sum(one.jobs.move() for one in self._known.values() if one.jobs)
 
     def file_of(self, one: SubAgent) -> Path | None:
         """The file of its session: beside the parent's, if that was moved. Blocks."""
@@ -435,7 +451,7 @@ class SubAgents:
             role=f"{one.agent}: {one.description}",
             may_have=definition.may_have,
         )
-        session.redact = ctx.session.redact
+        session.redact, one.jobs = ctx.session.redact, child.jobs
         if definition.read_only:
             child.mode = "plan"
         return self._make(child)

@@ -107,6 +107,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "sandbox.sockets": "Sockets to allow",
     "sandbox.share_caches": "Share your caches",
     "agents.parallel": "At the same time",
+    "jobs.wake": "Wake when a job ends",
     "batch.attempts": "Attempts per task",
     "batch.compaction_basis": "Compact by",
     "batch.max_cost": "Most to spend",
@@ -189,6 +190,7 @@ _HELP: Final[Mapping[str, str]] = {
     "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
+    "jobs.wake": "Whether an idle agent gets a turn when a background command ends.",
     "agents.parallel": "How many sub-agents work at the same time; more wait for their turn.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "
