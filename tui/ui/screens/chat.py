@@ -245,7 +245,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         movable: bool = False,
     ) -> None:
         """Something is going on: say what, and since when. `streamed` is the piece of an answer
-        that has just come, `movable`: it is a command that can go to the background; for the rest see `ActivityIndicator.enter`."""
+        that has just come, `movable`: it is a command that can go to the background; for the
+        rest see `ActivityIndicator.enter`."""
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:

@@ -169,7 +169,8 @@ class ActivityIndicator:
     ) -> bool:
         """Whether it is another phase than before. `listening`: a byte of the model's answer
         has just come, or the wait for the first one has begun. `since`: the call that runs has
-        begun then. `counts`: the seconds are shown. `offer` is what can be done once it takes long."""
+        begun then. `counts`: the seconds are shown. `offer` is what can be done once it takes
+        long."""
         now = self._clock.monotonic()
         self._heard = now if listening else None
         if not self.what:

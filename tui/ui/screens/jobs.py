@@ -121,13 +121,13 @@ class JobsScreen(TableDialog[None]):
     async def action_stop(self) -> None:
         """Stop the one under the cursor, once the person has said so."""
         row = self._row
-        if row is not None and await stop_asked(self.app, row.job):  # pyright: ignore[reportUnknownMemberType]
+        if row is not None and await stop_asked(cast("App[Any]", self.app), row.job):
             self.refresh_jobs()
 
     def action_copy(self) -> None:
         """Copy the command under the cursor."""
         if self._row is not None:
-            copy(self.app, self._row.job.command)  # pyright: ignore[reportUnknownMemberType]
+            copy(cast("App[Any]", self.app), self._row.job.command)
 
     @work(group="forward", exclusive=True)
     async def action_forward(self) -> None:
@@ -191,8 +191,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
     def __init__(self, owned: OwnedJob) -> None:
         super().__init__()
         self.owned = owned
-        self._size = -1
-        self._trouble = ""
+        self._bytes_shown = -1
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -206,8 +205,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
         return self.query_one(FilePane)
 
     def on_mount(self) -> None:
-        self.pane.display = False
-        self.follow()
+        self.call_after_refresh(self.follow)
         self.set_interval(FOLLOW_S, self.follow)
 
     def on_resize(self) -> None:
@@ -218,19 +216,18 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
         """Show what is new, if the end is in sight."""
         self._show_head()
         job, pane = self.owned.job, self.pane
-        count = job.bytes
-        first = not pane.display
-        if not count or count == self._size or not (first or pane.follows):
+        count, first = job.bytes, self._bytes_shown < 0
+        if not count or count == self._bytes_shown or not pane.follows:
             return
-        file, self._trouble = await open_file_pane(job.path)
+        file, trouble = await open_file_pane(job.path)
         if file is None:
-            self.query_one("#none", Static).update(self._trouble)
+            self.query_one("#none", Static).update(trouble)
             return
-        if not first and not pane.follows:  # meanwhile
+        if not pane.follows:  # meanwhile
             file.close()
             return
-        self._size = count
-        pane.display, self.query_one("#none").display = True, False
+        self._bytes_shown = count
+        self.query_one("#none").display = False
         pane.show(file, at_end=True)
         if first:
             pane.view.focus()
@@ -256,14 +253,14 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
     @work(group="stop", exclusive=True)
     async def action_stop(self) -> None:
         """Stop it, once the person has said so."""
-        await stop_asked(self.app, self.owned.job)  # pyright: ignore[reportUnknownMemberType]
+        await stop_asked(cast("App[Any]", self.app), self.owned.job)
         self.follow()
 
     def action_copy(self) -> None:
         """Copy what is selected, else the output as far as a clipboard takes it."""
         view = self.pane.view
         if text := view.selected_text or view.text():
-            copy(self.app, text)  # pyright: ignore[reportUnknownMemberType]
+            copy(cast("App[Any]", self.app), text)
 
     @work(group="outside", exclusive=True)
     async def action_outside(self, program: Program) -> None:
@@ -276,7 +273,8 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
 
 async def stop_asked(app: App[Any], job: Job) -> bool:
-    """Ask whether a command is to be stopped, and stop it: SIGTERM, then SIGKILL. Whether it was."""
+    """Ask whether a command is to be stopped, and stop it by SIGTERM, then SIGKILL; whether it
+    was."""
     if job.ended:
         return False
     question = YesNoQuestion(

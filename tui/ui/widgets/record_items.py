@@ -323,10 +323,10 @@ def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
 
 def job_item(event: JobFinished) -> NoticeItem:
     """A background command that has ended, its last lines folded below."""
-    good = event.exit_code == 0 or event.stopped_by
+    level = "success" if event.exit_code == 0 else "warning"
     path = f"all output: {shorten(Path(event.path))}" if event.path else ""
     detail = "\n".join(filter(None, (event.text, path)))
-    return NoticeItem(f"{one_line(event.said)}", "success" if good else "warning", detail)
+    return NoticeItem(one_line(event.said), "info" if event.stopped_by else level, detail)
 
 
 def switch_item(data: Mapping[str, Any], back: str = "") -> NoticeItem:

@@ -62,7 +62,7 @@ class FileView(TextView):
     @property
     def follows(self) -> bool:
         """Whether the end is in sight, and nothing is selected."""
-        return self._port.following and not self.selected_text
+        return self._port.at_end and not self.selected_text
 
     @property
     def top(self) -> int:
