@@ -57,7 +57,7 @@ async def test_its_end_is_said_with_the_next_prompt_once(tmp_path: Path) -> None
     (ended,) = shown
     assert isinstance(ended, events.JobFinished)
     assert (ended.exit_code, ended.state, ended.text) == (3, "exit code 3", "first\nsecond")
-    assert ended.said.startswith("job-1 failed, exit code 3, ")
+    assert ended.summary.startswith("job-1 failed, exit code 3, ")
     assert Path(ended.path).read_text() == "first\nsecond\n"
     (record,) = of(agent, "job_ended")
     assert events.JobFinished.of_record(record) == ended

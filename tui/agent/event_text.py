@@ -53,7 +53,7 @@ def _of_what_ran(event: Event) -> Sequence[str]:
         case events.HookFinished(outcome="failed" | "timeout"):
             return (hook_problem(event),)
         case events.JobStarted() | events.JobFinished():
-            return (f"{event.said}.",)
+            return (f"{event.summary}.",)
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
         case events.QuestionAnswered(by="default"):

@@ -195,7 +195,7 @@ class JobStarted(WireEvent, frozen=True, tag="job_started"):
     moved_by: str = ""
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """In words, without a period."""
         moved = "moved to the background" if self.moved_by else "started in the background"
         return f"{self.job} {moved}: {self.command}"
@@ -234,7 +234,7 @@ class JobFinished(WireEvent, frozen=True, tag="job_finished"):
         )
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """In words, without a period."""
         took = duration(self.seconds)
         if self.stopped_by:

@@ -51,11 +51,11 @@ def unreported(records: Sequence[Record]) -> list[Record]:
 def notice_of(ended: Iterable[Record]) -> dict[str, Any]:
     """The fields of a notice about commands that have ended: what they printed is data."""
     records = list(ended)
-    text = "\n\n".join(_said(record.data) for record in records)
+    text = "\n\n".join(_report_on(record.data) for record in records)
     return {"kind": "job", "text": text, "jobs": [record.id for record in records]}
 
 
-def _said(data: dict[str, Any]) -> str:
+def _report_on(data: dict[str, Any]) -> str:
     job, state = string_of(data.get("job")), string_of(data.get("state"))
     job = job if _ID.fullmatch(job) else "a job"
     state = state if _STATE.fullmatch(state) else "ended"

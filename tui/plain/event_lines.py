@@ -59,7 +59,7 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
         case events.HookFinished(outcome="failed" | "timeout"):
             return [sentence(spoken(hook_problem(event)))]
         case events.JobStarted() | events.JobFinished():
-            return [sentence(spoken(event.said))]
+            return [sentence(spoken(event.summary))]
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
         case events.TodosChanged(todos):

@@ -132,7 +132,7 @@ async def test_ctrl_b_moves_the_persons_command(tmp_path: Path) -> None:
         app.chat.prompt.accept()
         await say(pilot, "!echo one; sleep 1000")
         await until(pilot, lambda: "to the background" not in str(app.chat.prompt_rule.title))
-        world.clock.advance(6)
+        world.clock.elapsed += 6
         await until(pilot, lambda: "Ctrl+B: to the background" in str(app.chat.prompt_rule.title))
         await pilot.press("ctrl+b")
         await until(pilot, lambda: not app.conversation.busy)
@@ -150,4 +150,4 @@ async def test_a_long_one_calls_the_person_who_is_elsewhere(tmp_path: Path) -> N
         for seconds, by in ((2.0, ""), (60.0, "person"), (60.0, "")):
             ended = events.JobFinished("job-1", "c", "make", 0, "exit code 0", by, seconds, "", 0)
             app.frontend.show(ended)
-    assert called == ["job-1 finished, exit code 0, 1m: make."]
+    assert called == ["job-1 finished, exit code 0, 1 min 00 s: make."]

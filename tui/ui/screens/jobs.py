@@ -80,11 +80,11 @@ class JobsScreen(TableDialog[None]):
 
     def on_mount(self) -> None:
         self.refresh_jobs()
-        self.look()
-        self.set_interval(FOLLOW_S, self.look)
+        self.read_output()
+        self.set_interval(FOLLOW_S, self.read_output)
 
-    @work(group="look", exclusive=True)
-    async def look(self) -> None:
+    @work(group="read", exclusive=True)
+    async def read_output(self) -> None:
         """Read what they printed last and where they listen, and draw what is different."""
         for owned in self._agent.jobs:
             job = owned.job

@@ -326,7 +326,7 @@ def job_item(event: JobFinished) -> NoticeItem:
     level = "success" if event.exit_code == 0 else "warning"
     path = f"all output: {shorten(Path(event.path))}" if event.path else ""
     detail = "\n".join(filter(None, (event.text, path)))
-    return NoticeItem(one_line(event.said), "info" if event.stopped_by else level, detail)
+    return NoticeItem(one_line(event.summary), "info" if event.stopped_by else level, detail)
 
 
 def switch_item(data: Mapping[str, Any], back: str = "") -> NoticeItem:
