@@ -226,7 +226,7 @@ def background(stage: Stage) -> Shot:
 
     async def drive(pilot: Pilot[None]) -> None:
         screen = JobsScreen(cast("Agent", still_jobs(stage)), nothing_done)
-        pilot.app.push_screen(screen)
+        await pilot.app.push_screen(screen)
         await until(pilot, lambda: "5173" in str(screen.query_one("#about", Static).content))
 
     return stage.app(World()), drive
@@ -241,7 +241,7 @@ def background_output(stage: Stage) -> Shot:
 
     async def drive(pilot: Pilot[None]) -> None:
         screen = JobOutputScreen(still_jobs(stage).jobs[2])
-        pilot.app.push_screen(screen)
+        await pilot.app.push_screen(screen)
         await until(pilot, lambda: screen.is_mounted and screen.pane.view.file.size > 0)
 
     return stage.app(World()), drive
