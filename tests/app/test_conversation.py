@@ -25,6 +25,7 @@ from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.services import SessionChoice
+from tui.context.job_endings import unreported
 from tui.core.errors import SessionError
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Approver, Call, Decision
@@ -261,4 +262,68 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
     ):
         await route(conversation, f"/forward {wanted}")
         assert frontend.said[-1] == answer
+    await conversation.close()
+
+
+async def test_a_command_of_the_persons_is_moved_to_the_background(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    frontend, agent = conversation.frontend, world.agent
+    assert isinstance(frontend, Recorder)
+    assert not conversation.to_background()
+    assert frontend.said[-1] == "No command is running in the foreground."
+    conversation.run_shell("echo one; sleep 1000")
+    await until(lambda: any(isinstance(one, events.ToolOutputChunk) for one in frontend.shown))
+    assert conversation.to_background()
+    await until(lambda: not conversation.busy)
+    (owned,) = agent.jobs
+    job = owned.job
+    assert (job.origin.moved_by, job.origin.hidden, job.ended) == ("person", False, False)
+    types = [record.type for record in agent.session.records]
+    assert types == ["job", "job_moved"]
+    assert agent.session.records[0].data["pid"] == job.pid
+    (finished,) = [one for one in frontend.shown if isinstance(one, events.ToolFinished)]
+    moved = f"moved to the background, still running as {job.id} · goes with your next prompt"
+    assert (finished.summary, finished.is_error) == (moved, False)
+    world.scripts.append([events.UserMessage("go")])
+    conversation.submit("go")
+    await conversation.at_rest()
+    assert "one\n(moved to the background, still running as job-1)" in agent.attached[0]
+    await job.stop("person")
+    await until(lambda: isinstance(frontend.shown[-1], events.JobFinished))
+    assert job.path.read_text() == "one\n"
+    await conversation.close()
+
+
+async def test_what_is_hidden_stays_so_when_it_is_moved(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    frontend, agent = conversation.frontend, world.agent
+    assert isinstance(frontend, Recorder)
+    conversation.run_shell("!echo one; sleep 1000")
+    await until(lambda: any(isinstance(one, events.ToolOutputChunk) for one in frontend.shown))
+    conversation.to_background()
+    await until(lambda: not conversation.busy)
+    (owned,) = agent.jobs
+    await owned.job.stop("person")
+    await until(lambda: isinstance(frontend.shown[-1], events.JobFinished))
+    assert owned.job.path.read_text() == "one\n"
+    assert not unreported(agent.session.records)
+    await conversation.close()
+
+
+async def test_an_idle_agent_is_woken_where_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    ended = events.JobFinished("job-1", "c1", "make", 0, "exit code 0", "", 1.0, "", 0)
+    conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - what the agent calls
+    assert not conversation.busy
+    monkeypatch.setattr(type(world.agent), "wakes", True)
+    conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - as above
+    assert conversation.busy
+    monkeypatch.setattr(type(world.agent), "wakes", False)
+    await conversation.at_rest()
+    assert world.agent.went_on == 1
     await conversation.close()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.support.agents import Yes, make_agent
+from tests.support.provider import ScriptedProvider, call, say
 from tui.cli import print_mode
 from tui.cli.print_mode import standard_input
+from tui.core.clock import SystemClock
 
 
 class _Told(io.StringIO):
@@ -49,3 +53,19 @@ def test_a_standard_input_that_speaks_at_once_is_only_read(
         monkeypatch.setattr(sys, "stdin", pipe)
         assert standard_input() == "/think \ufffd"
     assert capsys.readouterr() == ("", "")
+
+
+async def test_what_still_runs_at_the_end_is_stopped_and_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = [call("run_command", "1", command="echo up; sleep 1000", background=True)]
+    agent = make_agent(tmp_path, ScriptedProvider(start, say("it runs")), approver=Yes())
+    code = await print_mode.run(agent, "go", format_="stream-json", clock=SystemClock())
+    printed = capsys.readouterr()
+    assert code == 0
+    assert '"type":"job_started","job":"job-1","call_id":"1"' in printed.out
+    assert "Stopping 1 background command: they end with this run." in printed.err
+    (owned,) = agent.jobs
+    assert (owned.job.ended, owned.job.stopped_by) == (True, "program")
+    ended = [one.data for one in agent.session.records if one.type == "job_ended"]
+    assert [one["stopped_by"] for one in ended] == ["program"]

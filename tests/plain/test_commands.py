@@ -339,3 +339,31 @@ async def test_the_prompts_of_an_mcp_server_are_commands(world: World, tmp_path:
         assert "Review a.py." in world.agent.attached[0]
         assert list(complete(conversation, "/mcp__")) == ["/mcp__odd__review "]
         assert list(complete(conversation, "see @odd:")) == ["@odd:note://all "]
+
+
+async def test_background_commands_are_read_out_and_stopped(world: World) -> None:
+    clock = world.clock
+    assert isinstance(clock, ManualClock)
+    async with talking(world) as (conversation, face):
+        face.prompts += ["/jobs", "/jobs 1", "/jobs move"]
+        await until(lambda: "No background commands in this session." in face.said)
+        await until(lambda: "No background command 1." in face.text)
+        await until(lambda: "No command is running in the foreground." in face.text)
+        face.prompts.append("!echo up; sleep 1000")
+        await until(lambda: "up" in face.said)
+        face.typed("/jobs move")
+        await until(lambda: not conversation.busy)
+        (owned,) = world.agent.jobs
+        assert "moved to the background, still running as job-1" in face.text
+        moved = "job-1 moved to the background: echo up; sleep 1000."
+        await until(lambda: moved in face.said)
+        face.said.clear()
+        face.prompts += ["/jobs", "/jobs 1"]
+        await until(lambda: "up" in face.said)
+        assert "1: echo up; sleep 1000, running, 0 s." in face.said
+        assert f"process {owned.job.pid}, moved by you, output " in face.text
+        face.prompts.append("/jobs stop 1")
+        await until(lambda: clock.advance(0.05) or "job-1 stopped by you after" in face.text)
+        face.prompts += ["/jobs stop 1", "/jobs stop all of them"]
+        await until(lambda: "job-1 has already ended." in face.said)
+        await until(lambda: "Unknown /jobs" in face.text)

@@ -84,7 +84,7 @@ def _records() -> list[tuple[str, Json]]:
         ("notice", {
             "kind": "facts", "text": "A fact.", "facts": {"Mode": "plan"}, "files": {"a": "b"},
             "tools": [{"name": "late", "description": "d", "input_schema": {"type": "object"}}],
-            "on": True, "effort": "low", "seal": "ef", "pins": ["p"],
+            "on": True, "effort": "low", "seal": "ef", "pins": ["p"], "jobs": ["j"],
         }),
         ("request", {
             "n": 1, **model, "sha256": "ab", "messages": 1, "open": False, "blocks": 1,
@@ -105,6 +105,12 @@ def _records() -> list[tuple[str, Json]]:
             "label": "make", "path": "b.txt", "before_sha256": None,
         }),
         ("job", {"call_id": "c2", "pid": 999_999_999, "born": "1", "command": "make"}),
+        ("job_moved", {"call_id": "c2", "job": "job-1", "pid": 999_999_999, "by": "person"}),
+        ("job_ended", {
+            "job": "job-1", "call_id": "c2", "command": "make", "exit_code": 2,
+            "state": "exit code 2", "stopped_by": "", "seconds": 1.5, "path": "/nowhere/job.txt",
+            "bytes": 7, "text": "failed", "hidden": False, "end_read": False,
+        }),
         ("tool_result", {
             "call_id": "c1", "name": "read_file", "content": _said("alpha " * 300),
             "is_error": False, "seconds": 0.1, "receipt": _RECEIPT, "summary": "3 lines",

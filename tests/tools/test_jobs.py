@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.tools.base import ToolContext
 from tui.tools.command_status import CommandStatus
-from tui.tools.jobs import Job, Jobs
+from tui.tools.jobs import Job, Jobs, Origin
 from tui.tools.run_command import RunCommand
 
 
@@ -193,3 +193,96 @@ async def test_two_jobs_of_one_call_id_do_not_share_a_file(background: Backgroun
     jobs = background.jobs
     assert jobs.get(first).path.read_text() == "1\n"
     assert jobs.get(second).path.read_text() == "2\n"
+
+
+async def in_front(background: Background, command: str, printed: str) -> asyncio.Task[ToolOutput]:
+    """A command that runs in front and has printed a text; nobody has moved it yet."""
+    seen = asyncio.Event()
+
+    def heard() -> None:
+        if printed in "".join(background.bench.heard):
+            seen.set()
+
+    background.bench.on_output = heard
+    tool = RunCommand()
+    run = tool.run(tool.parse({"command": command}), background.context())
+    task = asyncio.create_task(run)
+    async with asyncio.timeout(PATIENCE_S):
+        await seen.wait()
+    return task
+
+
+async def test_a_command_that_runs_in_front_is_moved(
+    background: Background, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    command = "echo first; while [ -e go ]; do sleep 0.01; done; echo second; exit 3"
+    task = await in_front(background, command, "first")
+    assert background.jobs.move() == 1
+    async with asyncio.timeout(PATIENCE_S):
+        output = await task
+    (job,) = background.running()
+    assert background.jobs.move() == 0
+    assert text_of(output.content).startswith(
+        f"first\n[moved to the background by the user, still running as job-1 (process {job.pid})"
+    )
+    assert not output.is_error
+    assert output.details["job"] == "job-1"
+    assert output.details["moved_by"] == job.origin.moved_by == "person"
+    assert job.origin.call_id == "toolu_1"
+    (tmp_path / "go").unlink()
+    rest = await background.status("job-1", "wait", timeout=PATIENCE_S)
+    assert text_of(rest.content).startswith("second\n[job-1 · exit code 3")
+    assert job.path.read_text() == "first\nsecond\n"
+    assert job.end_read
+
+
+async def test_all_of_a_long_output_is_in_the_file_of_a_moved_command(
+    background: Background, tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    command = "seq 1 40000; echo there; while [ -e go ]; do sleep 0.01; done; echo end"
+    task = await in_front(background, command, "there")
+    background.jobs.move()
+    async with asyncio.timeout(PATIENCE_S):
+        output = await task
+    (job,) = background.running()
+    so_far = "".join(f"{n}\n" for n in range(1, 40_001)) + "there\n"
+    assert output.full is not None
+    assert output.full != job.path
+    assert output.full.read_text() == so_far
+    (tmp_path / "go").unlink()
+    assert await job.wait(PATIENCE_S)
+    assert job.path.read_text() == f"{so_far}end\n"
+    assert job.bytes == len(so_far) + 4
+
+
+async def test_a_moved_command_is_stopped_with_all_it_started(background: Background) -> None:
+    task = await in_front(background, "echo go; sleep 1000 & sleep 1000", "go")
+    background.jobs.move()
+    async with asyncio.timeout(PATIENCE_S):
+        await task
+    (job,) = background.running()
+    await job.stop("person")
+    assert gone(job.pid)
+    assert (job.state(), job.stopped_by) == ("stopped", "person")
+
+
+async def test_the_end_of_the_output_is_there_at_any_time(background: Background) -> None:
+    job_id = await background.start("seq 1 9000; printf 'half\\rwhole'")
+    job = background.jobs.get(job_id)
+    assert await job.wait(PATIENCE_S)
+    assert job.tail(lines=2, chars=100) == "half\nwhole"
+    assert job.tail(lines=3, chars=100).startswith("9000\n")
+    assert job.tail(lines=9, chars=3) == "ole"
+
+
+async def test_what_is_hidden_from_the_model_is_not_listed(background: Background) -> None:
+    job_id = await background.start("true")
+    job = background.jobs.get(job_id)
+    job.origin = Origin(hidden=True)
+    assert background.jobs.list() == (job,)
+    assert text_of((await background.status()).content) == "(no jobs)"
+    with pytest.raises(ToolError, match="None was started"):
+        background.jobs.get(job_id)
+    await background.jobs.close()

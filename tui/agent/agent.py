@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
+from tui.agent.background_jobs import BackgroundJobs, OwnedJob
 from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
@@ -74,6 +75,7 @@ class Agent:
     def __init__(self, ctx: AgentContext) -> None:
         self.session = ctx.session
         self._ctx = ctx
+        self._jobs = BackgroundJobs(ctx)
         ctx.tools[Recall.name] = Recall(self._recall)
         if ctx.may_have(AskUser.name):
             ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
@@ -181,6 +183,31 @@ class Agent:
     def offers_skills(self) -> bool:
         """Whether the model has the tool that loads skills."""
         return Skill.name in self._ctx.tools
+
+    @property
+    def jobs(self) -> Sequence[OwnedJob]:
+        """The background commands of this run of the program, those of sub-agents too."""
+        own = [OwnedJob(job) for job in self._ctx.jobs.list()]
+        return [*own, *self.sub_agents.jobs]
+
+    @property
+    def running_jobs(self) -> int:
+        """How many background commands run, those of sub-agents too."""
+        return sum(not owned.job.ended for owned in self.jobs)
+
+    def move_to_background(self) -> int:
+        """Let the commands that run in front continue in the background: their calls get a result
+        at once. Returns how many there are."""
+        return self._ctx.jobs.move() + self.sub_agents.move_to_background()
+
+    def watch_jobs(self, show: Callable[[Event], None]) -> None:
+        """Show what becomes of background commands while no turn runs, until `close`."""
+        self._jobs.show = show
+
+    @property
+    def wakes(self) -> bool:
+        """Whether a turn is due because a background command has ended (`jobs.wake`)."""
+        return self._ctx.config.jobs.wake and self._jobs.unreported
 
     @property
     def has_jobs(self) -> bool:
@@ -430,7 +457,8 @@ class Agent:
     def keeping(self) -> ShellOutput:
         """Where what the person's own commands print is stored, and cut for the model."""
         ctx = self._ctx
-        return ShellOutput(ctx.workspace.tool_results, ctx.guard_limits, ctx.outputs)
+        folder = ctx.workspace.tool_results
+        return ShellOutput(folder, ctx.guard_limits, ctx.outputs, self._jobs)
 
     @property
     def ledger(self) -> Ledger:
@@ -581,6 +609,7 @@ class Agent:
         """Stop what runs beside, sync, and close everything that is this agent's own."""
         ctx = self._ctx
         self._closing.set()
+        self._jobs.show = None
         self._counter.close()
         for task in self._background:
             task.cancel()
@@ -588,6 +617,7 @@ class Agent:
         try:
             own = [ctx.checkers.close()] if ctx.checkers and ctx.parent is None else []
             await asyncio.gather(ctx.jobs.close(), self._mcp.close(), *own)
+            await self._jobs.settle()
         finally:
             try:
                 await self.session.close()

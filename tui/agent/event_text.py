@@ -52,6 +52,8 @@ def _of_what_ran(event: Event) -> Sequence[str]:
     match event:
         case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
             return (hook_problem(event),)
+        case events.JobStarted() | events.JobFinished():
+            return (f"{event.summary}.",)
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
         case events.QuestionAnswered(by="default"):

@@ -12,11 +12,12 @@ that is under way (deltas, retries, another model) is published as it is: those 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import field
 
-from tui.core.formatting import money, plural, tokens
+from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage
 from tui.core.text_cleaning import without_colours
 from tui.provider.base import (
@@ -181,6 +182,67 @@ class HookFinished(WireEvent, frozen=True, tag="hook_finished"):
     seconds: float
     text: str = ""
     call_id: str = ""
+
+
+class JobStarted(WireEvent, frozen=True, tag="job_started"):
+    """A command runs in the background. `call_id` is of the call that started it, or of the
+    person's own command; `moved_by` is person where it ran in front before, else ""."""
+
+    job: str
+    call_id: str
+    command: str
+    pid: int
+    moved_by: str = ""
+
+    @property
+    def summary(self) -> str:
+        """In words, without a period."""
+        moved = "moved to the background" if self.moved_by else "started in the background"
+        return f"{self.job} {moved}: {self.command}"
+
+
+class JobFinished(WireEvent, frozen=True, tag="job_finished"):
+    """A background command ended, in a turn or between two. `state` is as `exit code 1`, `killed
+    by SIGTERM` or `stopped`; `stopped_by` is person, model or program, "" where it ended by itself.
+    `path` is the file with its whole output, "" where there is none, `text` its last lines."""
+
+    job: str
+    call_id: str
+    command: str
+    exit_code: int | None
+    state: str
+    stopped_by: str
+    seconds: float
+    path: str
+    bytes: int
+    text: str = ""
+
+    @classmethod
+    def of_record(cls, data: Mapping[str, Any]) -> JobFinished:
+        """What a `job_ended` record says; what it lacks is empty."""
+        return cls(
+            job=str(data.get("job") or "job"),
+            call_id=str(data.get("call_id") or ""),
+            command=str(data.get("command") or ""),
+            exit_code=data.get("exit_code"),
+            state=str(data.get("state") or "ended"),
+            stopped_by=str(data.get("stopped_by") or ""),
+            seconds=data.get("seconds") or 0.0,
+            path=str(data.get("path") or ""),
+            bytes=data.get("bytes") or 0,
+            text=str(data.get("text") or ""),
+        )
+
+    @property
+    def summary(self) -> str:
+        """In words, without a period."""
+        took = duration(self.seconds)
+        if self.stopped_by:
+            by = {"person": "stopped by you", "model": "stopped by the model"}
+            how = by.get(self.stopped_by, "stopped with the session")
+            return f"{self.job} {how} after {took}: {self.command}"
+        verb = "finished" if self.exit_code == 0 else "failed"
+        return f"{self.job} {verb}, {self.state}, {took}: {self.command}"
 
 
 class SubAgentStarted(WireEvent, frozen=True, tag="sub_agent_started"):
@@ -548,6 +610,8 @@ Event: TypeAlias = (
     | ToolOutputChunk
     | ToolFinished
     | HookFinished
+    | JobStarted
+    | JobFinished
     | SubAgentStarted
     | SubAgentEvent
     | SubAgentFinished

@@ -14,9 +14,10 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextBroken, Notice
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
-from tui.context import effort, notices, system_prompt
+from tui.context import effort, job_endings, notices, system_prompt
 from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
+from tui.context.job_endings import unreported
 from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.project_files import nested, nested_again, source_of
@@ -203,6 +204,8 @@ class FrameState:
             self._record_frame(before)
         if server_waits(self._ctx.records):
             return  # nothing may be said before its result is there
+        if ended := unreported(self._ctx.records):
+            self._note(job_endings.notice_of(ended))
         if _ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())
         await self._read_nested()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.background_jobs import OwnedJob
 from tui.agent.limits import Spent, spent_by_model
 from tui.context.file_changes import details_of
 from tui.context.overrides import content_of
@@ -24,6 +25,7 @@ from tui.core.text_cleaning import one_line
 from tui.session.reader import read
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
 from tui.session.session import Session, file_of_child
+from tui.tools.jobs import Jobs
 
 State: TypeAlias = Literal[
     "waiting", "running", "done", "failed", "limit", "stopped", "interrupted"
@@ -64,6 +66,8 @@ class SubAgent:
     watch: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Called whenever something of it is different."""
     cancel: Callable[[], None] = lambda: None
+    jobs: Jobs | None = None
+    """Its background commands, of this run of the program."""
 
     @property
     def works(self) -> bool:
@@ -121,6 +125,19 @@ class SubAgentList:
             self._found[one.session_id] = one
         self._read, self._last = len(records), records[-1] if records else None
         return [self.known.get(id_, one) for id_, one in self._found.items()]
+
+    @property
+    def jobs(self) -> Sequence[OwnedJob]:
+        """The background commands of all of them, each with whose it is."""
+        return [
+            OwnedJob(job, f"{one.agent}: {one.description}")
+            for one in self.known.values()
+            for job in (one.jobs.list() if one.jobs else ())
+        ]
+
+    def move_to_background(self) -> int:
+        """Let the commands that run in front in them continue in the background; how many."""
+        return sum(one.jobs.move() for one in self.known.values() if one.jobs)
 
     def file_of(self, one: SubAgent) -> Path | None:
         """The file of its session: beside the parent's, if that was moved. Blocks."""

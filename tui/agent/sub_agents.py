@@ -249,7 +249,7 @@ class SubAgentStarter:
             role=f"{one.agent}: {one.description}",
             may_have=definition.may_have,
         )
-        session.redact = ctx.session.redact
+        session.redact, one.jobs = ctx.session.redact, child.jobs
         if definition.read_only:
             child.mode = "plan"
         return self._make(child)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextChanged, Debug, Event, Notice, ToolFinished
@@ -27,7 +28,12 @@ from tui.session.records import Record
 from tui.tokens import tokenizer
 from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
 from tui.tools.limits.receipt import Keep, Receipt
-from tui.tools.output_capture import Capture
+from tui.tools.output_capture import Capture, Spill
+
+if TYPE_CHECKING:
+    from tui.agent.background_jobs import BackgroundJobs
+    from tui.tools.jobs import Job, Origin
+    from tui.tools.process import Process
 
 log = logging.getLogger(__name__)
 
@@ -193,6 +199,22 @@ class ShellOutput:
     folder: Path
     limits: GuardLimits
     outputs: OutputStore | None = None
+    jobs: BackgroundJobs | None = None
+    """Where a command can be moved to."""
+
+    def in_front(self) -> AbstractContextManager[asyncio.Event]:
+        """While a command runs in front: the event is set once it is to be moved."""
+        return self.jobs.ctx.jobs.in_front() if self.jobs else nullcontext(asyncio.Event())
+
+    async def move(
+        self, command: str, process: Process, copy_to: Callable[[Spill], None], origin: Origin
+    ) -> Job | None:
+        """Keep a command in the background, with what it printed so far; None where there is no
+        place for it."""
+        if self.jobs is None:
+            return None
+        path = self._spill_path(f"job-{origin.call_id}")
+        return await self.jobs.adopt(command, process, copy_to, path=path, origin=origin)
 
     def capture(self, name: str) -> Capture:
         """Takes the output of the command called `name`. To be fed in a thread, and closed; then

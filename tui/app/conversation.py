@@ -136,6 +136,7 @@ class Conversation:
                 self.frontend.show(event)
             agent.count_tokens(self.frontend.show)
             agent.title_session(self._titled)
+            agent.watch_jobs(self._job_changed)
         finally:
             self.opening = False
             self.frontend.ended()
@@ -199,6 +200,25 @@ class Conversation:
         if self.agent is not None:
             self.agent.rename(" ".join(title.split()))
             self.frontend.refresh()
+
+    def to_background(self) -> bool:
+        """Move the command that runs in front to the background, the person's own too. False where
+        there is none, which is said."""
+        moved = bool(self.agent and self.agent.move_to_background())
+        if not moved:
+            self.frontend.say("No command is running in the foreground.")
+        return moved
+
+    def _job_changed(self, event: Event) -> None:
+        """Something became of a background command while no turn runs."""
+        self.frontend.show(event)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let an idle agent go on where a command has ended and it shall know at once."""
+        agent = self.agent
+        if agent and agent.wakes and not self.busy and not agent.session.read_only:
+            self.resume_turn()
 
     def _titled(self, event: Event) -> None:
         self.frontend.show(event)
@@ -328,6 +348,8 @@ class Conversation:
             watch = say_new_ports(self, self._ports_said)
             self._ports = asyncio.create_task(watch, name="ports")
         self._send_waiting()
+        if progress.outcome == "done":
+            self._wake()
 
     def _cancel_ports(self) -> None:
         if self._ports is not None:

@@ -7,7 +7,9 @@ import codecs
 import itertools
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.agent.tool_results import ShellOutput
-    from tui.tools.output_capture import Capture
+    from tui.tools.output_capture import Capture, Spill
     from tui.tools.process import Process
 
 KEPT_CHARS = 8000
@@ -47,7 +49,8 @@ async def run(
 
     Returns its output and how it ended. `shared` is whether the model will see that: it is then cut
     like a tool's, and `keeping` has the full copy. Without one only the end of it is returned. A
-    command that prints faster than can be shown waits.
+    command that prints faster than can be shown waits. One that is moved to the background is over
+    here.
     """
     from tui.agent.tool_results import drop  # noqa: PLC0415 - not for the first frame
     from tui.tools.process import outcome  # noqa: PLC0415 - as above
@@ -58,7 +61,9 @@ async def run(
     printed, slices = _CommandOutput(id_, show), ByteSlices()
     code, words, heard, receipt = 1, "not started", "", None
     try:
-        code, words = outcome(await _run(command, cwd, slices, printed, capture))
+        front = _Front(command, id_, started, clock, keeping, hidden=not shared)
+        ended = await _run(front, cwd, slices, printed, capture)
+        code, words = ended if isinstance(ended, tuple) else outcome(ended)
         if keeping and capture:
             heard, receipt = await keeping.cut(capture, id_, words, code)
     except HoldfastError as error:
@@ -77,10 +82,41 @@ async def run(
     return heard or f"{printed.omitted}{printed.end.rstrip()}\n({words})"
 
 
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """A command that runs in front, and what is known of it where it is moved."""
+
+    command: str
+    id: str
+    started: float
+    clock: Clock
+    keeping: ShellOutput | None
+    hidden: bool
+
+    def in_front(self) -> AbstractContextManager[asyncio.Event]:
+        return self.keeping.in_front() if self.keeping else nullcontext(asyncio.Event())
+
+    async def move(self, process: Process, copy_to: Callable[[Spill], None]) -> tuple[int, str]:
+        """Keep it in the background; in the place of an end, what became of it."""
+        from tui.tools.jobs import Origin  # noqa: PLC0415 - not for the first frame
+
+        assert self.keeping is not None
+        seconds = self.clock.monotonic() - self.started
+        origin = Origin(self.id, "person", self.hidden, seconds)
+        job = await self.keeping.move(self.command, process, copy_to, origin)
+        assert job is not None
+        return 0, f"moved to the background, still running as {job.id}"
+
+
 async def _run(
-    command: str, cwd: Path, slices: ByteSlices, printed: _CommandOutput, capture: Capture | None
-) -> int:
-    """Returns the return code; whatever ends it, the command and its reader are gone then."""
+    front: _Front,
+    cwd: Path,
+    slices: ByteSlices,
+    printed: _CommandOutput,
+    capture: Capture | None,
+) -> int | tuple[int, str]:
+    """Returns the return code; whatever ends it, the command and its reader are gone then. Where it
+    was moved, what became of it instead."""
     from tui.tools.process import Process  # noqa: PLC0415 - as above
 
     def take(data: bytes) -> None:
@@ -88,19 +124,41 @@ async def _run(
             capture.feed(data)
         slices.put(data)
 
-    process = await Process.start(command, cwd=cwd, sink=take)
-    ending = asyncio.create_task(_end(process, slices))
-    try:
-        while data := await slices.take():
-            printed.add(data)
-            await asyncio.sleep(PAUSE_S)
-    finally:
-        ending.cancel()
-        slices.end()
-        process.close()
-        if capture:
-            capture.close()
+    process = await Process.start(front.command, cwd=cwd, sink=take)
+    moved = False
+    with front.in_front() as wanted:
+        ending = asyncio.create_task(_end(process, slices))
+        moving = asyncio.create_task(_until(wanted, slices))
+        try:
+            while data := await slices.take():
+                printed.add(data)
+                await asyncio.sleep(PAUSE_S)
+            if wanted.is_set() and not ending.done():
+                moved = True
+                ending.cancel()
+                copy_to = capture.copy_to if capture else partial(_copy_shown, printed, slices)
+                return await front.move(process, copy_to)
+        finally:
+            ending.cancel()
+            moving.cancel()
+            slices.end()
+            if not moved:
+                process.close()
+            if capture:
+                capture.close()
     return process.returncode or 0
+
+
+def _copy_shown(printed: _CommandOutput, slices: ByteSlices, other: Spill) -> None:
+    """Of what is kept nowhere, write what is still at hand into a file. Blocks."""
+    other.write(f"{printed.omitted}{printed.end}".encode())
+    other.write(slices.peek())
+
+
+async def _until(wanted: asyncio.Event, slices: ByteSlices) -> None:
+    """Show no more once the command is to be moved."""
+    await wanted.wait()
+    slices.end()
 
 
 class _CommandOutput:
@@ -172,6 +230,11 @@ class ByteSlices:
             self._size = 0
             self._taken.notify()
         return data
+
+    def peek(self) -> bytes:
+        """What is there now, which stays."""
+        with self._taken:
+            return b"".join(self._held)
 
     def end(self) -> None:
         """No more is waited for, on either side; to be called from either."""

@@ -32,7 +32,7 @@ from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
-from tui.core.formatting import wait_time
+from tui.core.formatting import plural, wait_time
 from tui.core.text_cleaning import clean, for_stream
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
@@ -188,6 +188,9 @@ async def run(
                         countdown.see(event)
         finally:
             countdown.stop()
+            if running := agent.running_jobs:
+                stopped = plural(running, "background command")
+                _to_stderr(err, f"Stopping {stopped}: they end with this run.")
             try:
                 await agent.close()
             except StorageError as error:

@@ -9,10 +9,12 @@ on. `kind` is
     tools      tools that joined; `tools` has their schemas
     file       a new version of a file whose text other people can edit; `files` has its hash
     pin        what the person pinned and a server's summary covers; `pins` has the records' ids
+    job        background commands that ended; `jobs` has the ids of their records
     continue   "(continue)", where the model is asked again after its own last word
 
 The program's own words are a message of the role "system" where the model has it, else a marked
-text after all else in the user's message. A file's text and "(continue)" are always the user's.
+text after all else in the user's message. What others can write, and "(continue)", is always the
+user's.
 No notice is sent that this installation did not make: see the seal in `tui.context.frame`.
 """
 
@@ -91,7 +93,7 @@ def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
         return None
     if kind == "effort" and not form.turn_effort:
         return None
-    if kind in {"file", "pin", "problems", "continue"}:
+    if kind in {"file", "pin", "job", "problems", "continue"}:
         return text_block(text)
     block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
     content: list[Block] = [text_block(text)]

@@ -174,6 +174,12 @@ class Agents(_Section, frozen=True, kw_only=True):
     parallel: Annotated[int, msgspec.Meta(ge=1, le=16)] = 4
 
 
+class JobSettings(_Section, frozen=True, kw_only=True):
+    """Background commands. With `wake` an idle agent gets a turn when one ends."""
+
+    wake: bool = False
+
+
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
@@ -298,6 +304,7 @@ class Config(_Section, frozen=True, kw_only=True):
     terminal: TerminalSettings = TerminalSettings()
     agents: Agents = Agents()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
+    jobs: JobSettings = JobSettings()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}
     mcp: dict[str, McpServer] = {}

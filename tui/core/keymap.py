@@ -35,6 +35,8 @@ DEFAULT_KEYS: Final[Keymap] = {
     "sessions": ("f3",),
     "output": ("f4",),
     "next_effort": ("f5",),
+    "jobs": ("f6",),
+    "to_background": ("ctrl+b",),
     "fold_tools": ("ctrl+o",),
     "tasks": ("ctrl+t",),
     "next_pane": ("tab",),

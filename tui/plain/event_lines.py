@@ -61,6 +61,8 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return _finished(event, label)
         case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
             return [sentence(spoken(hook_problem(event)))]
+        case events.JobStarted() | events.JobFinished():
+            return [sentence(spoken(event.summary))]
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
             return _of_a_sub_agent(event)
         case events.TodosChanged(todos):

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.sub_agent_list import last_words
 from tui.app import manual
+from tui.app.commands.jobs import NONE as NO_JOBS
+from tui.app.commands.jobs import USAGE as JOBS_USAGE
+from tui.app.commands.jobs import about as about_job
+from tui.app.commands.jobs import named as named_job
+from tui.app.commands.jobs import state_of
 from tui.app.commands.registry import COMMANDS
 from tui.app.commands.views import (
     UNPRICED,
@@ -32,6 +37,7 @@ from tui.tools.mcp import Server
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.background_jobs import OwnedJob
     from tui.plain.frontend import PlainFrontend
 
 SHOWN: Final = 30
@@ -184,6 +190,10 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
         "plan mode: read-only (toggle); edits accepts file edits",
     ),
     "agents": ("[stop N | read N]", "sub-agents; stop one, or read its last message"),
+    "jobs": (
+        "[N | stop N | move]",
+        "background commands; read one's output, stop it, or move the running one there",
+    ),
     "mcp": (
         "[restart NAME | on NAME TOOL | off NAME TOOL | log NAME | login NAME | logout NAME]",
         "the MCP servers and their tools",
@@ -502,6 +512,43 @@ async def quit_(frontend: PlainFrontend, _: str) -> None:
     frontend.leave()
 
 
+async def jobs(frontend: PlainFrontend, argument: str) -> None:
+    """/jobs lists the background commands; N reads the end of one's output, stop N stops it, move
+    lets the command that runs continue there."""
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    match argument.split():
+        case []:
+            frontend.terminal.say(*(job_lines(agent.jobs) or [NO_JOBS]))
+        case ["move"]:
+            frontend.conversation.to_background()
+        case ["stop", number]:
+            job = named_job(agent, number).job
+            if job.ended:
+                frontend.terminal.say(f"{job.id} has already ended.")
+            else:
+                await job.stop("person")
+        case [number]:
+            owned = named_job(agent, number)
+            text = await asyncio.to_thread(owned.job.tail, lines=_LOG_LINES, chars=_LOG_BYTES)
+            frontend.terminal.say(*job_lines([owned], int(number.removeprefix("job-"))))
+            frontend.terminal.say(*(shown(text) if text else ["No output yet."]))
+        case _:
+            raise UsageError(f"Unknown /jobs {argument}.", hint=JOBS_USAGE)
+
+
+def job_lines(jobs: Sequence[OwnedJob], first: int = 1) -> list[str]:
+    """Each background command: its number, how it stands, since when, where its output is."""
+    lines: list[str] = []
+    for number, owned in enumerate(jobs, first):
+        job = owned.job
+        lines.append(sentence(spoken(f"{number}: {job.command}, {state_of(job)}")))
+        where = f", output {shorten(job.path)}" if job.bytes else ""
+        lines.append(sentence(spoken(f"  {', '.join(about_job(owned))}{where}")))
+    return lines
+
+
 VIEWS: Final[Mapping[str, View]] = {
     "help": help_,
     "context": context,
@@ -512,6 +559,7 @@ VIEWS: Final[Mapping[str, View]] = {
     "todos": todos,
     "permissions": permissions,
     "agents": agents,
+    "jobs": jobs,
     "mcp": mcp,
     "status": status,
     "usage": usage,

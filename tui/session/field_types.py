@@ -106,7 +106,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("kind text effort seal", _text),
         **_each("facts files", _values(_text)),
         "tools": _list_of(_object),
-        "pins": _list_of(_text),
+        **_each("pins jobs", _list_of(_text)),
         "on": _flag,
     },
     "request": {
@@ -120,6 +120,13 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "files": _list_of(_object),
     },
     "job": {**_each("call_id command born", _text), "pid": _whole},
+    "job_moved": {**_each("call_id job by", _text), "pid": _whole},
+    "job_ended": {
+        **_each("job call_id command state stopped_by path text", _text),
+        **_each("exit_code bytes", _whole),
+        **_each("hidden end_read", _flag),
+        "seconds": _number,
+    },
     "hook": {
         **_each("event command outcome text call_id", _text),
         "exit_code": _whole,

@@ -10,8 +10,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
                                                 what every request begins with, see
                                                 tui.context.frame
-    notice       kind, text, facts, files, tools, on, effort, seal    what is said at the end, see
-                                                tui.context.notices
+    notice       kind, text, facts, files, tools, on, effort, pins, jobs, seal
+                                                what is said at the end, see tui.context.notices
     request      n, model, server, sha256, messages, open, blocks, max_tokens, thinking, effort,
                  marks, form, shared_thinking, prune, untrusted, break
                                                 before each request of the conversation: all that
@@ -21,6 +21,10 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                  for a write also path, before_sha256 (null: there was no file); for one of
                  several files, files: a list of these two
     job          call_id, pid, born, command                 the process group of a command
+    job_moved    call_id, job, pid, by          it was moved to the background, by whom
+    job_ended    job, call_id, command, exit_code, state, stopped_by, seconds, path, bytes, text
+                 (its last lines), hidden (from the model), end_read (command_status returned it)
+                                                a background command, see tui.context.job_endings
     hook         event, command, outcome, exit_code, seconds, text, call_id    a hook that ran
     sub_agent    call_id, session, path, agent, description, model, state, calls, spent    twice
                  for each run of a sub-agent: `state` is "started", then how it ended, with how many
@@ -152,6 +156,10 @@ SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""
 FILE_CHANGE: Final = "file_change"
 """The type of the records that say what sub-agents did to files."""
+JOB_MOVED: Final = "job_moved"
+"""The type of the records that say that a command was moved to the background."""
+JOB_ENDED: Final = "job_ended"
+"""The type of the records that say how a background command ended."""
 
 
 def is_answer(record: Record) -> bool:

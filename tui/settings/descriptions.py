@@ -112,6 +112,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "diagnostics.wait_s": "Wait for problems",
     "diagnostics.unconfined": "Without a sandbox",
     "diagnostics.checkers": "Servers and linters",
+    "jobs.wake": "Wake when a job ends",
     "batch.attempts": "Attempts per task",
     "batch.compaction_basis": "Compact by",
     "batch.max_cost": "Most to spend",
@@ -194,6 +195,7 @@ _HELP: Final[Mapping[str, str]] = {
     "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
+    "jobs.wake": "Whether an idle agent gets a turn when a background command ends.",
     "agents.parallel": "How many sub-agents work at the same time; more wait for their turn.",
     "diagnostics.mode": "auto: a language server that's installed checks edited files. off: none.",
     "diagnostics.wait_s": "Seconds an edit waits for new problems; later ones come with the next"

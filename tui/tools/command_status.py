@@ -33,7 +33,7 @@ class CommandStatus(Tool[CommandStatusParams]):
     async def run(self, params: CommandStatusParams, ctx: ToolContext) -> ToolOutput:
         """A command that ended with a code other than 0 is an error, unless it was stopped."""
         if not params.job:
-            return ToolOutput.text("\n".join(map(_line, ctx.jobs.list())) or "(no jobs)")
+            return ToolOutput.text("\n".join(map(_line, ctx.jobs.known)) or "(no jobs)")
         job = ctx.jobs.get(params.job)
         if params.action == "wait":
             await job.wait(params.timeout)

@@ -111,6 +111,7 @@ SPILL_AFTER = 48 * 1024
 """Smaller outputs are in no file unless something is cut."""
 
 _CHECK_FREE_EVERY = 64 * 1024**2
+_COPIED_AT_ONCE = 1 << 20
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]{0,999}[ -/]{0,99}[@-~]"  # CSI: colours, cursor
@@ -218,6 +219,11 @@ class Spill:
         if self.written == self._most:
             self.stopped = f"the limit is {size(self._most)}"
 
+    def miss(self, count: int, why: str) -> None:
+        """Count bytes that are lost; no more are written, or there would be a gap."""
+        self.offered += count
+        self.stopped = self.stopped or why
+
     def close(self) -> None:
         if self._file is not None:
             with suppress(OSError):  # a write that failed, tried again
@@ -269,6 +275,18 @@ class Capture:
                 self._first = []
             self._spill.write(data)
         return self._take(self._cleaner.feed(data))
+
+    def copy_to(self, other: Spill) -> None:
+        """Write all that was fed into another file too. Blocks."""
+        if self.bytes <= SPILL_AFTER:
+            for data in self._first:
+                other.write(data)
+            return
+        with suppress(OSError), self._spill.path.open("rb") as file:
+            while data := file.read(_COPIED_AT_ONCE):
+                other.write(data)
+        if lost := self._spill.offered - self._spill.written:
+            other.miss(lost, self._spill.stopped)
 
     def close(self) -> str:
         """End of the output. Returns the last text."""

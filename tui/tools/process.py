@@ -166,6 +166,12 @@ class Process:
             return True
         return _has_live_member(self.pid)
 
+    def redirect(self, hand_over: Callable[[], Callable[[bytes], None]]) -> None:
+        """Let another sink take the output from here on, the one that `hand_over` returns; while
+        that works, nothing is read. Blocks: call it in a thread."""
+        with self._taking:
+            self._sink = hand_over()
+
     async def end(self, clock: Clock) -> None:
         """SIGTERM to the group, two seconds of grace, SIGKILL. Cancelled, it kills at once."""
         try:

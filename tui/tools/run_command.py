@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
+from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep
 from tui.tools.output_capture import Capture
 from tui.tools.process import Process, outcome
@@ -51,18 +52,18 @@ class RunCommand(Tool[RunCommandParams]):
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput:
         """Exit code 0 is a success, anything else an error. If cancelled, returns only after the
-        process group has ended."""
+        process group has ended. The person may move it to the background meanwhile."""
         folder = await asyncio.to_thread(self._folder, params, ctx)
         env = ctx.environment
         if params.background:
-            path = ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
             job = await ctx.jobs.start(
                 params.command,
                 cwd=folder,
-                path=path,
+                path=_job_path(ctx),
                 limits=ctx.guard,
                 env=env,
                 starter=ctx.starter,
+                call_id=ctx.call_id,
             )
             ctx.started(job.pid)
             text = (
@@ -82,18 +83,26 @@ class RunCommand(Tool[RunCommandParams]):
             env=env,
             starter=ctx.starter,
         )
+        job: Job | None = None
+        ended = _Ended()
         try:
             ctx.started(process.pid)
             try:
-                ended = await _until_end(process, params.timeout, ctx, live)
+                with ctx.jobs.in_front() as wanted:
+                    ended = await _until_end(process, params.timeout, ctx, live, wanted)
+                    if ended.moved:
+                        job = await _moved(params.command, process, capture, ctx, started)
             finally:
-                process.close()
+                if not ended.moved:
+                    process.close()
                 live.add(capture.close())
                 live.flush()
         except asyncio.CancelledError:
             ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
             raise
         seconds = ctx.clock.monotonic() - started
+        if job is not None:
+            return _result_of_moved(capture, job, seconds)
         return _result(capture, ended, process.returncode, seconds, params.timeout)
 
     def _folder(self, params: RunCommandParams, ctx: ToolContext) -> Path:
@@ -109,6 +118,7 @@ class _Ended:
 
     timed_out: bool = False
     left_running: bool = False
+    moved: bool = False
 
 
 @dataclass(slots=True)
@@ -145,13 +155,18 @@ class _Live:
             self.emit(text)
 
 
-async def _until_end(process: Process, timeout: float, ctx: ToolContext, live: _Live) -> _Ended:
-    """Wait for the shell, then for its output; stop what runs too long or is still running."""
+async def _until_end(
+    process: Process, timeout: float, ctx: ToolContext, live: _Live, wanted: asyncio.Event
+) -> _Ended:
+    """Wait for the shell, then for its output; stop what runs too long or is still running. Once it
+    is `wanted` in the background, it runs on."""
     deadline = ctx.clock.monotonic() + timeout
     timed_out = left_running = False
     try:
         while not timed_out and not await process.wait(_TICK_S):
             live.flush()
+            if wanted.is_set():
+                return _Ended(moved=True)
             timed_out = ctx.clock.monotonic() >= deadline
         if not timed_out:
             drained = await process.drain()
@@ -165,6 +180,47 @@ async def _until_end(process: Process, timeout: float, ctx: ToolContext, live: _
         await process.drain()
         raise
     return _Ended(timed_out, left_running)
+
+
+def _job_path(ctx: ToolContext) -> Path:
+    """Where all output of a call goes that runs in the background."""
+    return ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
+
+
+async def _moved(
+    command: str, process: Process, capture: Capture, ctx: ToolContext, started: float
+) -> Job:
+    """The command that runs in front, as a background command."""
+    origin = Origin(ctx.call_id, "person", seconds=ctx.clock.monotonic() - started)
+    return await ctx.jobs.adopt(
+        command, process, capture.copy_to, path=_job_path(ctx), limits=ctx.guard, origin=origin
+    )
+
+
+def _result_of_moved(capture: Capture, job: Job, seconds: float) -> ToolOutput:
+    """What the model gets at once of a command that the person moved."""
+    body = capture.text or "(no output yet)\n"
+    text = (
+        f"{body}{'' if body.endswith(chr(10)) else chr(10)}"
+        f"[moved to the background by the user, still running as {job.id} (process {job.pid}) · "
+        f"{seconds:.1f} s; its end is said to you, command_status reads what is new]"
+    )
+    return ToolOutput(
+        [text_block(text)],
+        summary=f"moved to the background: {job.id}",
+        details={
+            "job": job.id,
+            "pid": job.pid,
+            "moved_by": "person",
+            "exit_code": None,
+            "seconds": round(seconds, 3),
+            "bytes": capture.bytes,
+            "truncated": capture.truncated,
+            "timed_out": False,
+        },
+        full=capture.full,
+        raw=capture.raw,
+    )
 
 
 def _result(

@@ -162,6 +162,14 @@ class HoldfastApp(ThemedApp):
         if not (self.uncover() and self.chat.side.display):
             await self._do("/output")
 
+    async def action_to_background(self) -> None:
+        """Ctrl+B: move the command that runs to the background; in the prompt, where none runs,
+        what the key does in a shell."""
+        if self.ready and self.conversation.busy:
+            self.conversation.to_background()
+        elif self.chat.prompt.has_focus:
+            self.chat.prompt.action_cursor_left()
+
     async def action_palette(self) -> None:
         """Ctrl+P: all commands, on top of whatever is shown; again takes them away."""
         from tui.ui.commands.palette import open_palette  # noqa: PLC0415 - on demand

@@ -120,30 +120,32 @@ class EventRenderer:
                 chat.add(record_items.sources_item(pages))
             case events.ToolStarted(id_, name, input_, label):
                 self._calls.begin(id_, name, input_, label)
-                chat.work(self._calls.phase, since=self._calls.since)
+                self._show_calls()
             case events.PermissionAsked(id_) | events.QuestionAsked(id_):
                 self._calls.change(id_, state="waiting")
-                chat.work(self._calls.phase, since=self._calls.since)
+                self._show_calls()
             case events.PermissionAnswered(id_, _, answer, by, _, level):
                 refused = answer in {"no", "deny"}
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
                 level = "" if refused else level
                 elevated = by == "elevated"
                 self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
-                chat.work(self._calls.phase, since=self._calls.since)
+                self._show_calls()
             case events.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())
-                chat.work(self._calls.phase, since=self._calls.since)
+                self._show_calls()
             case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
                 chat.add(NoticeItem(f"{hook_problem(event)}.", "warning"))
+            case events.JobFinished():
+                chat.add(record_items.job_item(event))
             case events.SubAgentEvent(id_) if (waits := events.awaits_person(event)) is not None:
                 self._calls.change(id_, state="waiting" if waits else "running")
-                chat.work(self._calls.phase, since=self._calls.since)
+                self._show_calls()
             case events.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)
             case events.ToolFinished():
                 self._calls.finish(event)
-                chat.work(self._calls.phase, since=self._calls.since)
+                self._show_calls()
             case events.RetryScheduled():
                 voided = self._take_back()
                 chat.work("waiting to retry", counts=False)
@@ -242,6 +244,11 @@ class EventRenderer:
         told = event.to_json() | {"text": self._take_back()}
         self._chat.add(record_items.switch_item(told, back))
         self.head(model=event.new)
+
+    def _show_calls(self) -> None:
+        """Say which call runs, and since when."""
+        calls = self._calls
+        self._chat.work(calls.phase, since=calls.since, movable=calls.movable)
 
     def head(self, **changes: Any) -> None:
         """Show something else in the header."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -139,13 +139,23 @@ class ScreenFrontend:
             self.chat.show_mode(agent.mode, agent.gate.allowances)
         if isinstance(event, events.ContextMeasured):
             self.status.poke()
-        if self._in_turn:
+        inner = event.event if isinstance(event, events.SubAgentEvent) else event
+        if isinstance(inner, events.JobStarted | events.JobFinished | events.SubAgentFinished):
+            self._count_jobs()
+        if self._in_turn or isinstance(event, events.JobFinished):
             self.notifier.see(event)
+        if self._in_turn:
             waits = events.awaits_person(event)
             if waits or isinstance(event, events.Parked):
                 self._tell_terminal("waiting")
             elif waits is False or isinstance(event, events.RequestSent):
                 self._tell_terminal("working")
+
+    def _count_jobs(self) -> None:
+        """Say below how many commands run in the background."""
+        agent = self.conversation.agent
+        count = agent.running_jobs if agent else 0
+        self.chat.status.state = replace(self.chat.status.state, jobs=count)
 
     def _result(self, id_: str) -> str:
         agent = self.conversation.agent
@@ -289,6 +299,7 @@ class ScreenFrontend:
             await asyncio.to_thread(warm)
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)
+        self._count_jobs()
         self._model = agent.model
         await self.painted()
         await chat.query("ResumeCard").remove()

@@ -42,6 +42,8 @@ class Notifier:
         match event:
             case events.Parked():
                 self._call("Waiting for the server.")
+            case events.JobFinished(stopped_by="", seconds=seconds) if seconds > LONG_S:
+                self._call(f"{event.summary}.")
             case events.TurnFinished(outcome) if outcome != "interrupted":
                 self.end(done=outcome == "done")
             case _:

@@ -30,6 +30,7 @@ _TAIL_CHARS = 2_000
 _PHASE = 40
 """Cells of a call's title where it is said what is happening."""
 _RUNNING = frozenset({"running", "waiting"})
+_COMMANDS = frozenset({"run_command", "shell"})
 _BEFORE = frozenset({"writing", "written"})
 
 
@@ -66,6 +67,12 @@ class ToolCalls:
     def since(self) -> float | None:
         """When the call that `phase` names has begun, as on its card; None where it names none."""
         return None if self._asks or not self._running else self._running[0].started
+
+    @property
+    def movable(self) -> bool:
+        """Whether the call that `phase` names is a command, which can go to the background."""
+        running = [] if self._asks else self._running
+        return bool(running) and running[0].name in _COMMANDS
 
     @property
     def _asks(self) -> bool:

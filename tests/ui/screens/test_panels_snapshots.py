@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from textual.pilot import Pilot
 from textual.widgets import Static
@@ -27,6 +29,7 @@ from tests.ui.screens.test_mcp import AsksToSignIn, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
 from tests.ui.screens.test_sub_agents import child_records
 from tui.agent import events
+from tui.agent.background_jobs import OwnedJob
 from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
@@ -34,15 +37,26 @@ from tui.app.services import SessionChoice
 from tui.core.config import McpServer, Permissions
 from tui.permissions.types import Call
 from tui.session.records import Record
+from tui.tools.jobs import Job, Origin
 from tui.ui.app import HoldfastApp
 from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
 from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
 
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+
+SERVED = (
+    "VITE v7.2.4  ready in 412 ms",
+    "➜  Local:   http://localhost:5173/",
+    "9:04:11 AM [vite] hmr update /src/app.ts",
+    "9:04:16 AM [vite] hmr update /src/panel.ts",
+)
 CHECKS = [
     Check("program", "ok", "holdfast 1.2.3, Python 3.11.7 on Linux"),
     Check("terminal", "ok", "xterm-256color, 120 × 40"),
@@ -157,6 +171,86 @@ def helper(stage: Stage) -> Shot:
     return stage.app(world), drive
 
 
+class StillJob:
+    """A background command as it stands, without a process."""
+
+    def __init__(self, number: int, command: str, seconds: float, printed: str, path: Path) -> None:
+        self.id, self.command, self.pid, self.path = f"job-{number}", command, 4100 + number, path
+        self.seconds, self.bytes = seconds, len(printed)
+        self.since = datetime(2026, 11, 21, 9, number, tzinfo=UTC)
+        self.origin = Origin("c1", "person" if number == 3 else "")
+        self.ended, self.exit_code = number < 3, number - 1
+        self.stopped = False
+        self._printed = printed
+
+    def state(self) -> str:
+        return f"exit code {self.exit_code}" if self.ended else "running"
+
+    def tail(self, *, lines: int, chars: int) -> str:
+        return "\n".join(self._printed[-chars:].splitlines()[-lines:])
+
+
+class StillJobs:
+    """An agent that has these, and a port."""
+
+    def __init__(self, *jobs: StillJob) -> None:
+        owners = ["general: try the examples", "", ""]
+        self.jobs = [
+            OwnedJob(cast("Job", job), owner) for job, owner in zip(jobs, owners, strict=True)
+        ]
+
+    async def ports(self) -> dict[int, int]:
+        return {5173: 0}
+
+
+def still_jobs(stage: Stage) -> StillJobs:
+    stage.monkeypatch.setenv("HOME", str(stage.folder))
+    kept = stage.folder / "proj" / ".holdfast" / "tool-results"
+    kept.mkdir(parents=True)
+    printed = (
+        "34 passed in 2.11s\n",
+        "src/app.ts(14,3): error TS2304: Cannot find name 'conect'.\n",
+        "".join(f"{line}\n" for line in SERVED),
+    )
+    commands = ("pytest -q examples", "npm run build -- --mode production", "npm run dev")
+    jobs: list[StillJob] = []
+    for number, (line, text) in enumerate(zip(commands, printed, strict=True), 1):
+        path = kept / f"job-{number}.txt"
+        path.write_text(text, encoding="utf-8")
+        jobs.append(StillJob(number, line, 40.0 * number, text, path))
+    return StillJobs(*jobs)
+
+
+def background(stage: Stage) -> Shot:
+    """Background commands: one runs, others have ended."""
+
+    async def drive(pilot: Pilot[None]) -> None:
+        screen = JobsScreen(cast("Agent", still_jobs(stage)), nothing_done)
+        await pilot.app.push_screen(screen)
+        await until(pilot, lambda: "5173" in str(screen.query_one("#about", Static).content))
+
+    return stage.app(World()), drive
+
+
+def no_background(stage: Stage) -> Shot:
+    return stage.app(World()), command("/jobs", JobsScreen)
+
+
+def background_output(stage: Stage) -> Shot:
+    """The output of one that runs."""
+
+    async def drive(pilot: Pilot[None]) -> None:
+        screen = JobOutputScreen(still_jobs(stage).jobs[2])
+        await pilot.app.push_screen(screen)
+        await until(pilot, lambda: screen.is_mounted and screen.pane.view.file.size > 0)
+
+    return stage.app(World()), drive
+
+
+async def nothing_done() -> None:
+    """In the place of opening a port."""
+
+
 def signing_in(stage: Stage) -> Shot:
     stage.monkeypatch.setenv("HOME", str(stage.folder))
     stage.monkeypatch.setattr(mcp_sign_in, "open_page", nothing)
@@ -256,6 +350,9 @@ PICTURES: Pictures = {
     "no servers": Picture(McpScreen, served(any_=False), state=True),
     "sub-agents": Picture(AgentsScreen, helpers),
     "sub-agent": Picture(SubAgentScreen, helper),
+    "background commands": Picture(JobsScreen, background),
+    "no background commands": Picture(JobsScreen, no_background, state=True),
+    "output of a background command": Picture(JobOutputScreen, background_output),
     "mcp sign-in": Picture(mcp_sign_in.McpSignInDialog, signing_in),
     "models": Picture(ModelsScreen, models()),
     "another model": Picture(ModelsScreen, models(*"llama3"), state=True),

@@ -80,6 +80,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
     _command("agents", "sub-agents: look into one, stop it; the kinds there are"),
+    _command("jobs [N|stop N|move]", "background commands; move: the one that runs"),
     _command("hooks", "your hooks: what runs when", "commands.hooks"),
     _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
@@ -105,7 +106,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
 """In the order of the help screen."""
 
 ELSEWHERE: dict[str, str] = {
-    "allowed-tools": "permissions", "approvals": "permissions", "branch": "fork",
+    "allowed-tools": "permissions", "approvals": "permissions", "bashes": "jobs",
+    "branch": "fork",
     "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
     "keybindings": "help", "keys": "help", "logout": "login", "models": "model",
     "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
@@ -115,7 +117,6 @@ ELSEWHERE: dict[str, str] = {
 wrote under such a name goes first."""
 
 INSTEAD: dict[str, str] = {
-    "bashes": "Ask the model how its background commands are doing.",
     "mention": "Type @ and a part of the file's name.",
     "statusline": "Set [status] command in config.toml (/config).",
     "terminal-setup": "Nothing to set up: Ctrl+J starts a new line in every terminal.",

@@ -150,6 +150,34 @@ async def mcp(frontend: ScreenFrontend, _: str) -> None:
         frontend.app.push_screen(McpScreen(agent, frontend.show))
 
 
+async def jobs(frontend: ScreenFrontend, argument: str) -> None:
+    """The background commands; with a number the output of one."""
+    from tui.app.commands.jobs import USAGE, named  # noqa: PLC0415 - as those below: on demand
+    from tui.core.errors import UsageError  # noqa: PLC0415
+    from tui.ui.screens.jobs import JobOutputScreen, JobsScreen, stop_asked  # noqa: PLC0415
+
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    match argument.split():
+        case []:
+
+            async def forward() -> None:
+                from tui.app.commands.forward import forward  # noqa: PLC0415
+
+                await forward(frontend.conversation, "")
+
+            frontend.app.push_screen(JobsScreen(agent, forward))
+        case ["move"]:
+            frontend.conversation.to_background()
+        case ["stop", number]:
+            await stop_asked(frontend.app, named(agent, number).job)
+        case [number]:
+            frontend.app.push_screen(JobOutputScreen(named(agent, number)))
+        case _:
+            raise UsageError(f"Unknown /jobs {argument}.", hint=USAGE)
+
+
 async def agents(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.screens.sub_agents import AgentsScreen  # noqa: PLC0415 - on demand
 
@@ -337,7 +365,7 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 
 _VIEWS = (
-    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, mcp),
+    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, jobs, mcp),
     *(status, usage, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {

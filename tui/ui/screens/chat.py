@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from tui.core.clock import Clock
 from tui.core.formatting import plural
-from tui.core.keymap import DEFAULT_KEYS, Keymap
+from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.ui.screens import footer
 from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import ActivityIndicator
@@ -242,14 +242,20 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         streamed: str = "",
         since: float | None = None,
         counts: bool = True,
+        movable: bool = False,
     ) -> None:
         """Something is going on: say what, and since when. `streamed` is the piece of an answer
-        that has just come; for the rest see `ActivityIndicator.enter`."""
+        that has just come, `movable`: it is a command that can go to the background; for the
+        rest see `ActivityIndicator.enter`."""
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
                 self._spin.resume()
-        entered = self._phase.enter(phase, listening=listening, since=since, counts=counts)
+        keys = self._keymap.get("to_background", ()) if movable else ()
+        offer = f"{shown(keys[0])}: to the background" if keys else ""
+        entered = self._phase.enter(
+            phase, listening=listening, since=since, counts=counts, offer=offer
+        )
         self._phase.stream(streamed)
         if entered:
             self._tick()

@@ -133,6 +133,8 @@ _FIGURES = len("12 s · 99.9k tokens")
 """Cells of the figures before the phase: it stays where it is while they grow."""
 _BYTES_PER_TOKEN = 4
 _UNKNOWN = 1_000
+LONG_S = 5
+"""Seconds from which on a command runs long."""
 SILENCE_S = 5
 """Seconds without a byte from the model from which on they are counted."""
 
@@ -153,6 +155,7 @@ class ActivityIndicator:
         self._since = 0.0
         self._counted: float | None = 0.0
         self._heard: float | None = None
+        self._offer = ""
         self._tokens = self._streamed = 0
 
     def enter(
@@ -162,16 +165,19 @@ class ActivityIndicator:
         listening: bool = False,
         since: float | None = None,
         counts: bool = True,
+        offer: str = "",
     ) -> bool:
         """Whether it is another phase than before. `listening`: a byte of the model's answer
         has just come, or the wait for the first one has begun. `since`: the call that runs has
-        begun then. `counts`: the seconds are shown."""
+        begun then. `counts`: the seconds are shown. `offer` is what can be done once it takes
+        long."""
         now = self._clock.monotonic()
         self._heard = now if listening else None
         if not self.what:
             self._since = now
             self._tokens = self._streamed = 0
         self._counted = (self._since if since is None else since) if counts else None
+        self._offer = offer
         if what == self.what:
             return False
         self.what = what
@@ -207,6 +213,8 @@ class ActivityIndicator:
         room -= len(figures)
         silent = now - self._heard if self._heard is not None else 0.0
         silence = f"  nothing received for {duration(silent)}" if silent >= SILENCE_S else ""
+        if self._offer and self._counted is not None and now - self._counted >= LONG_S:
+            silence = f"  {self._offer}"
         if room - len(silence) < min(len(self.what), _LEAST):
             silence = ""
         room = max(_LEAST, room - len(silence))

@@ -121,7 +121,7 @@ class KeyHint:
 @dataclass(frozen=True, slots=True)
 class StatusState:
     """`trouble` says why nothing can be saved; `begun`: there is something to save; `own` is what
-    the person's own command says."""
+    the person's own command says, `jobs` how many commands run in the background."""
 
     hints: tuple[KeyHint, ...] = ()
     turns: int = 0
@@ -129,6 +129,7 @@ class StatusState:
     keeping: bool = True
     begun: bool = True
     own: str = ""
+    jobs: int = 0
 
 
 def status_line(state: StatusState, width: int) -> Content:
@@ -144,7 +145,9 @@ def status_line(state: StatusState, width: int) -> Content:
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
     said = f"{plural(state.turns, 'turn')}   " if state.turns else ""
-    figures = Content.styled(said, "$text-muted")
+    jobs = Content.styled(f"{plural(state.jobs, 'job')}   " if state.jobs else "", "$text-accent")
+    jobs = jobs.stylize(Style.from_meta({"hint": "app.command('jobs')"}))
+    figures = Content.assemble(jobs, (said, "$text-muted"))
     if state.own and not state.trouble:
         least = _hints(state.hints[:2], width).cell_length
         room = width - 2 - least - 2 * GAP - figures.cell_length - saved.cell_length

@@ -76,6 +76,13 @@ PROMPT_KEYS = (
     _own("suspend", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg", "suspend"),
     _own("undo", "undo", "Ctrl+_", "undo"),
     _own("yank", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
+    _own(
+        "to_background",
+        "app.to_background",
+        "Ctrl+B",
+        "move the running command to the background (twice in tmux)",
+        "background",
+    ),
     _own("page_up", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
     _own("page_down", "screen.page(1)", "", ""),
     _own("first", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "start or end of the conversation"),
@@ -117,6 +124,7 @@ CHAT_KEYS = (
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
+    _own("to_background", "app.to_background", "", ""),  # as before
 )
 
 SCREEN_KEYS = (
@@ -124,6 +132,7 @@ SCREEN_KEYS = (
     _own("sessions", "app.command('sessions')", "F3", "sessions"),
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
+    _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
 )
 """What leads from any screen to another one. Dialogs bind them too, since a modal screen hides what
@@ -246,6 +255,23 @@ SUB_AGENT_KEYS = (
     Key("enter", "", "Enter", "fold or unfold"),
 )
 
+JOBS_KEYS = (
+    Key("enter", "", "Enter", "follow a command's output"),
+    Key("x", "stop", "x", "stop a command"),
+    Key("y", "copy", "y", "copy the command"),
+    Key("p", "forward", "p", "open a port that it listens on in the sandbox"),
+)
+
+JOB_OUTPUT_KEYS = (
+    Key("x", "stop", "x", "stop the command"),
+    Key("slash", "", "/, then n, N", "search the whole output; next/previous match"),
+    Key("end", "", "End", "follow the output again"),
+    Key("w", "", "w", "wrap long lines (toggle)"),
+    Key("y", "copy", "y", "copy the output, or the selection in it"),
+    Key("v", "outside('pager')", "v, e", "open the output in your pager or editor"),
+    Key("e", "outside('editor')", "", ""),
+)
+
 MCP_KEYS = (
     Key("enter", "", "Enter", "show a server's tools"),
     Key("space", "switch", "Space", "hide a tool from the model, or offer it"),
@@ -294,6 +320,8 @@ _TABLES = (
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
     ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),
+    ("Background commands (F6)", JOBS_KEYS, "JobsScreen"),
+    ("Output of a background command", JOB_OUTPUT_KEYS, "JobOutputScreen"),
     ("MCP servers (/mcp)", MCP_KEYS, "McpScreen"),
     ("Settings (/config)", SETTINGS_KEYS, "SettingsScreen"),
 )

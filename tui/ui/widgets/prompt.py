@@ -38,7 +38,6 @@ class Prompt(VimArea):
         Binding("alt+d", "delete_word_right", show=False),
         Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
         Binding("alt+right", "cursor_word_right", show=False),
-        Binding("ctrl+b", "cursor_left", show=False),
     ]
 
     DEFAULT_CSS = f"""

@@ -13,14 +13,15 @@ from typing import Any, cast
 
 from rich.style import Style
 
-from tui.agent.events import ToolFinished
+from tui.agent.events import JobFinished, ToolFinished
 from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, blocks_of, text_of
-from tui.core.text_cleaning import printed_text
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line, printed_text
 from tui.provider.server_tools import is_result, result_of, sources
 from tui.session.reader import read_end
 from tui.session.records import Record
@@ -194,6 +195,8 @@ def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
         case "parked":
             kind, reason = str(data.get("error_class") or "unknown"), str(data.get("reason") or "")
             return [parked_item(kind, _moment(data.get("until")), _moment(at), reason)]
+        case "job_ended":
+            return [job_item(JobFinished.of_record(data))]
         case "recovery":
             before, after = data.get("tokens_before"), data.get("tokens_after")
             return [recovery_item(str(data.get("action") or ""), before, after)]
@@ -316,6 +319,14 @@ def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
         int(received or 0),
         str(data.get("text") or ""),
     )
+
+
+def job_item(event: JobFinished) -> NoticeItem:
+    """A background command that has ended, its last lines folded below."""
+    level = "success" if event.exit_code == 0 else "warning"
+    path = f"all output: {shorten(Path(event.path))}" if event.path else ""
+    detail = "\n".join(filter(None, (event.text, path)))
+    return NoticeItem(one_line(event.summary), "info" if event.stopped_by else level, detail)
 
 
 def switch_item(data: Mapping[str, Any], back: str = "") -> NoticeItem:

@@ -21,6 +21,8 @@ class FileViewport(Viewport):
         super().__init__(measure)
         self.file = LineFile(b"")
         self.following = False
+        self.at_end = True
+        """Whether the end is in sight."""
         self._more = False  # something is out of sight
 
     @property
@@ -134,6 +136,7 @@ class FileViewport(Viewport):
             self._bottom(self._last())
             return
         self._top, self.rows = (start, row), rows
+        self.at_end = ended
         self._more = not ended or (start, row) != (0, 0)
         self.following = ended and (start, row) != (0, 0)
         first = self.file.number(start) + row

@@ -74,6 +74,11 @@ class FilePane(Vertical):
         self._forget()
         self.view.show(file, at_end=at_end)
 
+    @property
+    def follows(self) -> bool:
+        """Whether the end is in sight and nothing is searched for or selected."""
+        return self.view.follows and not self.has_class("-search")
+
     def clear(self) -> None:
         """Show nothing."""
         self._forget()

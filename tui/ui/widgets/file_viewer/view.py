@@ -60,6 +60,11 @@ class FileView(TextView):
         return self._port.file
 
     @property
+    def follows(self) -> bool:
+        """Whether the end is in sight, and nothing is selected."""
+        return self._port.at_end and not self.selected_text
+
+    @property
     def top(self) -> int:
         """The byte with which the first line in sight begins."""
         return self._port.top[0]

@@ -1,0 +1,123 @@
+"""Says when background commands begin and end: by records, by events, and so to the model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.events import Event, JobFinished, JobStarted
+from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
+from tui.session.records import JOB_ENDED, JOB_MOVED
+from tui.tools.jobs import Job, Origin
+from tui.tools.output_capture import Spill
+from tui.tools.process import Process, born
+
+COMMAND_CHARS = 200
+"""Of a command in its records and events."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedJob:
+    """A background command; `owner` is the sub-agent that it belongs to, "" for the session."""
+
+    job: Job
+    owner: str = ""
+
+
+@dataclass(slots=True)
+class BackgroundJobs:
+    """Watches the background commands of one agent. `show` gets events while no turn runs."""
+
+    ctx: AgentContext
+    show: Callable[[Event], None] | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    def __post_init__(self) -> None:
+        self.ctx.jobs.began = self._began
+        self.ctx.jobs.ended = self._ended
+
+    @property
+    def unreported(self) -> bool:
+        """Whether a command has ended and the model does not know it."""
+        return bool(unreported(self.ctx.records))
+
+    async def adopt(
+        self,
+        command: str,
+        process: Process,
+        copy_to: Callable[[Spill], None],
+        *,
+        path: Path,
+        origin: Origin,
+    ) -> Job:
+        """Keep a command of the person's own, which is recorded from now on: it may outlive the
+        program."""
+        birth = await asyncio.to_thread(born, process.pid)
+        self.ctx.recorder.append(
+            "job", call_id=origin.call_id, pid=process.pid, born=birth, command=_short(command)
+        )
+        limits = self.ctx.config.guard
+        return await self.ctx.jobs.adopt(
+            command, process, copy_to, path=path, limits=limits, origin=origin
+        )
+
+    async def settle(self) -> None:
+        """Until all that has happened is recorded."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _began(self, job: Job) -> None:
+        moved = job.origin.moved_by
+        if moved:
+            self.ctx.recorder.append(
+                JOB_MOVED, call_id=job.origin.call_id, job=job.id, pid=job.pid, by=moved
+            )
+        started = JobStarted(job.id, job.origin.call_id, _short(job.command), job.pid, moved)
+        self._do(self._tell(started))
+
+    def _ended(self, job: Job) -> None:
+        self._do(self._finish(job))
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="background command")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _finish(self, job: Job) -> None:
+        """Record the end of a command, then show it."""
+        ctx, there = self.ctx, job.bytes > 0
+        text = await asyncio.to_thread(job.tail, lines=TAIL_LINES, chars=TAIL_CHARS)
+        if there and ctx.outputs is not None:
+            await asyncio.to_thread(ctx.outputs.note, job.path)
+        finished = JobFinished(
+            job.id,
+            job.origin.call_id,
+            _short(job.command),
+            job.exit_code,
+            job.state(),
+            job.stopped_by,
+            round(job.seconds, 3),
+            str(job.path) if there else "",
+            job.bytes,
+            text,
+        )
+        fields = finished.to_json()
+        del fields["type"]
+        ctx.recorder.append(JOB_ENDED, **fields, hidden=job.origin.hidden, end_read=job.end_read)
+        await self._tell(finished)
+
+    async def _tell(self, event: Event) -> None:
+        """Show it in the turn that runs, else at once."""
+        await self.ctx.recorder.sync()
+        if self.show is None or self.ctx.events.busy:
+            self.ctx.publish(event)
+        else:
+            self.show(event)
+
+
+def _short(command: str) -> str:
+    return " ".join(command.split())[:COMMAND_CHARS]

@@ -1,0 +1,71 @@
+"""Background commands that have ended, and which of them the model does not know yet. Pure.
+
+A `job_ended` record is made when one ends. The model learns of it once, by a notice of the kind
+"job" at the end of the conversation, unless command_status has already returned its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from tui.context import untrusted
+from tui.core.messages import list_of, object_of, string_of
+from tui.session.records import Record
+
+TAIL_LINES: Final = 20
+TAIL_CHARS: Final = 2000
+"""How much of the end of its output is recorded, and goes into the notice."""
+
+_ID = re.compile(r"job-\d{1,9}")
+_STATE = re.compile(r"exit code \d{1,3}|killed by \w{1,20}")
+_STOPPED: Final = {
+    "person": "stopped by the user",
+    "model": "stopped",
+    "program": "stopped when the session was closed",
+}
+
+
+def unreported(records: Sequence[Record]) -> list[Record]:
+    """The `job_ended` records of a branch whose news the model has not got, in their order."""
+    found: dict[str, Record] = {}
+    for record in records:
+        data = record.data
+        match record.type:
+            case "job_ended" if not (data.get("hidden") or data.get("end_read")):
+                found[record.id] = record
+            case "tool_result" if found:
+                details = object_of(data.get("details"))
+                if details.get("running") is False:
+                    ended = details.get("job")
+                    found = {i: r for i, r in found.items() if r.data.get("job") != ended}
+            case "notice" if found:
+                for id_ in list_of(data.get("jobs")):
+                    found.pop(str(id_), None)
+            case _:
+                pass
+    return list(found.values())
+
+
+def notice_of(ended: Iterable[Record]) -> dict[str, Any]:
+    """The fields of a notice about commands that have ended: what they printed is data."""
+    records = list(ended)
+    text = "\n\n".join(_report_on(record.data) for record in records)
+    return {"kind": "job", "text": text, "jobs": [record.id for record in records]}
+
+
+def _report_on(data: dict[str, Any]) -> str:
+    job, state = string_of(data.get("job")), string_of(data.get("state"))
+    job = job if _ID.fullmatch(job) else "a job"
+    state = state if _STATE.fullmatch(state) else "ended"
+    state = _STOPPED.get(string_of(data.get("stopped_by")), state)
+    seconds = data.get("seconds")
+    took = f" after {seconds:.1f} s" if isinstance(seconds, int | float) else ""
+    lines = [f"command: {string_of(data.get('command'))}"]
+    if path := string_of(data.get("path")):
+        lines.append(f"all output: {path}")
+    if tail := string_of(data.get("text")):
+        lines += ["its last lines:", tail]
+    wrapped = untrusted.wrap("\n".join(lines), f"background command {job}")
+    return f"The background command {job} has ended{took}: {state}.\n{wrapped}"
