@@ -27,9 +27,11 @@ from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
 from tui.agent.recorder import to_the_end
 from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
+from tui.agent.user_questions import put
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, blocks_of, object_of, text_of, tool_calls
+from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
 from tui.permissions.plain_command import parse as parse_plain
 from tui.permissions.plain_environment import plain_environment
@@ -459,6 +461,12 @@ class ToolDispatcher:
         def waited() -> None:
             state.started = self.ctx.clock.monotonic()
 
+        async def ask(questions: Sequence[UserQuestion]) -> UserAnswers:
+            try:
+                return await put(self.ctx, state.id, state.name, questions)
+            finally:
+                waited()
+
         return ToolContext(
             call_id=state.id,
             workspace=self.ctx.workspace,
@@ -473,6 +481,7 @@ class ToolDispatcher:
             leave=state.set_partial,
             started=started,
             waited=waited,
+            ask=ask,
             document_pages=self._document_pages(limits),
         )
 
