@@ -59,7 +59,7 @@ class OpenCall:
 class OpenCalls:
     """Those of one server, in the order in which they began."""
 
-    _open: list[OpenCall] = field(default_factory=list[OpenCall])
+    all: list[OpenCall] = field(default_factory=list[OpenCall])
 
     @asynccontextmanager
     async def begin(
@@ -68,21 +68,21 @@ class OpenCalls:
         """While a request waits for its answer; raises TimeoutError where none comes."""
         async with asyncio.timeout(patience_s) as limit:
             call = OpenCall(patience_s, limit, tell, ask)
-            self._open.append(call)
+            self.all.append(call)
             try:
                 with _is_current(call):
                     yield call
             finally:
-                self._open.remove(call)
+                self.all.remove(call)
                 call.withdraw()
 
     @property
     def asking(self) -> OpenCall | None:
         """The one that a question of the server belongs to. By the older protocol a question names
         none: then it is the last that began."""
-        if (current := _current.get()) in self._open:
+        if (current := _current.get()) in self.all:
             return current
-        return self._open[-1] if self._open else None
+        return self.all[-1] if self.all else None
 
 
 _current: ContextVar[OpenCall | None] = ContextVar("call", default=None)

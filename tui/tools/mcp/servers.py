@@ -153,6 +153,11 @@ class Server:
         return _SECRET_PARTS.sub("", config.url) + more
 
     @property
+    def open_calls(self) -> Sequence[OpenCall]:
+        """What waits for its answer now."""
+        return self._calls.all
+
+    @property
     def offers(self) -> str:
         """What it has beside tools, and how the person names that; "" for nothing."""
         parts: list[str] = []
