@@ -287,7 +287,7 @@ def _hint(one: FormField) -> str:
                 "date-time": "A date and time, such as 2026-01-31T08:00:00Z.",
             }
             hint = formats.get(str(one.rules.get("format")), "")
-            length = f"Characters:{_between(few, many)}." if few or many else ""
+            length = f"Length:{_between(few, many)} characters." if few or many else ""
             return " ".join(filter(None, (hint, length)))
         case _:
             return ""
@@ -369,7 +369,7 @@ def checked(one: FormField, value: object) -> Value:
             chosen = [str(each) for each in list_of(cast("object", value))]
             if not {each for each, _ in one.options}.issuperset(chosen):
                 raise ValueError("That isn't one of the options.")
-            _measure(one, len(chosen), "are chosen")
+            _measure(one, len(chosen), "chosen")
             return chosen
         case _:
             raise ValueError("That doesn't fit.")
@@ -391,7 +391,7 @@ def _string(one: FormField, value: str) -> str:
         if value not in {each for each, _ in one.options}:
             raise ValueError("That isn't one of the options.")
         return value
-    _measure(one, len(value), "characters are there")
+    _measure(one, len(value), "characters")
     shown = one_line(value)[:_SHORT]
     match one.rules.get("format"):
         case "email" if not _EMAIL.fullmatch(value):
@@ -409,9 +409,9 @@ def _string(one: FormField, value: str) -> str:
 def _measure(one: FormField, count: int, what: str) -> None:
     few, many = _length_rules(one)
     if few is not None and count < few:
-        raise ValueError(f"{count} {what}; it takes at least {few}.")
+        raise ValueError(f"Too few: {count} {what}, but at least {few} are needed.")
     if many is not None and count > many:
-        raise ValueError(f"{count} {what}; it takes at most {many}.")
+        raise ValueError(f"Too many: {count} {what}, but at most {many} are possible.")
 
 
 def _parses(parse: Callable[[str], object], text: str) -> bool:
