@@ -146,11 +146,12 @@ class Server:
     @property
     def address(self) -> str:
         """What is started or reached, as it is configured, without what may be secret."""
-        config = self.config
-        if not config.url:
-            return mask(shlex.join(config.words))[0]
-        more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
-        return _SECRET_PARTS.sub("", config.url) + more
+        return address_of(self.config)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether it is reached with the tokens of a sign-in."""
+        return self._check is not None and self._check.signed and not self._wants_sign_in
 
     @property
     def open_calls(self) -> Sequence[OpenCall]:
@@ -381,7 +382,7 @@ class Server:
     def _failure(self, what: str, error: Exception) -> ToolError:
         """A failed request as an error for the model."""
         if _is_gone(error) or self._wants_sign_in:
-            self._leave.set()  # its task leaves the dead connection; the next call starts anew
+            self._leave.set()  # its task leaves the dead connection; the next call starts it again
         why = _SIGN_IN if self._wants_sign_in else _error_line(error, CALL_S)
         return ToolError(f"{what} of the MCP server {self.name} failed: {why}")
 
@@ -610,6 +611,14 @@ class Servers:
         await asyncio.gather(*(server.stop() for server in self.all))
         if self._on_close is not None:
             await self._on_close()
+
+
+def address_of(config: McpServer) -> str:
+    """What is started or reached, in words, without what may be secret."""
+    if not config.url:
+        return mask(shlex.join(config.words))[0]
+    more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
+    return _SECRET_PARTS.sub("", config.url) + more
 
 
 def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer:
