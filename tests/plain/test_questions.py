@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from tests.plain.face import FakeFace
-from tui.core.questions import AnswerChoice, OtherWay, UserQuestion
+from tui.core.questions import Alternative, AnswerChoice, UserQuestion
 from tui.plain.questions import Asker
 
 if TYPE_CHECKING:
     from tui.plain.terminal import Terminal
 
-DECLINE = OtherWay("Decline", "Send nothing to docs.", ends=True)
+DECLINE = Alternative("Decline", "Send nothing to docs.", ends=True)
 QUESTIONS = (
     UserQuestion("Name", "docs asks.", (), own="first", ways=(DECLINE,), server="docs"),
     UserQuestion(
@@ -23,7 +23,7 @@ QUESTIONS = (
         (AnswerChoice("Cat"), AnswerChoice("Dog")),
         several=True,
         own="none",
-        ways=(OtherWay("Leave it out"), DECLINE),
+        ways=(Alternative("Leave it out"), DECLINE),
         server="docs",
     ),
 )

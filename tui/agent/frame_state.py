@@ -98,6 +98,13 @@ class FrameState:
         """Whether there is a frame of the record that can be sent again to the byte."""
         return self._recorded() is not None
 
+    def known_tools(self) -> frozenset[str]:
+        """The names of the tools that requests have listed so far; none before the first one."""
+        if self._recorded() is None:
+            return frozenset()
+        ctx = self._ctx
+        return frozenset(self._knowledge(form_of(ctx.model, first_party=ctx.first_party)).tools)
+
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
         for name in gone:

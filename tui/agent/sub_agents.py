@@ -23,6 +23,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
 from tui.agent.interrupted_work import last_of_turn
 from tui.agent.limits import Spent, spent_by_model
+from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import to_the_end
 from tui.context import system_prompt
@@ -398,7 +399,7 @@ class SubAgents:
             )
 
         prompt = await asyncio.to_thread(composed)
-        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name}
+        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name, *SEARCH_TOOLS}
         child = AgentContext(
             session=session,
             provider=self.provider,

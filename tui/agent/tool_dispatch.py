@@ -30,7 +30,7 @@ from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.agent.user_questions import put
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, blocks_of, object_of, text_of, tool_calls
+from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, object_of, text_of, tool_calls
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
 from tui.permissions.plain_command import parse as parse_plain
@@ -107,6 +107,7 @@ class ToolDispatcher:
 
     async def run_all(self, calls: Sequence[Block]) -> None:
         """Run the calls of one answer: reads side by side, everything else alone and in order."""
+        calls = [as_meant(call) for call in calls]
         open_calls = {str(call["id"]): PendingCall(call) for call in calls}
         try:
             for group in self._groups(calls):
@@ -125,7 +126,7 @@ class ToolDispatcher:
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
         for call in calls:
-            tool = self.ctx.tools.get(str(call["name"]))
+            tool = self.ctx.callable_tool(str(call["name"]))
             if tool is not None and tool.effect in {"write", "run"}:
                 if together:
                     yield together
@@ -190,8 +191,8 @@ class ToolDispatcher:
         return tool, params
 
     def _tool(self, name: str) -> Tool[Any]:
-        if name in self.ctx.tools:
-            return self.ctx.tools[name]
+        if (tool := self.ctx.callable_tool(name)) is not None:
+            return tool
         known = ", ".join(self.ctx.tools)
         raise ToolError(f"There is no tool named {name!r}.", hint=f"The tools are: {known}.")
 

@@ -21,7 +21,7 @@ from tui.core.formatting import plural
 from tui.core.paths import Folders, folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.settings import agent_definitions, claude_servers, edit, hook_files, layers, user_commands
-from tui.settings.claude_servers import ServersFound
+from tui.settings.claude_servers import ServerImport
 from tui.settings.claude_settings import KINDS, NAME, Takeover, plan, take_over
 from tui.tools.mcp.servers import address_of
 
@@ -83,7 +83,7 @@ def _lines(found: Takeover) -> Iterator[str]:
         yield "  nothing new"
 
 
-def _server_lines(places: Iterable[ServersFound]) -> Iterator[str]:
+def _server_lines(places: Iterable[ServerImport]) -> Iterator[str]:
     """The MCP servers that were found. Of what may be secret only the names are shown."""
     for place in places:
         where = f", for {shorten(place.only_in)}" if place.only_in else ""

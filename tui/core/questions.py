@@ -20,7 +20,7 @@ class AnswerChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherWay:
+class Alternative:
     """Something that can be done with a question but answer it, such as to leave it out. `ends`:
     the questions after it are not asked any more."""
 
@@ -40,7 +40,7 @@ class UserQuestion:
     choices: tuple[AnswerChoice, ...]
     several: bool = False
     own: Literal["first", "last", "none"] = "last"
-    ways: tuple[OtherWay, ...] = ()
+    ways: tuple[Alternative, ...] = ()
     server: str = ""
 
 

@@ -33,8 +33,8 @@ from tui.app.interruption import known
 from tui.core.formatting import plural
 from tui.core.questions import (
     PLAN_CHOICES,
+    Alternative,
     AnswerChoice,
-    OtherWay,
     PlanReview,
     UserAnswer,
     UserAnswers,
@@ -187,7 +187,7 @@ class Asker:
                 self._again(typed, f"Answer {which}.")
                 continue
             picked = [rows[one - 1] for one in sorted({int(one) for one in numbers})]
-            if ways := [one for one in picked if isinstance(one, OtherWay)]:
+            if ways := [one for one in picked if isinstance(one, Alternative)]:
                 if len(picked) == 1:
                     return UserAnswer(way=ways[0].label)
                 self.terminal.say(sentence(f"{spoken(ways[0].label)} goes with nothing else"))
@@ -290,7 +290,7 @@ OWN_WORDS: Final = AnswerChoice("in your own words")
 """The row of an answer that is typed."""
 
 
-def answer_rows(question: UserQuestion) -> list[AnswerChoice | OtherWay]:
+def answer_rows(question: UserQuestion) -> list[AnswerChoice | Alternative]:
     """What can be answered, in the order of its numbers."""
     own = {place: [OWN_WORDS] if question.own == place else [] for place in ("first", "last")}
     return [*own["first"], *question.choices, *own["last"], *question.ways]

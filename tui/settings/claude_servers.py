@@ -22,7 +22,7 @@ _SIZE_MAX: Final = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class ServersFound:
+class ServerImport:
     """Those of one place. `servers` are new here, as entries of `[mcp]`; `kept` are names that
     another server has here. `only_in` is the folder that they are for, None for all."""
 
@@ -33,11 +33,11 @@ class ServersFound:
     only_in: Path | None = None
 
 
-def plan(workspace: Path, known: Mapping[str, McpServer]) -> tuple[ServersFound, ...]:
+def plan(workspace: Path, known: Mapping[str, McpServer]) -> tuple[ServerImport, ...]:
     """The servers that are not here yet; `known` are those that are. Of two with the same name the
     nearer place counts. Blocks; never raises."""
     known = dict(known)
-    found: list[ServersFound] = []
+    found: list[ServerImport] = []
     for source, listed, only_in, problem in _places(workspace):
         read = servers_of(listed, source.name)
         same = {name for name, entry in read.servers.items() if known.get(name) == _server(entry)}
@@ -46,7 +46,7 @@ def plan(workspace: Path, known: Mapping[str, McpServer]) -> tuple[ServersFound,
         problems = tuple(f"{key}: {why}" for key, why in read.problems.items())
         problems += (problem,) if problem else ()
         known |= {name: _server(entry) for name, entry in servers.items()}
-        found.append(ServersFound(source, servers, kept, problems, only_in))
+        found.append(ServerImport(source, servers, kept, problems, only_in))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, answer, items, running, say, turn, until
 from tui.agent import events
-from tui.core.questions import AnswerChoice, OtherWay, UserAnswer, UserQuestion
+from tui.core.questions import Alternative, AnswerChoice, UserAnswer, UserQuestion
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.questionnaire import AnswerRow, QuestionnaireModal
@@ -199,8 +199,8 @@ async def test_all_of_it_can_be_reached_on_any_screen(size: tuple[int, int]) -> 
 
 
 def of_a_server() -> tuple[UserQuestion, ...]:
-    decline = OtherWay("Decline", "Send nothing to docs.", ends=True)
-    out = OtherWay("Leave it out")
+    decline = Alternative("Decline", "Send nothing to docs.", ends=True)
+    out = Alternative("Leave it out")
     return (
         UserQuestion("Name", "Who?", (), own="first", ways=(decline,), server="docs"),
         UserQuestion(

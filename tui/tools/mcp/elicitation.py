@@ -16,9 +16,9 @@ from tui.core.browser import has_browser, open_page
 from tui.core.errors import ToolError
 from tui.core.messages import list_of, object_of
 from tui.core.questions import (
+    Alternative,
     AnswerChoice,
     AskPerson,
-    OtherWay,
     UserAnswer,
     UserAnswers,
     UserQuestion,
@@ -38,7 +38,7 @@ _SECRET: Final = re.compile(
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
-_LEAVE_OUT: Final = OtherWay("Leave it out", "The server doesn't need it.")
+_LEAVE_OUT: Final = Alternative("Leave it out", "The server doesn't need it.")
 _ACCEPT: Final = AnswerChoice("Accept")
 _SEND: Final = AnswerChoice("Send")
 _CHANGE: Final = AnswerChoice("Change an answer")
@@ -216,17 +216,17 @@ def _ended(server: str, answers: UserAnswers, wanted: int) -> Reply | None:
     return Reply("cancel") if len(answers.answers) < wanted else None
 
 
-def _decline(server: str) -> OtherWay:
-    return OtherWay("Decline", f"Send nothing to {one_line(server)}.", ends=True)
+def _decline(server: str) -> Alternative:
+    return Alternative("Decline", f"Send nothing to {one_line(server)}.", ends=True)
 
 
 def _words(server: str, message: str) -> str:
     return f"The MCP server {server} asks, and gets your answer.\n\n{message:.{TEXT_MAX}}"
 
 
-def _keep(shown: str) -> OtherWay:
+def _keep(shown: str) -> Alternative:
     short = one_line(shown)
-    return OtherWay(f"Keep “{short if len(short) <= _SHORT else short[: _SHORT - 1] + '…'}”")
+    return Alternative(f"Keep “{short if len(short) <= _SHORT else short[: _SHORT - 1] + '…'}”")
 
 
 def _page(
@@ -245,7 +245,7 @@ def _page(
         AnswerChoice(label, "suggested" if kept is None and value in marked else "")
         for value, label in one.options
     )
-    ways = [_keep(one.shown(suggested))] if _is_kept(one, suggested) else []
+    ways = [_keep(one.shown(suggested))] if _can_repeat(one, suggested) else []
     ways += [] if one.required else [_LEAVE_OUT]
     text = "\n\n".join(filter(None, lines))
     own = "none" if one.options else "first"
@@ -264,7 +264,7 @@ def _suggested(one: FormField, kept: Value | None) -> Value | None:
         return None
 
 
-def _is_kept(one: FormField, value: object) -> bool:
+def _can_repeat(one: FormField, value: object) -> bool:
     """Whether a value that is there can be kept with one key."""
     return value is not None and (one.several or not one.options)
 

@@ -88,8 +88,8 @@ PAGES_ASKED: Final = 3
 """Pages that the person is asked to open before one call."""
 _SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-TOOLS_MAX: Final = 128
-"""Of one server. Each takes room in every request, and among thousands no model chooses well."""
+TOOLS_MAX: Final = 10_000
+"""Of one server."""
 
 
 @dataclass(frozen=True, slots=True)

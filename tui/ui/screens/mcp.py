@@ -153,7 +153,7 @@ class McpScreen(TableDialog[None]):
             yes="Sign out",
             no="Cancel",
         )
-        if not await self.app.push_screen_wait(Confirmation(question)):
+        if not await self.app.push_screen_wait(Confirmation(question)):  # pyright: ignore[reportUnknownMemberType]
             return
         try:
             await server.sign_out()
