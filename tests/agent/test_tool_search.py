@@ -13,12 +13,20 @@ from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.mcp.test_wild_server import wild
 from tui.agent import events
 from tui.core.config import Config
-from tui.core.messages import text_of
+from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 
 pytestmark = pytest.mark.slow
 
+MANY: list[Block] = [
+    {
+        "type": "tool_use",
+        "id": "toolu_2",
+        "name": "call_tool",
+        "input": {"name": "mcp__many__fine", "input": {}},
+    }
+]
 BY_SEARCH = Config(tool_search_tokens=0)
 
 
@@ -26,14 +34,15 @@ def listed(provider: ScriptedProvider, request: int = -1) -> set[str]:
     return {str(tool["name"]) for tool in provider.requests[request].tools}
 
 
-def echo(**given: Any) -> list[Any]:
-    return call("call_tool", name="mcp__odd__echo", input=given)
+def calling(tool: str, id_: str, **given: Any) -> list[Block]:
+    made = {"name": f"mcp__odd__{tool}", "input": given}
+    return [{"type": "tool_use", "id": id_, "name": "call_tool", "input": made}]
 
 
 async def test_three_thousand_tools_take_no_room_and_are_found_and_called(tmp_path: Path):
     provider = ScriptedProvider(
         [call("search_tools", id_="toolu_1", query="t2345")],
-        [call("call_tool", id_="toolu_2", name="mcp__many__fine", input={})],
+        MANY,
         say("done"),
     )
     configured = {"many": wild("3000"), "odd": OURS}
@@ -49,11 +58,15 @@ async def test_three_thousand_tools_take_no_room_and_are_found_and_called(tmp_pa
         results = [r.data for r in agent.session.records if r.type == "tool_result"]
         assert "mcp__many__t2345" in text_of(results[0]["content"])
         assert text_of(results[1]["content"]) == "fine"
-        assert notices(await turn(agent, "again") if provider.turns else []) == []
 
 
 async def test_a_call_has_the_rules_the_name_and_the_records_of_the_tool(tmp_path: Path):
-    provider = ScriptedProvider([echo(text="grüß")[0]], say("done"), [echo(text="a secret")[0]])
+    provider = ScriptedProvider(
+        calling("echo", "toolu_1", text="grüß"),
+        say("done"),
+        calling("echo", "toolu_2", text="a secret"),
+        say("denied"),
+    )
     gate = Gate(Policy.of(allow=["mcp__odd__*"], deny=["mcp__odd__echo(*secret*)"]))
     options = {"config": BY_SEARCH, "gate": gate}
     async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
@@ -69,15 +82,13 @@ async def test_a_call_has_the_rules_the_name_and_the_records_of_the_tool(tmp_pat
         assert asked["tool"] == "mcp__odd__echo"
         block = provider.requests[1].messages[-2]["content"][-1]
         assert block["name"] == "call_tool"  # what the model wrote goes back as it came
-        provider.turns.append(say("denied"))
         await turn(agent, "again")
         assert "Denied by the rule mcp__odd__echo(*secret*)." in text_of(result(agent)["content"])
 
 
 async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
-    missing = call("call_tool", id_="toolu_1", name="mcp__odd__nothing", input={})
-    off = call("call_tool", id_="toolu_2", name="mcp__odd__echo", input={"text": "x"})
-    provider = ScriptedProvider([missing], [off], say("done"))
+    missing, off = calling("nothing", "toolu_1"), calling("echo", "toolu_2", text="x")
+    provider = ScriptedProvider(missing, off, say("done"))
     options = {"config": BY_SEARCH, "approver": Yes()}
     async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
         (server,) = agent.servers
