@@ -102,7 +102,8 @@ def test_a_call_of_another_tool_is_that_tools_call() -> None:
     meant = as_meant({**call, "input": {"name": "mcp__s__x", "input": {"a": 1}}})
     assert meant == {"type": "tool_use", "id": "1", "name": "mcp__s__x", "input": {"a": 1}}
     assert as_meant({**call, "input": {"name": "mcp__s__x"}})["input"] == {}
-    for given in ({"name": "run_command", "input": {}}, {}, "odd", {"name": 3}):
+    wrong: list[object] = [{"name": "run_command", "input": {}}, {}, "odd", {"name": 3}]
+    for given in wrong:
         odd = {**call, "input": given}
         assert as_meant(odd) == odd
 
