@@ -139,8 +139,8 @@ _HELP: Final[Mapping[str, str]] = {
     "vim": "Vim's normal and insert mode in the prompt. /vim switches it.",
     "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
     "plain": "true: plain lines instead of the full screen, like --plain.",
-    "tool_search_tokens": "Tokens that tools of MCP servers may take in every request. Servers"
-    " beyond that are found by search; 0 leaves all to search.",
+    "tool_search_tokens": "Tokens for MCP tools in every request; the model finds the others by"
+    " search.",
     "retry.max_attempts": "How often to retry a request; 0 sends it once.",
     "retry.initial_delay_ms": "Milliseconds before the first retry; each further wait is"
     " twice as long.",
