@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,18 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, say
+from tests.tools.mcp.test_elicitation import ASKING
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_servers
 from tui.agent.composition import make_agent as assembled
+from tui.agent.event_text import event_lines
 from tui.agent.events import Event
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Guard, McpServer
-from tui.core.messages import Block
+from tui.core.messages import Block, text_of
 from tui.core.paths import folders
+from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
@@ -316,3 +319,40 @@ async def test_resources_are_listed_read_and_refused_by_a_rule(tmp_path: Path):
         assert "note://all  All notes" in texts[0]
         assert "Denied by the rule" in texts[1]
         assert "No MCP server none." in texts[2]
+
+
+FORM = {"type": "object", "properties": {"name": {"type": "string", "title": "Name"}}}
+
+
+async def test_a_question_of_a_server_is_told_and_recorded_with_its_name(tmp_path: Path):
+    class Person(Yes):
+        def __init__(self) -> None:
+            self.rounds = [UserAnswer(text="Ann")], [UserAnswer(("Send",))]
+
+        async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+            assert (questions[0].server, agent) == ("asking", "")
+            return UserAnswers(tuple(self.rounds[questions[0].header == "Send"]))
+
+    provider = ScriptedProvider([call("mcp__asking__form", schema=FORM)], say("done"))
+    async with agent_with(tmp_path, provider, {"asking": ASKING}, approver=Person()) as agent:
+        told = await turn(agent, "go")
+        assert '"name": "Ann"' in text_of(result(agent)["content"])
+        (asked,) = result(agent)["details"]["asked"]
+        assert (asked["server"], asked["action"]) == ("asking", "accept")
+        questions = [e for e in told if isinstance(e, events.QuestionAsked)]
+        assert [(e.server, e.name) for e in questions] == [("asking", "mcp__asking__form")] * 2
+        answers = [e for e in told if isinstance(e, events.QuestionAnswered)]
+        assert answers[0].answers == ({"header": "Name", "chosen": [], "text": "Ann"},)
+
+
+async def test_a_question_of_a_server_is_declined_and_said_where_nobody_is(tmp_path: Path):
+    provider = ScriptedProvider([call("mcp__asking__form", schema=FORM)], say("done"))
+    gate = Gate(Policy.of(allow=["mcp__asking__*"]))
+    configured = {"asking": ASKING}
+    async with agent_with(tmp_path, provider, configured, gate=gate) as agent:
+        told = await turn(agent, "go")
+        assert '"action": "decline"' in text_of(result(agent)["content"])
+        (answered,) = [e for e in told if isinstance(e, events.QuestionAnswered)]
+        assert event_lines(answered) == (
+            "Nobody could answer the MCP server asking (Name): declined.",
+        )

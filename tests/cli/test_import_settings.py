@@ -81,7 +81,7 @@ def test_it_is_taken_over_once_beside_what_is_there(
     }
     (file.parent / "hooks.json").write_text(json.dumps(own))
     assert main(["import-settings", "--yes"]) == 0
-    assert "Took over 4 rules and 1 hook." in capsys.readouterr().err
+    assert "Took over 4 rules, 1 hook and 0 MCP servers." in capsys.readouterr().err
     assert config()["permissions"] == {
         "deny": ["run_command(curl *)", "read_file(.env)"],
         "allow": ["run_command(npm run test *)", "web_fetch(https://docs.python.org/*)"],
@@ -120,3 +120,81 @@ def test_hooks_of_ours_that_cannot_be_read_are_not_overwritten(
     assert "isn't valid JSON" in capsys.readouterr().err
     assert file.read_text() == "{broken"
     assert not folders().config_file.exists()
+
+
+SERVERS: dict[str, Any] = {
+    "files": {"command": "npx", "args": ["-y", "files"], "env": {"TOKEN": "sk-very-secret"}},
+    "docs": {
+        "type": "http",
+        "url": "https://docs.example/mcp?key=secret",
+        "headers": {"Authorization": "Bearer secret"},
+    },
+    "mine": {"command": "theirs"},
+    "odd": {"command": 3},
+    "off": {"command": "x", "disabled": True},
+}
+
+
+def test_mcp_servers_are_shown_without_their_secrets_and_taken_over_once(
+    claude: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = {"mcpServers": {"docs": {"command": "nearer"}}}
+    found = {
+        "mcpServers": SERVERS,
+        "projects": {str(tmp_path): project, "/other": {"mcpServers": {"far": {"command": "x"}}}},
+    }
+    (claude / ".claude.json").write_text(json.dumps(found))
+    desktop = tmp_path / "config" / "Claude" / "claude_desktop_config.json"
+    desktop.parent.mkdir(parents=True)
+    desktop.write_text(json.dumps({"mcpServers": {"time": {"command": "uvx", "args": ["time"]}}}))
+    file = folders().config_file
+    file.parent.mkdir(parents=True)
+    file.write_text('# mine\n[mcp.mine]\ncommand = "mine"\n')
+
+    assert main(["import-settings", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    for line in (
+        "  mcp    docs: nearer; it starts in every folder",
+        "  mcp    files: npx -y files with the variables TOKEN",
+        "  kept   docs: another MCP server has this name here",
+        "  kept   mine: another MCP server has this name here",
+        "  left   mcp.odd: it is not valid",
+        "  mcp    time: uvx time",
+    ):
+        assert line in shown
+    assert "secret" not in shown
+    assert "far" not in shown
+    assert main(["import-settings", "--yes"]) == 0
+    assert "1 hook and 3 MCP servers." in capsys.readouterr().err
+    assert config()["mcp"] == {
+        "mine": {"command": "mine"},
+        "docs": {"command": "nearer"},
+        "files": SERVERS["files"],
+        "time": {"command": "uvx", "args": ["time"]},
+    }
+    assert file.read_text().startswith("# mine\n")
+    assert main(["import-settings", "--yes"]) == 0
+    assert "Nothing more to take over." in capsys.readouterr().err
+
+
+def test_an_address_is_shown_without_its_query_and_the_values_of_its_headers(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (claude / ".claude.json").write_text(json.dumps({"mcpServers": {"docs": SERVERS["docs"]}}))
+    assert main(["import-settings", "--yes"]) == 0
+    shown = capsys.readouterr().out
+    assert "  mcp    docs: https://docs.example/mcp with the headers Authorization\n" in shown
+    assert "secret" not in shown
+    assert config()["mcp"]["docs"] == SERVERS["docs"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": 3, "projects": []}'])
+def test_an_odd_file_of_servers_costs_nothing(
+    claude: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (claude / "settings.json").unlink()
+    (claude / ".claude.json").write_text(text)
+    assert main(["import-settings", "--yes"]) == 0
+    shown = capsys.readouterr()
+    assert "Nothing more to take over." in shown.err
+    assert ("It is not valid JSON." in shown.out) is (text == "{")

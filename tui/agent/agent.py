@@ -438,6 +438,8 @@ class Agent:
 
     def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
         """What it comes to to offer a tool to the model, or to keep it from it."""
+        if self._mcp.is_searched(tool.name):
+            return SwitchPrice("the model finds it by search only, at no cost")
         if not self._requests.frame.record:
             return SwitchPrice("applies from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}

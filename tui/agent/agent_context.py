@@ -122,6 +122,8 @@ class AgentContext:
     may_have: Callable[[str], bool] = lambda _: True
     """Whether it may have a tool, by its name."""
 
+    deferred: dict[str, Tool[Any]] = field(default_factory=dict[str, "Tool[Any]"], init=False)
+    """Tools of MCP servers that no request lists: the model finds them by search."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while the person is asked: one question at a time, of sub-agents too."""
     writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -163,6 +165,10 @@ class AgentContext:
         if self.parent is not None:
             self.asking, self.writing = self.parent.asking, self.parent.writing
         self.recorder = Recorder(self.session, self.events, self.ledger)
+
+    def callable_tool(self, name: str) -> Tool[Any] | None:
+        """A tool that the model may call, whether its requests list it or not."""
+        return self.tools.get(name) or self.deferred.get(name)
 
     def open_skills(self) -> None:
         """Let the tools and confined commands read the skills outside the workspace."""

@@ -77,6 +77,9 @@ def _unanswered(event: events.QuestionAnswered) -> str:
     if event.name == PresentPlan.name:
         return "Nobody could approve the plan: it is the result of this run."
     about = ", ".join(str(one["header"]) for one in event.answers)
+    if event.server:
+        name = one_line(event.server)
+        return f"Nobody could answer the MCP server {name} ({one_line(about)}): declined."
     return f"Nobody could answer ({about}): the model decides."
 
 

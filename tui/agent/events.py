@@ -126,11 +126,13 @@ class PermissionAnswered(WireEvent, frozen=True, tag="permission_answered"):
 
 class QuestionAsked(WireEvent, frozen=True, tag="question_asked"):
     """The call `id` puts questions to the person. `questions` are `{"header", "question",
-    "choices", "several"}`, choices `{"label", "description"}`."""
+    "choices", "several"}`, choices `{"label", "description"}`. `server` is the MCP server that
+    asks, "" for the model."""
 
     id: str
     name: str
     questions: tuple[dict[str, Any], ...]
+    server: str = ""
 
 
 class QuestionAnswered(WireEvent, frozen=True, tag="question_answered"):
@@ -141,6 +143,7 @@ class QuestionAnswered(WireEvent, frozen=True, tag="question_answered"):
     name: str
     answers: tuple[dict[str, Any], ...]
     by: str
+    server: str = ""
 
 
 class ToolOutputChunk(WireEvent, frozen=True, tag="tool_output"):

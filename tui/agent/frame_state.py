@@ -101,6 +101,13 @@ class FrameState:
         """Whether there is a frame of the record that can be sent again to the byte."""
         return self._recorded() is not None
 
+    def known_tools(self) -> frozenset[str]:
+        """The names of the tools that requests have listed so far; none before the first one."""
+        if self._recorded() is None:
+            return frozenset()
+        ctx = self._ctx
+        return frozenset(self._knowledge(form_of(ctx.model, first_party=ctx.first_party)).tools)
+
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
         for name in gone:
@@ -204,6 +211,21 @@ class FrameState:
             self._record_frame(before)
         if server_waits(self._ctx.records):
             return  # nothing may be said before its result is there
+        await self._note_news(form)
+        told = self._knowledge(form)
+        if self._ctx.prompt is not None:
+            facts = await self._facts()
+            if changed := notices.state(told.facts, facts):
+                self._note(changed)
+        if told.think != self.think:
+            self._note_think()
+        wanted = self.level(self._ctx.model)
+        if form.turn_effort and wanted and wanted != (self.last_effort() or started):
+            self._note(notices.effort(wanted))
+        self._announce(form, told)
+
+    async def _note_news(self, form: Form) -> None:
+        """Say what has happened outside the conversation: jobs that ended, files that changed."""
         if ended := unreported(self._ctx.records):
             self._note(job_endings.notice_of(ended))
         if _ends_with_the_model(self._ctx.records):
@@ -217,17 +239,6 @@ class FrameState:
             self._note(data)
         self._to_say = []
         self._note_pins()
-        told = self._knowledge(form)
-        if self._ctx.prompt is not None:
-            facts = await self._facts()
-            if changed := notices.state(told.facts, facts):
-                self._note(changed)
-        if told.think != self.think:
-            self._note_think()
-        wanted = self.level(self._ctx.model)
-        if form.turn_effort and wanted and wanted != (self.last_effort() or started):
-            self._note(notices.effort(wanted))
-        self._announce(form, told)
 
     def _loads_skills(self, form: Form) -> bool:
         """Whether the model has the tool that loads skills, or gets it now."""

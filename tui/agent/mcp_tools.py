@@ -8,29 +8,38 @@ the next call of one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Notice, ToolsAwaited, ToolsChanged
 from tui.agent.request_builder import RequestBuilder
-from tui.core.formatting import plural
+from tui.core.formatting import plural, tokens
+from tui.core.messages import CALL_TOOL
+from tui.tokens import estimate
 from tui.tools.base import Tool
 
 if TYPE_CHECKING:
     from tui.tools.mcp import Server, Servers
+    from tui.tools.mcp.tool import McpTool
+
+SEARCH_TOOLS: Final = ("search_tools", CALL_TOOL)
+"""The tools that find and call those that no request lists."""
 
 
-@dataclass(slots=True)
+@dataclass
 class McpTools:
     """The tools of MCP servers among those of one agent."""
 
     ctx: AgentContext
     requests: RequestBuilder
-    _offered: dict[str, dict[str, Tool[Any]]] = field(
-        default_factory=dict[str, dict[str, Tool[Any]]]
-    )
+    _offered: dict[str, dict[str, McpTool]] = field(default_factory=dict[str, "dict[str, McpTool]"])
+    _direct: set[str] = field(default_factory=set[str])
+    """Servers whose tools stand in the requests: that stays so."""
+    _searched: set[str] = field(default_factory=set[str])
+    """Those whose tools are found by search."""
     _waited: bool = False
     _complained: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -62,6 +71,12 @@ class McpTools:
         for server in self.ctx.servers.all:
             self._complain(server)
         self._take(self.ctx.servers, first=first)
+
+    def is_searched(self, tool: str) -> bool:
+        """Whether a tool is one that the model finds by search, if it is offered at all."""
+        servers = self.ctx.servers.all if self.ctx.servers else ()
+        owner = next((one.name for one in servers if tool in {t.name for t in one.tools}), "")
+        return tool in self.ctx.deferred or owner in self._searched
 
     async def close(self) -> None:
         """Leave the servers, unless they are shared."""
@@ -105,7 +120,7 @@ class McpTools:
         self._complained[server.name] = text
 
     def _take(self, servers: Servers, *, first: bool) -> None:
-        now: dict[str, dict[str, Tool[Any]]] = {server.name: {} for server in servers.all}
+        now: dict[str, dict[str, McpTool]] = {server.name: {} for server in servers.all}
         for tool in servers.tools().values():
             if self.ctx.may_have(tool.name):
                 now[tool.server][tool.name] = tool
@@ -117,21 +132,70 @@ class McpTools:
         ]
         if not changes:
             return
+        direct = self._place(now)
         gone = {name for tools in before.values() for name in tools}
         for name in gone:
             self.ctx.tools.pop(name, None)
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
-        self.ctx.tools.update(fresh)
-        self.requests.exchange(gone, fresh.values())
+        listed: dict[str, Tool[Any]] = {name: fresh[name] for name in fresh if name in direct}
+        self.ctx.deferred = {name: fresh[name] for name in fresh if name not in direct}
+        if self.ctx.deferred or SEARCH_TOOLS[0] in self.ctx.tools:
+            listed |= {name: self.ctx.tools.get(name, tool) for name, tool in self._search.items()}
+        self.ctx.tools.update(listed)
+        self.requests.exchange(gone, listed.values())
         said = " and ".join(change.text.rstrip(".") for change in changes)
         self.ctx.debug(f"[DEBUG] Tools: {said}")
         for change in changes:
             if not first:
                 self.ctx.publish(change)
 
+    @cached_property
+    def _search(self) -> dict[str, Tool[Any]]:
+        """The tools that find and call the others."""
+        from tui.tools.mcp.call_tool import CallTool  # noqa: PLC0415 - if there are any
+        from tui.tools.mcp.search_tools import SearchTools  # noqa: PLC0415 - as above
+
+        search = SearchTools(lambda: cast("dict[str, McpTool]", self.ctx.deferred))
+        return {search.name: search, CallTool.name: CallTool()}
+
+    def _place(self, now: Mapping[str, Mapping[str, McpTool]]) -> frozenset[str]:
+        """The tools that stand in the requests. Where a server was put once it stays, so that
+        requests only grow; its tools beyond a number are found by search all the same."""
+        from tui.tools.mcp.tool_search import DIRECT_MAX, chosen  # noqa: PLC0415 - as above
+
+        framed = self.requests.frame.known_tools()
+        fresh = {
+            name: tuple(tools.values())
+            for name, tools in now.items()
+            if tools and name not in self._searched
+        }
+        weights = {
+            name: sum(estimate.json_weight(tool.schema()) for tool in tools)
+            for name, tools in fresh.items()
+        }
+        sent = {name for name in fresh if not framed.isdisjoint(now[name])}
+        budget = self.ctx.config.tool_search_tokens
+        self._direct |= chosen(fresh, weights, budget, self._direct | sent)
+        for name in fresh.keys() - self._direct:
+            self._searched.add(name)
+            text = (
+                f"MCP server {name}: its {plural(len(fresh[name]), 'tool')} would take"
+                f" {tokens(round(weights[name]))} tokens in every request, so the model finds them"
+                " by search (tool_search_tokens)."
+            )
+            self.ctx.publish(Notice(text))
+        return frozenset(
+            tool
+            for name in self._direct & now.keys()
+            for tool in [
+                *(one for one in now[name] if one in framed),
+                *(one for one in now[name] if one not in framed),
+            ][:DIRECT_MAX]
+        )
+
 
 def _change(
-    server: Server, before: dict[str, Tool[Any]], after: dict[str, Tool[Any]]
+    server: Server, before: Mapping[str, Tool[Any]], after: Mapping[str, Tool[Any]]
 ) -> ToolsChanged | None:
     """What a server's tools became; None where its model-facing schemas are the same."""
     joined, left = after.keys() - before.keys(), before.keys() - after.keys()

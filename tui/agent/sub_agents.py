@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
+from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.recorder import to_the_end
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
 from tui.agent.sub_agent_run import SubAgentRun
@@ -210,7 +211,7 @@ class SubAgentStarter:
             )
 
         prompt = await asyncio.to_thread(composed)
-        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name}
+        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name, *SEARCH_TOOLS}
         child = AgentContext(
             session=session,
             provider=self.provider,

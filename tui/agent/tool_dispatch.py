@@ -28,9 +28,11 @@ from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
 from tui.agent.recorder import to_the_end
 from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
+from tui.agent.user_questions import put
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, blocks_of, object_of, text_of, tool_calls
+from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, object_of, text_of, tool_calls
+from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
 from tui.permissions.plain_command import parse as parse_plain
 from tui.permissions.plain_environment import plain_environment
@@ -108,6 +110,7 @@ class ToolDispatcher:
 
     async def run_all(self, calls: Sequence[Block]) -> None:
         """Run the calls of one answer: reads side by side, everything else alone and in order."""
+        calls = [as_meant(call) for call in calls]
         open_calls = {str(call["id"]): PendingCall(call) for call in calls}
         try:
             for group in self._groups(calls):
@@ -126,7 +129,7 @@ class ToolDispatcher:
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
         for call in calls:
-            tool = self.ctx.tools.get(str(call["name"]))
+            tool = self.ctx.callable_tool(str(call["name"]))
             if tool is not None and tool.effect in {"write", "run"}:
                 if together:
                     yield together
@@ -191,8 +194,8 @@ class ToolDispatcher:
         return tool, params
 
     def _tool(self, name: str) -> Tool[Any]:
-        if name in self.ctx.tools:
-            return self.ctx.tools[name]
+        if (tool := self.ctx.callable_tool(name)) is not None:
+            return tool
         known = ", ".join(self.ctx.tools)
         raise ToolError(f"There is no tool named {name!r}.", hint=f"The tools are: {known}.")
 
@@ -464,6 +467,12 @@ class ToolDispatcher:
         def waited() -> None:
             state.started = self.ctx.clock.monotonic()
 
+        async def ask(questions: Sequence[UserQuestion]) -> UserAnswers:
+            try:
+                return await put(self.ctx, state.id, state.name, questions)
+            finally:
+                waited()
+
         return ToolContext(
             call_id=state.id,
             workspace=self.ctx.workspace,
@@ -478,6 +487,7 @@ class ToolDispatcher:
             leave=state.set_partial,
             started=started,
             waited=waited,
+            ask=ask,
             document_pages=self._document_pages(limits),
         )
 

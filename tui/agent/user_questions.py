@@ -1,4 +1,5 @@
-"""The model's questions to the person: a call of `ask_user`, from the question to its result."""
+"""Questions to the person: a call of `ask_user`, from the question to its result, and what a tool
+asks while it runs."""
 
 from __future__ import annotations
 
@@ -31,17 +32,25 @@ class UserQuestions:
     async def ask(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Cancelling it takes the questions back."""
         questions = params.asked
-        async with self.ctx.asking:
-            self.ctx.publish(
-                QuestionAsked(tool.call_id, AskUser.name, tuple(map(question_json, questions)))
-            )
-            given = await self.ctx.approver.ask_user(questions, self.ctx.role)
+        given = await put(self.ctx, tool.call_id, AskUser.name, questions)
         tool.waited()
-        answers = tuple(map(answer_json, questions, _padded(questions, given)))
-        self.ctx.publish(QuestionAnswered(tool.call_id, AskUser.name, answers, given.by))
-        return replace(
-            _output(questions, given), details={"answers": list(answers), "by": given.by}
-        )
+        answers = list(map(answer_json, questions, _padded(questions, given)))
+        return replace(_output(questions, given), details={"answers": answers, "by": given.by})
+
+
+async def put(
+    ctx: AgentContext, call_id: str, tool: str, questions: Sequence[UserQuestion]
+) -> UserAnswers:
+    """Put questions to the person when nothing else is asked, and tell of both. Cancelling it
+    takes them back."""
+    server = questions[0].server
+    async with ctx.asking:
+        shown = tuple(map(question_json, questions))
+        ctx.publish(QuestionAsked(call_id, tool, shown, server))
+        given = await ctx.approver.ask_user(questions, ctx.role)
+    answers = tuple(map(answer_json, questions, _padded(questions, given)))
+    ctx.publish(QuestionAnswered(call_id, tool, answers, given.by, server))
+    return given
 
 
 def question_json(question: UserQuestion) -> dict[str, Any]:
@@ -50,7 +59,8 @@ def question_json(question: UserQuestion) -> dict[str, Any]:
         "header": question.header,
         "question": question.text,
         "choices": [
-            {"label": one.label, "description": one.description} for one in question.choices
+            {"label": one.label, "description": one.description}
+            for one in (*question.choices, *question.ways)
         ],
         "several": question.several,
     }
@@ -58,7 +68,8 @@ def question_json(question: UserQuestion) -> dict[str, Any]:
 
 def answer_json(question: UserQuestion, answer: UserAnswer) -> dict[str, Any]:
     """An answer as events and records have it; nothing chosen and no text: not answered."""
-    return {"header": question.header, "chosen": list(answer.chosen), "text": answer.text}
+    chosen = [*answer.chosen, *([answer.way] if answer.way else ())]
+    return {"header": question.header, "chosen": chosen, "text": answer.text}
 
 
 def _padded(questions: Sequence[UserQuestion], given: UserAnswers) -> tuple[UserAnswer, ...]:

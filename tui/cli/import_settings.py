@@ -1,4 +1,5 @@
-"""`holdfast import-settings`: take over what a person has set up for Claude Code.
+"""`holdfast import-settings`: take over what a person has set up for Claude Code, and the MCP
+servers of Claude Desktop.
 
 It shows everything first, and writes only to the person's own configuration.
 """
@@ -6,18 +7,23 @@ It shows everything first, and writes only to the person's own configuration.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from msgspec import convert
 
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.cli.session_io import note, print_text
 from tui.core.claude_names import claude_folder
+from tui.core.config import McpServer
 from tui.core.formatting import plural
 from tui.core.paths import Folders, folders, shorten
 from tui.core.text_cleaning import one_line
-from tui.settings import agent_definitions, hook_files, layers, user_commands
+from tui.settings import agent_definitions, claude_servers, edit, hook_files, layers, user_commands
+from tui.settings.claude_servers import ServerImport
 from tui.settings.claude_settings import KINDS, NAME, Takeover, plan, take_over
+from tui.tools.mcp.servers import address_of
 
 
 def run(options: Options) -> int:
@@ -33,17 +39,22 @@ def run(options: Options) -> int:
     rules = loaded.config.permissions
     known = {kind: getattr(rules, kind) for kind in KINDS}
     found = plan(claude_folder() / NAME, own, known)
-    for line in _lines(found, workspace_of(options)):
+    servers = claude_servers.plan(workspace_of(options), loaded.config.mcp)
+    new = {name: entry for place in servers for name, entry in place.servers.items()}
+    for line in (*_lines(found), *_server_lines(servers), *_in_place(workspace_of(options))):
         print_text(line)
-    if not found:
+    if not (found or new):
         note("Nothing more to take over.")
         return 0
     if options.dry_run or not (options.yes or _agrees(own)):
         note("Nothing was written.")
         return 0
     take_over(found, own)
+    if new:
+        edit.add_servers(own.config_file, new)
     count = sum(map(len, found.rules.values()))
-    note(f"Took over {plural(count, 'rule')} and {plural(len(found.hooks), 'hook')}.")
+    parts = (plural(count, "rule"), plural(len(found.hooks), "hook"))
+    note(f"Took over {', '.join(parts)} and {plural(len(new), 'MCP server')}.")
     return 0
 
 
@@ -58,8 +69,8 @@ def _agrees(own: Folders) -> bool:
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 
-def _lines(found: Takeover, workspace: Path) -> Iterator[str]:
-    """What was found, and what is read in place."""
+def _lines(found: Takeover) -> Iterator[str]:
+    """The rules and hooks that were found."""
     yield f"{shorten(found.source)}:"
     for kind in KINDS:
         yield from (f"  {kind:<6} {one_line(rule)}" for rule in found.rules.get(kind, ()))
@@ -70,6 +81,29 @@ def _lines(found: Takeover, workspace: Path) -> Iterator[str]:
     yield from (f"  left   {one_line(problem)}" for problem in found.problems)
     if not (found or found.ignored or found.problems):
         yield "  nothing new"
+
+
+def _server_lines(places: Iterable[ServerImport]) -> Iterator[str]:
+    """The MCP servers that were found. Of what may be secret only the names are shown."""
+    for place in places:
+        where = f", for {shorten(place.only_in)}" if place.only_in else ""
+        yield f"{shorten(place.source)}{where}:"
+        for name, entry in place.servers.items():
+            server = convert(entry, McpServer)
+            env = f" with the variables {', '.join(server.env)}" if server.env else ""
+            everywhere = "; it starts in every folder" if place.only_in else ""
+            yield f"  mcp    {one_line(f'{name}: {address_of(server)}{env}{everywhere}')}"
+        yield from (
+            f"  kept   {one_line(name)}: another MCP server has this name here"
+            for name in place.kept
+        )
+        yield from (f"  left   {one_line(problem)}" for problem in place.problems)
+        if not (place.servers or place.kept or place.problems):
+            yield "  nothing new"
+
+
+def _in_place(workspace: Path) -> Iterator[str]:
+    """What needs no taking over."""
     yield "Read where they are, without taking them over:"
     for folder in (claude_folder(), workspace / ".claude"):
         counts = (

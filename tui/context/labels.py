@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tui.context.overrides import content_of
-from tui.core.messages import Block, object_of, string_of, text_of, tool_calls
+from tui.core.messages import Block, as_meant, object_of, string_of, text_of, tool_calls
 from tui.session.records import Record
 from tui.tools.patch_format import named_paths
 
@@ -30,6 +30,7 @@ def label_of(record: Record, calls: Mapping[str, Block]) -> str:
 
 def call_label(call: Block) -> str:
     """A tool call: its name, and the argument that tells most."""
+    call = as_meant(call)
     arguments = object_of(call.get("input"))
     paths = ", ".join(named_paths(string_of(arguments.get("patch"))))
     named = (*(arguments.get(name) for name in _SUBJECTS), paths, *arguments.values())

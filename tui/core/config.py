@@ -291,6 +291,7 @@ class Config(_Section, frozen=True, kw_only=True):
     titles: Literal["model", "prompt"] = "model"
     theme: Name = "midnight"
     context_window: NotNegative = 0
+    tool_search_tokens: NotNegative = 10_000
     retry: Retry = Retry()
     thinking: Thinking = Thinking()
     cache: Cache = Cache()

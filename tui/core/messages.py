@@ -22,6 +22,8 @@ class Message(TypedDict):
     content: list[Block]
 
 
+CALL_TOOL: Final = "call_tool"
+"""The tool that calls others, which no request lists."""
 USAGE_PARTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
 """The objects in the API's usage that say what a count is made of."""
 
@@ -188,6 +190,16 @@ def blocks_of(content: object) -> list[Block]:
 def tool_calls(content: Iterable[Block]) -> list[Block]:
     """The `tool_use` blocks of an assistant message, in order."""
     return [b for b in content if b.get("type") == "tool_use"]
+
+
+def as_meant(call: Block) -> Block:
+    """A call as the tool that it is for: one of `call_tool` is a call of the tool of an MCP server
+    that it names."""
+    given = object_of(call.get("input"))
+    name = string_of(given.get("name"))
+    if call.get("name") != CALL_TOOL or not name.startswith("mcp__"):
+        return call
+    return {**call, "name": name, "input": given.get("input", {})}
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:

@@ -33,6 +33,8 @@ from tui.app.interruption import known
 from tui.core.formatting import plural
 from tui.core.questions import (
     PLAN_CHOICES,
+    Alternative,
+    AnswerChoice,
     PlanReview,
     UserAnswer,
     UserAnswers,
@@ -150,6 +152,8 @@ class Asker:
                     break
                 self.terminal.say(sentence(f"Answered: {spoken(answer.summary)}"))
                 answers.append(answer)
+                if answer.ends(question):
+                    break
         return UserAnswers(tuple(answers))
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
@@ -167,25 +171,29 @@ class Asker:
 
     async def _answer_to(self, question: UserQuestion, title: str) -> UserAnswer | None:
         """A number, several of them where that is possible, or the person's own words."""
-        labels = [one.label for one in question.choices]
-        own = str(len(labels) + 1)
-        rows = (f"{one.label}: {one.description}".rstrip(": ") for one in question.choices)
+        rows = answer_rows(question)
         self.terminal.say(
             f"{title}, {spoken(question.header)}: {' '.join(decided_about(question.text))}",
-            *numbered((*map(visible, rows), "in your own words")),
+            *numbered(visible(f"{one.label}: {one.description}".rstrip(": ")) for one in rows),
         )
-        which = f"1 to {own}" + (", several with commas" if question.several else "")
+        which = f"1 to {len(rows)}" if len(rows) > 1 else "1"
+        which += ", several with commas" if question.several else ""
         while True:
             typed = await self.terminal.answer(f"{which}, or just Enter for no answer: ")
             if typed is None or not typed.strip():
                 return None
             numbers = typed.replace(",", " ").split() if question.several else [typed.strip()]
-            if not all(one.isdecimal() and 1 <= int(one) <= int(own) for one in numbers):
+            if not all(one.isdecimal() and 1 <= int(one) <= len(rows) for one in numbers):
                 self._again(typed, f"Answer {which}.")
                 continue
-            picked = sorted({int(one) for one in numbers})
-            chosen = tuple(labels[one - 1] for one in picked if one <= len(labels))
-            if str(picked[-1]) != own:
+            picked = [rows[one - 1] for one in sorted({int(one) for one in numbers})]
+            if ways := [one for one in picked if isinstance(one, Alternative)]:
+                if len(picked) == 1:
+                    return UserAnswer(way=ways[0].label)
+                self.terminal.say(sentence(f"{spoken(ways[0].label)} goes with nothing else"))
+                continue
+            chosen = tuple(one.label for one in picked if one is not OWN_WORDS)
+            if OWN_WORDS not in picked:
                 return UserAnswer(chosen)
             text = ((await self.terminal.answer("Your answer: ")) or "").strip()
             if text or chosen:
@@ -276,6 +284,16 @@ def _parsed(typed: str) -> tuple[Literal["once", "session", "always", "no"] | No
     if first.rstrip(",:").lower() in {"4", "no"} and rest.strip():
         return "no", rest.strip()
     return None, ""
+
+
+OWN_WORDS: Final = AnswerChoice("in your own words")
+"""The row of an answer that is typed."""
+
+
+def answer_rows(question: UserQuestion) -> list[AnswerChoice | Alternative]:
+    """What can be answered, in the order of its numbers."""
+    own = {place: [OWN_WORDS] if question.own == place else [] for place in ("first", "last")}
+    return [*own["first"], *question.choices, *own["last"], *question.ways]
 
 
 def plan_lines(title: str, plan: str) -> list[str]:

@@ -63,6 +63,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "motion": "Animation",
     "plain": "Plain lines",
     "titles": "Session titles",
+    "tool_search_tokens": "Tokens for MCP tools",
     "vim": "Vim keys",
     "keys": "Your own keys",
     "status.command": "Status line command",
@@ -144,6 +145,8 @@ _HELP: Final[Mapping[str, str]] = {
     "vim": "Vim's normal and insert mode in the prompt. /vim switches it.",
     "keys": "Your own keys by action, such as palette = ctrl+k. `holdfast help keys` lists them.",
     "plain": "true: plain lines instead of the full screen, like --plain.",
+    "tool_search_tokens": "Tokens for MCP tools in every request; the model finds the others by"
+    " search.",
     "retry.max_attempts": "How often to retry a request; 0 sends it once.",
     "retry.initial_delay_ms": "Milliseconds before the first retry; each further wait is"
     " twice as long.",

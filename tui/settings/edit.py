@@ -90,23 +90,35 @@ def set_user_value(folders: Folders, key: str, value: Value | None) -> None:
 def add_server(file: Path, name: str, server: Mapping[str, object]) -> None:
     """Add an MCP server to a configuration file. Raises UsageError where it is there already, and
     as `remember_always` does."""
+    add_servers(file, {name: server})
+
+
+def add_servers(file: Path, servers: Mapping[str, Mapping[str, object]]) -> None:
+    """Add several, all or none. Raises as `add_server` does."""
 
     def add(table: Table) -> Changes:
-        if name in table.get("mcp", {}):
-            raise UsageError(
-                f"{shorten(file)} has an MCP server {name} already.",
-                hint=f"Remove it first: holdfast mcp remove {name}",
-            )
         changes: dict[Key, Value | None] = {}
-        for key, value in server.items():
-            if isinstance(value, dict):
-                entries = cast("dict[str, Value]", value)
-                changes |= {("mcp", name, key, inner): one for inner, one in entries.items()}
-            else:
-                changes["mcp", name, key] = cast("Value", value)
+        for name, server in servers.items():
+            if name in table.get("mcp", {}):
+                raise UsageError(
+                    f"{shorten(file)} has an MCP server {name} already.",
+                    hint=f"Remove it first: holdfast mcp remove {name}",
+                )
+            changes |= _server_changes(name, server)
         return changes
 
     _edit(file, add)
+
+
+def _server_changes(name: str, server: Mapping[str, object]) -> dict[Key, Value | None]:
+    changes: dict[Key, Value | None] = {}
+    for key, value in server.items():
+        if isinstance(value, dict):
+            entries = cast("dict[str, Value]", value)
+            changes |= {("mcp", name, key, inner): one for inner, one in entries.items()}
+        else:
+            changes["mcp", name, key] = cast("Value", value)
+    return changes
 
 
 def remove_server(file: Path, name: str) -> bool:

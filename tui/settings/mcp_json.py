@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
-from tui.core.messages import object_of
+from tui.core.messages import is_object, object_of
 from tui.settings.validation import check, dotted
 
 NAME: Final = ".mcp.json"
@@ -53,19 +53,22 @@ def read(workspace: Path) -> McpFile:
     except (ValueError, RecursionError) as error:
         return _broken(f"it is not valid JSON: {error}")
     listed = object_of(parsed).get("mcpServers")
-    if not isinstance(listed, dict):
-        return _broken("it has no object mcpServers")
+    return servers_of(listed, NAME) if is_object(listed) else _broken("it has no object mcpServers")
+
+
+def servers_of(listed: Mapping[str, object], file: str) -> McpFile:
+    """The servers of an object in this form; `file` is what problems call the file that has it."""
     servers: dict[str, dict[str, Any]] = {}
     raw: dict[str, object] = {}
     problems: dict[str, str] = {}
-    for name, entry in cast("dict[str, object]", listed).items():
+    for name, entry in listed.items():
         if object_of(entry).get("disabled") is True:
             continue
         try:
-            servers[name] = _entry(name, entry)
+            servers[name] = _entry(name, entry, file)
             raw[name] = entry
         except ConfigError as error:
-            why = error.message.removeprefix(f"{NAME}: ").rstrip(".")
+            why = error.message.removeprefix(f"{file}: ").rstrip(".")
             problems[dotted(("mcp", name))] = f"it is not valid ({why})"
     return McpFile(servers, raw, problems)
 
@@ -74,7 +77,7 @@ def _broken(why: str) -> McpFile:
     return McpFile(problems={"mcpServers": why})
 
 
-def _entry(name: str, entry: object) -> dict[str, Any]:
+def _entry(name: str, entry: object, file: str) -> dict[str, Any]:
     """An entry as `[mcp]` has it. Raises ConfigError. What only other programs know is left out."""
     given: dict[str, Any] = {"mcp": {name: entry}}
     if isinstance(entry, dict):
@@ -83,5 +86,5 @@ def _entry(name: str, entry: object) -> dict[str, Any]:
         if kind := fields.get("type"):
             table["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
         given = {"mcp": {name: table}}
-    check(given, given, NAME)
+    check(given, given, file)
     return cast("dict[str, Any]", given["mcp"][name])

@@ -32,6 +32,7 @@ from tui.core.clock import Clock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
+from tui.core.questions import AskPerson
 from tui.core.workspace import Workspace
 from tui.tools.limits.receipt import Keep
 
@@ -99,7 +100,8 @@ class ToolContext:
     `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
     call was allowed for; None where that was not decided yet. `document_pages` is how many pages of
     a PDF the model takes as one document; 0 where it takes none. `url_access` is what the
-    permissions say about an address.
+    permissions say about an address. `ask` puts questions of others than the model to the person;
+    None where that can't be.
     """
 
     call_id: str
@@ -120,6 +122,7 @@ class ToolContext:
     allowed: frozenset[Path] | None = None
     document_pages: int = 0
     url_access: Callable[[str], UrlAccess] = lambda _: UrlAccess("deny")
+    ask: AskPerson | None = None
 
 
 P = TypeVar("P", bound=Params)

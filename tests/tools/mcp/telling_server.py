@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 from pydantic import BaseModel
 
 server = MCPServer("telling", version="1")
@@ -30,10 +31,15 @@ async def grow_others(ctx: Context) -> str:
 
 
 @server.tool()
-async def asks(ctx: Context) -> str:
-    """Asks the person something, which is not offered here."""
-    answer = await ctx.elicit("Which one?", Choice)
-    return str(answer.action)
+async def asks(ctx: Context) -> str | InputRequiredResult:
+    """Asks the person something, by the newer protocol."""
+    given = (ctx.input_responses or {}).get("which")
+    if isinstance(given, ElicitResult):
+        return f"{given.action} {given.content}"
+    params = ElicitRequestFormParams(
+        message="Which one?", requested_schema=Choice.model_json_schema()
+    )
+    return InputRequiredResult(input_requests={"which": ElicitRequest(params=params)})
 
 
 @server.tool()

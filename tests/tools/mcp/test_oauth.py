@@ -175,7 +175,7 @@ async def test_a_person_who_refuses_is_told(home: Folders):
             await asyncio.wait_for(door.sign_in(world.approve), PATIENCE_S)
 
 
-async def test_a_port_that_is_taken_registers_anew(home: Folders):
+async def test_a_port_that_is_taken_registers_again(home: Folders):
     async with oauth_world() as world, reached(home, world) as door:
         await signed_in(door, world)
         (client,) = world.oauth.clients.values()

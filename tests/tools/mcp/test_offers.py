@@ -66,13 +66,6 @@ async def test_what_a_server_tells_is_in_its_log_and_a_flood_does_no_harm(tmp_pa
         assert len(await telling.log_end(1000)) == 1000
 
 
-async def test_a_question_that_nobody_can_answer_here_is_refused_at_once(tmp_path: Path):
-    async with started(tmp_path, telling=TELLING) as servers:
-        with pytest.raises(ToolError, match="asks of the MCP server telling failed"):
-            await call(servers.all[0], "asks")
-        assert servers.all[0].state == "ready"
-
-
 async def test_a_server_that_hangs_while_it_starts_can_be_stopped(tmp_path: Path):
     servers = Servers({"hangs": HANGS}, cwd=tmp_path, log_folder=tmp_path)
     servers.start()

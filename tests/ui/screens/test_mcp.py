@@ -13,13 +13,14 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.break_cost import SwitchPrice
 from tui.core.config import McpServer
-from tui.core.errors import ToolError
+from tui.core.errors import StorageError, ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.mcp import Server
 from tui.tools.mcp.oauth import OpenPage, Paste
 from tui.tools.mcp.tool import McpTool
 from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.mcp import McpScreen
+from tui.ui.widgets.questions import Confirmation
 
 
 class Restarts(Server):
@@ -140,7 +141,7 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Pa
         await opened(pilot)
         await pilot.press("n", "w", "down", "enter", "down")
         assert "space hides it: applies from the first request on." in about(pilot)
-        await pilot.press("n")  # nothing was sent: there is nothing to begin anew
+        await pilot.press("n")  # nothing was sent: there is nothing to begin again
         assert world.mcp[1].switched_off == set()
         session = world.agent.session
         price = SwitchPrice(
@@ -252,3 +253,54 @@ async def test_a_sign_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.Mon
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         assert not door.signed_in
+
+
+class SignedIn(Restarts):
+    """Has tokens until it is signed out, which fails where the test says so."""
+
+    tokens, fails = True, False
+
+    @property
+    def has_tokens(self) -> bool:
+        return self.tokens
+
+    async def sign_out(self) -> None:
+        if self.fails:
+            raise StorageError("The keyring is locked.")
+        self.tokens = False
+        self.state, self.detail = "needs sign-in", "it needs you to sign in"
+
+
+async def test_signing_out_asks_first(tmp_path: Path):
+    door = SignedIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door.state, door.detail = "ready", "door 1"
+    async with running(World(mcp=(door,))) as (_, pilot):
+        screen = await opened(pilot)
+        assert "sign out" in str(screen.query_one("#box").border_subtitle)
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirmation))
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert door.tokens
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirmation))
+        await pilot.press("y")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        await until(pilot, lambda: not door.tokens)
+        await until(pilot, lambda: "sign in" in screen.rows.render_line(0).text)
+        assert "sign in" in str(screen.query_one("#box").border_subtitle)
+        await pilot.press("L")
+        assert pilot.app.screen is screen
+
+
+async def test_a_sign_out_that_fails_says_why(tmp_path: Path):
+    door = SignedIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door.state, door.fails = "ready", True
+    async with running(World(mcp=(door,))) as (_, pilot):
+        screen = await opened(pilot)
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Confirmation))
+        await pilot.press("y")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        await until(pilot, lambda: "The keyring is locked." in about(pilot))
+        assert door.tokens

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, answer, items, running, say, turn, until
 from tui.agent import events
+from tui.core.questions import Alternative, AnswerChoice, UserAnswer, UserQuestion
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.questionnaire import AnswerRow, QuestionnaireModal
@@ -195,3 +196,50 @@ async def test_all_of_it_can_be_reached_on_any_screen(size: tuple[int, int]) -> 
         await pilot.press("down", "enter")
         await ended(app, pilot)
         assert given(world) == [(["Choice 0"], "")]
+
+
+def of_a_server() -> tuple[UserQuestion, ...]:
+    decline = Alternative("Decline", "Send nothing to docs.", ends=True)
+    out = Alternative("Leave it out")
+    return (
+        UserQuestion("Name", "Who?", (), own="first", ways=(decline,), server="docs"),
+        UserQuestion(
+            "Pets",
+            "Which?",
+            (AnswerChoice("Cat"), AnswerChoice("Dog")),
+            several=True,
+            own="none",
+            ways=(out, decline),
+            server="docs",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([["enter", *"Ann", "enter"], ["1", "2", "enter"]], ["Ann", "Cat, Dog"]),
+        ([["1", *"Ann", "enter"], ["1", "3"]], ["Ann", "Leave it out"]),
+        ([["1", *"Ann", "enter"], ["1", "down", "down", "enter"]], ["Ann", "Leave it out"]),
+        ([["1", *"Ann", "enter"], ["4"]], ["Ann", "Decline"]),
+        ([["1", *"A", "escape", "2"]], ["Decline"]),
+        ([["2"]], ["Decline"]),
+        ([["escape"]], []),
+    ],
+)
+async def test_a_server_is_named_and_can_be_refused_on_every_page(
+    keys: list[list[str]], expected: list[str]
+) -> None:
+    world, given = World(), list[tuple[UserAnswer, ...] | None]()
+    async with running(world, WIDE) as (app, pilot):
+        modal = QuestionnaireModal(of_a_server(), "", app.chat.clock)
+        app.push_screen(modal, given.append)  # pyright: ignore[reportUnknownMemberType]
+        await until(pilot, lambda: app.screen is modal and bool(app.screen.query(AnswerRow)))
+        assert title(app) == "Name · 1 of 2 · MCP server docs"
+        for number, page in enumerate(keys):
+            if number:
+                await until(pilot, lambda: title(app).startswith("Pets"))
+                await until(pilot, lambda: len(app.screen.query(AnswerRow)) == 4)
+            await press(world, pilot, *page)
+        await until(pilot, lambda: bool(given))
+        assert [one.summary for one in given[0] or ()] == expected

@@ -299,7 +299,7 @@ COMMANDS = (
     _sessions("delete", "move a session to the trash folder"),
     Command(
         ("import-settings",),
-        "take over Claude Code's permission rules and hooks",
+        "take over Claude Code's rules, hooks and MCP servers",
         (*_group(_FILES, _CWD), _DRY_RUN, _flag("--yes", "write without asking")),
     ),
     Command(

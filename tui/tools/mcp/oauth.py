@@ -93,7 +93,7 @@ class TokenStore:
         return 0
 
     def forget_client(self) -> None:
-        """Register anew: the redirect address has changed."""
+        """Register again: the redirect address has changed."""
         self._kept.pop("client", None)
 
     def fill(self, provider: OAuthClientProvider) -> None:
@@ -174,6 +174,11 @@ class SignInCheck(Auth):
 
         check._provider = _provider(url, store, store.redirect_port, refuse, never)
         return check
+
+    @property
+    def signed(self) -> bool:
+        """Whether there are tokens to sign with."""
+        return self._provider is not None
 
     async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
         if self._provider is None:

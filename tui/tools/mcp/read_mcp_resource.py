@@ -35,7 +35,7 @@ class ReadMcpResource(Tool[ReadMcpResourceParams]):
             names = ", ".join(one.name for one in self._servers.all)
             raise ToolError(f"No MCP server {params.server}.", hint=f"There are: {names}.")
         if params.uri:
-            return await server.read_resource(params.uri, ctx.emit)
+            return await server.read_resource(params.uri, ctx.emit, ctx.ask)
         await server.connected()
         found = server.resources
         lines = [f"{one.uri}  {one.title}" for one in found[:LISTED_MAX]]

@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
@@ -27,8 +27,10 @@ from tui.core.errors import ToolError
 from tui.core.files import private_dir
 from tui.core.formatting import plural, size
 from tui.core.messages import ToolOutput, text_block
+from tui.core.questions import AskPerson
 from tui.core.redaction import child_environment, mask
 from tui.core.variables import expand
+from tui.tools.mcp.open_call import ASKS_MAX, OpenCall, OpenCalls
 from tui.tools.mcp.tool import (
     DROPPED,
     SCHEMA_MAX,
@@ -40,7 +42,13 @@ from tui.tools.mcp.tool import (
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import LoggingMessageNotificationParams
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import (
+        ElicitRequestParams,
+        ElicitResult,
+        ErrorData,
+        LoggingMessageNotificationParams,
+    )
 
     from tui.tools.mcp.oauth import OpenPage, Paste, SignInCheck, TokenVault
     from tui.tools.mcp.transport import Streams
@@ -76,10 +84,12 @@ _CHANGES: Final = frozenset(
 )
 _SIGN_IN: Final = "it needs you to sign in"
 PAGES_MAX: Final = 50
+PAGES_ASKED: Final = 3
+"""Pages that the person is asked to open before one call."""
 _SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-TOOLS_MAX: Final = 128
-"""Of one server. Each takes room in every request, and among thousands no model chooses well."""
+TOOLS_MAX: Final = 10_000
+"""Of one server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,7 @@ class Server:
     left_out: str = ""
     switched_off: set[str] = field(default_factory=set[str])
     _client: Client | None = None
+    _calls: OpenCalls = field(default_factory=OpenCalls)
     _check: SignInCheck | None = None
     _notes: int = 0
     _task: asyncio.Task[None] | None = None
@@ -135,11 +146,17 @@ class Server:
     @property
     def address(self) -> str:
         """What is started or reached, as it is configured, without what may be secret."""
-        config = self.config
-        if not config.url:
-            return mask(shlex.join(config.words))[0]
-        more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
-        return _SECRET_PARTS.sub("", config.url) + more
+        return address_of(self.config)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether it is reached with the tokens of a sign-in."""
+        return self._check is not None and self._check.signed and not self._wants_sign_in
+
+    @property
+    def open_calls(self) -> Sequence[OpenCall]:
+        """What waits for its answer now."""
+        return self._calls.all
 
     @property
     def offers(self) -> str:
@@ -216,31 +233,113 @@ class Server:
         return text or "The server has written nothing."
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], emit: Callable[[str], None]
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        emit: Callable[[str], None],
+        ask: AskPerson | None = None,
     ) -> ToolOutput:
-        """Call one of its tools. Raises ToolError when the server does not answer as it should."""
+        """Call one of its tools; `ask` puts to the person what it asks meanwhile. Raises ToolError
+        when the server does not answer as it should."""
         client = await self.connected()
+        asked: list[dict[str, Any]] = []
+        try:
+            async with self._calls.begin(CALL_S, emit, ask) as call:
+                asked = call.asked
+                output = await self._called(client, tool, arguments, call)
+        except Exception as error:
+            failure = self._failure(tool, error)
+            if not asked:
+                raise failure from error
+            output = ToolOutput.text(str(failure), is_error=True, summary=failure.message)
+        return replace(output, details={**output.details, "asked": asked}) if asked else output
+
+    async def _called(
+        self, client: Client, tool: str, arguments: dict[str, Any], call: OpenCall
+    ) -> ToolOutput:
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
+        from mcp_types import URL_ELICITATION_REQUIRED  # noqa: PLC0415 - as above
 
         async def report_progress(
             progress: float, total: float | None, message: str | None
         ) -> None:
+            call.heard()
             share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-            emit(f"{share} {message or ''}".rstrip() + "\n")
+            call.tell(f"{share} {message or ''}".rstrip() + "\n")
 
         try:
-            result = await client.call_tool(
-                tool, arguments, read_timeout_seconds=CALL_S, progress_callback=report_progress
+            return tool_output(
+                await client.call_tool(tool, arguments, progress_callback=report_progress)
             )
-        except Exception as error:
-            raise self._failure(tool, error) from error
-        return tool_output(result)
+        except MCPError as error:
+            if error.code != URL_ELICITATION_REQUIRED:
+                raise
+            return await self._led_away(error, call)
 
-    async def read_resource(self, uri: str, emit: Callable[[str], None]) -> ToolOutput:
+    async def _led_away(self, error: MCPError, call: OpenCall) -> ToolOutput:
+        """The result where the person has to open pages before a call can be carried out."""
+        from mcp.shared.exceptions import UrlElicitationRequiredError  # noqa: PLC0415 - as above
+
+        for page in UrlElicitationRequiredError.from_error(error.error).elicitations[:PAGES_ASKED]:
+            reply = await self._put(page, call)
+            if getattr(reply, "action", "") != "accept":
+                text = f"{self.name} needs the user to open a page first, and they didn't want to."
+                return ToolOutput.text(text, is_error=True, summary="declined")
+        text = (
+            f"{self.name} needs the user to do something on a page first. They agreed to open it. "
+            "Ask whether they are done, then call the tool again."
+        )
+        return ToolOutput.text(text, is_error=True, summary="a page was opened")
+
+    async def _elicit(
+        self,
+        context: object,  # noqa: ARG002 - as the SDK calls it
+        params: ElicitRequestParams,
+    ) -> ElicitResult | ErrorData:
+        """Answer a question of the server: by the person during one of its calls, else not."""
+        from mcp_types import ElicitResult  # noqa: PLC0415 - as above
+
+        call = self._calls.asking
+        if call is None or len(call.asked) >= ASKS_MAX:
+            log.info("the MCP server %s asks where nobody is asked", self.name)
+            return ElicitResult(action="decline")
+        return await self._put(params, call)
+
+    async def _put(self, params: ElicitRequestParams, call: OpenCall) -> ElicitResult | ErrorData:
+        """Put a form or a page to the person, and keep what became of it."""
+        from mcp_types import INVALID_PARAMS, ElicitResult, ErrorData  # noqa: PLC0415 - as above
+
+        from tui.tools.mcp.elicitation import fill_form, open_address  # noqa: PLC0415 - if asked
+
+        entry: dict[str, Any] = {"server": self.name, "message": params.message}
+        call.asked.append(entry)
+        try:
+            if params.mode == "url":
+                entry["url"] = params.url
+                reply = await open_address(
+                    self.name, params.message, params.url, call.ask, call.tell
+                )
+            else:
+                reply = await fill_form(
+                    self.name, params.message, params.requested_schema, call.ask
+                )
+        except ToolError as error:
+            entry["action"] = "error"
+            call.tell(f"{self.name} asks what can't be shown: {error.message}\n")
+            return ErrorData(code=INVALID_PARAMS, message=error.message)
+        entry["action"] = reply.action
+        if reply.content:
+            entry["answers"] = reply.content
+        return ElicitResult(action=reply.action, content=reply.content)
+
+    async def read_resource(
+        self, uri: str, emit: Callable[[str], None], ask: AskPerson | None = None
+    ) -> ToolOutput:
         """Read a resource. Raises ToolError as `call` does."""
         client = await self.connected()
         emit(f"{uri}\n")
         try:
-            async with asyncio.timeout(CALL_S):
+            async with self._calls.begin(CALL_S, emit, ask):
                 result = await client.read_resource(uri, cache_mode="bypass")
         except Exception as error:
             raise self._failure(f"Reading {uri:.200}", error) from error
@@ -283,8 +382,8 @@ class Server:
     def _failure(self, what: str, error: Exception) -> ToolError:
         """A failed request as an error for the model."""
         if _is_gone(error) or self._wants_sign_in:
-            self._leave.set()  # its task leaves the dead connection; the next call starts anew
-        why = _SIGN_IN if self._wants_sign_in else _error_line(error)
+            self._leave.set()  # its task leaves the dead connection; the next call starts it again
+        why = _SIGN_IN if self._wants_sign_in else _error_line(error, CALL_S)
         return ToolError(f"{what} of the MCP server {self.name} failed: {why}")
 
     async def _run(self, leave: asyncio.Event) -> None:
@@ -355,6 +454,7 @@ class Server:
             transport,
             message_handler=self._hear,
             logging_callback=self._note,
+            elicitation_callback=self._elicit,
             log_level="info",
         )
 
@@ -513,6 +613,14 @@ class Servers:
             await self._on_close()
 
 
+def address_of(config: McpServer) -> str:
+    """What is started or reached, in words, without what may be secret."""
+    if not config.url:
+        return mask(shlex.join(config.words))[0]
+    more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
+    return _SECRET_PARTS.sub("", config.url) + more
+
+
 def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer:
     """The same with the values of the variables that it names. Raises ToolError for one that is
     not set, and for what is no address with them."""
@@ -609,12 +717,12 @@ def _is_gone(error: BaseException) -> bool:
     )
 
 
-def _error_line(error: BaseException) -> str:
+def _error_line(error: BaseException, patience_s: float = START_S) -> str:
     """An error in one line."""
     first = next(iter(_leaves(error)), error)
     match first:
         case TimeoutError():
-            return f"no answer within {START_S:.0f} s"
+            return f"no answer within {patience_s:.0f} s"
         case FileNotFoundError(filename=str(name)):
             return f"{name} not found"
         case _:

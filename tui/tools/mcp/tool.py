@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 from tui.core.errors import ToolError
 from tui.core.images import MEDIA_TYPES
 from tui.core.messages import Block, ToolOutput, image_block, text_block
+from tui.core.questions import AskPerson
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ _WRAPPER: Final = "arguments"
 _CHOICES: Final = frozenset({"oneOf", "anyOf", "allOf", "not"})
 
 CallServer: TypeAlias = Callable[
-    [str, dict[str, Any], Callable[[str], None]], Awaitable[ToolOutput]
+    [str, dict[str, Any], Callable[[str], None], AskPerson | None], Awaitable[ToolOutput]
 ]
-"""Calls a tool of the server by its own name; the last argument takes words on the progress."""
+"""Calls a tool of the server by its own name. The last arguments take words on the progress, and
+put to the person what the server asks."""
 
 
 class McpParams(Params, frozen=True, kw_only=True):
@@ -59,7 +61,7 @@ class McpTool(Tool[McpParams]):
         self._call = call
 
     async def run(self, params: McpParams, ctx: ToolContext) -> ToolOutput:
-        return await self._call(self.own_name, params.arguments, ctx.emit)
+        return await self._call(self.own_name, params.arguments, ctx.emit, ctx.ask)
 
     def subject(self, params: McpParams) -> str:
         return json.dumps(params.arguments, ensure_ascii=False, sort_keys=True)

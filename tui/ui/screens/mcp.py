@@ -13,6 +13,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.app.dialog_data import YesNoQuestion
+from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
@@ -44,6 +46,7 @@ _SHORT: Final = {"needs sign-in": "sign in"}
 _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
 _SIGN_IN: Final = (("l", "sign in"),)
+_SIGN_OUT: Final = (("L", "sign out"),)
 _ANEW: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
 No MCP servers configured. Add one with holdfast mcp add, or to config.toml:
@@ -136,6 +139,29 @@ class McpScreen(TableDialog[None]):
             dialog = McpSignInDialog(row[0])
             self.app.push_screen(dialog, lambda _: self.refresh_servers())  # pyright: ignore[reportUnknownMemberType]
 
+    @work(group="sign out")
+    async def action_sign_out(self) -> None:
+        """Forget the sign-in to the server under the cursor, if the person confirms that."""
+        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
+
+        row = self._row
+        if row is None or not (server := row[0]).has_tokens:
+            return
+        question = YesNoQuestion(
+            f"Sign out of {one_line(server.name)}?",
+            "Holdfast forgets its tokens and starts the server again. It needs a new sign-in then.",
+            yes="Sign out",
+            no="Cancel",
+        )
+        if not await self.app.push_screen_wait(Confirmation(question)):  # pyright: ignore[reportUnknownMemberType]
+            return
+        try:
+            await server.sign_out()
+        except HoldfastError as error:
+            self.put("about", Content(clean(str(error))))
+        else:
+            self.refresh_servers()
+
     def action_switch(self) -> None:
         """Switch the tool under the cursor off or on; open a server, or close it."""
         if self._row is None:
@@ -150,8 +176,8 @@ class McpScreen(TableDialog[None]):
         self.refresh_servers()
 
     def action_anew(self, when: str) -> None:
-        """Switch the tool under the cursor, and make the frame of the requests anew for it: now, or
-        where it is to "wait" with the next break."""
+        """Switch the tool under the cursor, and make the frame of the requests again for it: now,
+        or where it is to "wait" with the next break."""
         tool = self._row[1] if self._row else None
         if tool is None or not self._agent.price_of_switch(tool).anew:
             return
@@ -245,6 +271,7 @@ class McpScreen(TableDialog[None]):
         if not self.has_class("-log"):
             keys = () if row is None else _OF_SERVER if row[1] is None else (*_OF_TOOL, *anew)
             sign_in = _SIGN_IN if row is not None and row[0].state == "needs sign-in" else ()
+            sign_in = _SIGN_OUT if row is not None and row[0].has_tokens else sign_in
             self.show_keys(*sign_in, *keys, ("esc", "close"))
 
 

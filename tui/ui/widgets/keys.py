@@ -279,7 +279,8 @@ MCP_KEYS = (
     Key("w", "anew('wait')", "", ""),
     Key("r", "restart", "r", "restart a server"),
     Key("o", "log", "o", "show a server's log"),
-    Key("l", "sign_in", "l", "sign in to a server"),
+    Key("l", "sign_in", "l, L", "sign in to a server, sign out of it"),
+    Key("L", "sign_out", "", ""),
 )
 
 SETTINGS_KEYS = (

@@ -1,8 +1,9 @@
-"""The model's questions to the person, one page each, in a dialog below the conversation.
+"""Questions to the person, of the model or of an MCP server, one page each, in a dialog below the
+conversation.
 
-The last row of every page takes an answer in the person's own words. As in an approval, keys and
-clicks count only after half a second without a key, on each page: what is typed before the first
-goes to the prompt, and a key held too long on one page never answers the next.
+A row of a page takes an answer in the person's own words, if that is possible. As in an approval,
+keys and clicks count only after half a second without a key, on each page: what is typed before the
+first goes to the prompt, and a key held too long on one page never answers the next.
 """
 
 from __future__ import annotations
@@ -63,6 +64,12 @@ class AnswerRow(Choice, inherit_bindings=False):
         rows = [Content.styled(part, "bold") for part in _rows(self._text, room)]
         rows += [Content.styled(part, muted) for part in _rows(self._about, room)]
         return hanging(head, rows)
+
+
+def _number(row: AnswerRow, kind: str) -> int | None:
+    """Which choice or way a row is for; None for a row of another kind."""
+    name = row.name or ""
+    return int(name.removeprefix(kind)) if name.startswith(kind) else None
 
 
 def _rows(text: str, width: int) -> list[str]:
@@ -153,20 +160,30 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
         """New rows for the next question that has no answer."""
         question = self._question
         self._rows = [
-            AnswerRow(str(number), choice.label, f"choice-{number}", choice.description)
+            AnswerRow("", choice.label, f"choice-{number}", choice.description)
             for number, choice in enumerate(question.choices, 1)
         ]
         for row in self._rows if question.several else ():
             row.marked = False
-        last = str(len(self._rows) + 1)
-        self._rows.append(AnswerRow(last, "In your own words …", _OWN))
+        if question.own == "first":
+            self._rows.insert(0, AnswerRow("", "Write an answer …", _OWN))
+        elif question.own == "last":
+            self._rows.append(AnswerRow("", "In your own words …", _OWN))
+        self._rows += [
+            AnswerRow("", way.label, f"way-{number}", way.description)
+            for number, way in enumerate(question.ways, 1)
+        ]
+        for number, row in enumerate(self._rows, 1):
+            row.key = str(number)
         return self._rows
 
     def _title(self) -> Content:
         place = f" · {len(self._answers) + 1} of {len(self.questions)}"
+        server = self._question.server
         return Content.assemble(
             one_line(visible(self._question.header)),
             (place if len(self.questions) > 1 else "", "$text-muted"),
+            (f" · MCP server {one_line(visible(server))}" if server else "", "$text-warning"),
             (f" · {one_line(visible(self.agent))}" if self.agent else "", "$text-secondary"),
         )
 
@@ -189,7 +206,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
             return
         marked = [row for row in self._rows if row.marked]
         focused = next((row for row in self._rows if row.has_focus), None)
-        if marked and focused is not None and focused.name != _OWN:
+        if marked and focused is not None and focused.marked is not None:
             self._take(UserAnswer(self._marked_labels))
         elif focused is not None:
             self._choose(focused, mark=False)
@@ -209,7 +226,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
         if self.has_class("-writing"):
             self.remove_class("-writing")
             self.show_keys(*self._page_keys)
-            self._rows[-1].focus()
+            next(row for row in self._rows if row.name == _OWN).focus()
             self.call_after_refresh(self._fit)
         elif self.armed:
             self.dismiss(tuple(self._answers))
@@ -237,6 +254,8 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
         elif row.marked is not None and mark:
             row.marked = not row.marked
             row.refresh(layout=True)
+        elif (number := _number(row, "way-")) is not None:
+            self._take(UserAnswer(way=self._question.ways[number - 1].label))
         else:
             self._take(UserAnswer((self._label_of(row),)))
 
@@ -245,11 +264,12 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
         return tuple(self._label_of(row) for row in self._rows if row.marked)
 
     def _label_of(self, row: AnswerRow) -> str:
-        return self._question.choices[self._rows.index(row)].label
+        return self._question.choices[(_number(row, "choice-") or 1) - 1].label
 
     def _take(self, answer: UserAnswer) -> None:
+        ends = answer.ends(self._question)
         self._answers.append(answer)
-        if len(self._answers) == len(self.questions):
+        if ends or len(self._answers) == len(self.questions):
             self.dismiss(tuple(self._answers))
         else:
             self._turn_page()

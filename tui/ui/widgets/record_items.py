@@ -19,7 +19,7 @@ from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.errors import words
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
-from tui.core.messages import Block, blocks_of, text_of
+from tui.core.messages import Block, as_meant, blocks_of, object_of, text_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, printed_text
 from tui.provider.server_tools import is_result, result_of, sources
@@ -220,10 +220,10 @@ def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[
             case "thinking" if str(block.get("thinking", "")).strip():
                 items.append(ThinkingItem(str(block["thinking"])))
             case "tool_use" | "server_tool_use":
-                given: object = block.get("input")
-                input_ = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+                made = as_meant(block)
+                input_ = object_of(made.get("input"))
                 id_ = str(block.get("id", ""))
-                name = str(block.get("name", ""))
+                name = str(made.get("name", ""))
                 item = ToolItem(id_, name, _label(name, input_), "interrupted", input=input_)
                 calls[id_] = item
                 items.append(item)

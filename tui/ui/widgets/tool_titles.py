@@ -23,6 +23,8 @@ VERBS: Final = {
     "present_plan": "Plan",
     "task": "Sub-agent",
     "skill": "Skill",
+    "search_tools": "Find a tool",
+    "call_tool": "Call a tool",
     "shell": "$",
 }
 """The tools of the program; `shell` is a command that the person ran by `!`."""

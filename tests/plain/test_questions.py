@@ -1,0 +1,52 @@
+"""Questions of an MCP server in lines: numbers, words, and a way out on each."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from tests.plain.face import FakeFace
+from tui.core.questions import Alternative, AnswerChoice, UserQuestion
+from tui.plain.questions import Asker
+
+if TYPE_CHECKING:
+    from tui.plain.terminal import Terminal
+
+DECLINE = Alternative("Decline", "Send nothing to docs.", ends=True)
+QUESTIONS = (
+    UserQuestion("Name", "docs asks.", (), own="first", ways=(DECLINE,), server="docs"),
+    UserQuestion(
+        "Pets",
+        "Which?",
+        (AnswerChoice("Cat"), AnswerChoice("Dog")),
+        several=True,
+        own="none",
+        ways=(Alternative("Leave it out"), DECLINE),
+        server="docs",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (["1", "Ann", "1, 2"], ["Ann", "Cat, Dog"]),
+        (["1", "Ann", "1, 3", "3"], ["Ann", "Leave it out"]),
+        (["2"], ["Decline"]),
+        (["1", "Ann", "4"], ["Ann", "Decline"]),
+        (["1", "Ann", ""], ["Ann"]),
+    ],
+)
+async def test_a_server_asks_and_can_be_refused(typed: list[str], expected: list[str]) -> None:
+    face = FakeFace(answers=deque(typed))
+    asker = Asker(cast("Terminal", face), print)
+    answers = await asker.ask_user(QUESTIONS, "")
+    assert [one.summary for one in answers.answers] == expected
+    assert face.said[:3] == [
+        "Question 1 of 2, Name: docs asks.",
+        "1: in your own words",
+        "2: Decline: Send nothing to docs.",
+    ]
+    assert not face.answers
