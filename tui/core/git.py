@@ -25,6 +25,7 @@ _SETTINGS: Final = (
     "-c", "user.useConfigOnly=false",
     "-c", f"core.hooksPath={os.devnull}",
     "-c", "core.fsmonitor=false",
+    "-c", "safe.bareRepository=explicit",
     "-c", "core.fsyncMethod=batch",  # one sync for many new files
 )  # fmt: skip
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
