@@ -25,6 +25,7 @@ from tui.agent.interrupted_work import last_of_turn
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import to_the_end
+from tui.agent.sub_agent_worktree import SubAgentWorktree
 from tui.context import system_prompt
 from tui.context.file_changes import details_of
 from tui.context.overrides import content_of
@@ -270,10 +271,14 @@ class SubAgents:
         )
         self._known[session.id] = one
         work: _Work | None = None
+        own: SubAgentWorktree | None = None
         try:
-            agent = await self._agent(one, definition, model, session)
+            if definition.isolated:
+                own = await SubAgentWorktree.make(ctx, definition.name, session.id)
+                tool.emit(f"{own.welcome}\n")
+            agent = await self._agent(one, definition, model, session, own)
             one.cancel = agent.cancel
-            work = _Work(ctx, one, agent, tool, len(session.records), before)
+            work = _Work(ctx, one, agent, tool, len(session.records), before, own)
             ctx.recorder.append(SUB_AGENT, **_facts(one), state="started")
             path = str(one.path) if one.path else None
             about, resumed = one.description, before is not None
@@ -294,6 +299,8 @@ class SubAgents:
             else:
                 del self._known[session.id]
                 await to_the_end(session.close())
+                if own is not None:
+                    await to_the_end(own.leave())
         assert work is not None
         return work.result()
 
@@ -375,24 +382,32 @@ class SubAgents:
             raise ToolError(error.message, hint=error.hint) from error
 
     async def _agent(
-        self, one: SubAgent, definition: AgentDefinition, model: ModelInfo, session: Session
+        self,
+        one: SubAgent,
+        definition: AgentDefinition,
+        model: ModelInfo,
+        session: Session,
+        own_place: SubAgentWorktree | None,
     ) -> Agent:
-        """An agent that shares with the parent all but its session, its context and its jobs."""
+        """An agent that shares with the parent all but its session, its context and its jobs, and
+        its folder where it has one of its own."""
         ctx = self._ctx
+        workspace = own_place.workspace if own_place else ctx.workspace
+        task = f"{definition.prompt}\n\n{own_place.role}" if own_place else definition.prompt
 
         def sources() -> Sequence[Source]:
             found = ctx.find_files() if ctx.find_files else ()
-            role = Source("role", definition.name, definition.prompt)
+            role = Source("role", definition.name, task)
             less = {"agents", "boot"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
             return [role, *(source for source in found if source.origin not in less)]
 
         def composed() -> system_prompt.SystemPrompt:
             return system_prompt.compose(
-                ctx.workspace,
+                workspace,
                 today=ctx.clock.now().astimezone().date(),
                 auto_grant=ctx.config.permissions.auto_grant,
-                branch=branch_of(ctx.workspace.root),
+                branch=branch_of(workspace.root),
                 sources=sources(),
                 caps=ctx.config.bootstrap,
             )
@@ -410,7 +425,7 @@ class SubAgents:
             },
             gate=ctx.gate,
             approver=ctx.approver,
-            workspace=ctx.workspace,
+            workspace=workspace,
             system=prompt.blocks(),
             config=ctx.config,
             clock=ctx.clock,
@@ -430,7 +445,8 @@ class SubAgents:
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,
             servers=ctx.servers,
             servers_shared=True,
-            confinement=ctx.confinement,
+            confinement=own_place.confinement if own_place else ctx.confinement,
+            isolated=own_place is not None,
             parent=ctx,
             role=f"{one.agent}: {one.description}",
             may_have=definition.may_have,
@@ -452,6 +468,7 @@ class _Work:
     tool: ToolContext
     first: int
     before: SubAgent | None
+    own: SubAgentWorktree | None = None
     spent: Spent = field(default_factory=Spent)
     _answer: str = ""
     _figures: str = ""
@@ -523,6 +540,8 @@ class _Work:
             await self.agent.close()
         except HoldfastError as error:  # what it did is in memory still, and its result is told
             one.problem = f"{error.message} {error.hint}".strip()
+        if self.own is not None:
+            await self.own.leave()
         if one.path is not None:
             one.session = None
         await ctx.recorder.show(
@@ -562,7 +581,7 @@ class _Work:
         if failed:
             summary = f"{one.state}: {one.problem or self._figures}"
         details = {"session": one.session_id, "path": str(one.path) if one.path else ""}
-        text = f"{answer}\n\n{foot}"
+        text = "\n\n".join(filter(None, (answer, self.own.outcome if self.own else "", foot)))
         return replace(
             ToolOutput.text(text, is_error=failed, summary=summary),
             details=details | {"agent": one.agent, "state": one.state},

@@ -104,7 +104,8 @@ class Workspace:
     def contains(self, real: Path) -> bool:
         """Whether a real path lies in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
-        own = (self.scratch, self.spare, self.temporary, *self.readable)
+        results = self.tool_results if self.spare is not None else None
+        own = (self.scratch, results, self.temporary, *self.readable)
         return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)
 
     def only_reads(self, real: Path) -> bool:
