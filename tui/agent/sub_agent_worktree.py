@@ -72,9 +72,9 @@ class SubAgentWorktree:
     async def leave(self) -> None:
         """Remove the worktree if nothing has changed in it, else say where the work is."""
         self._lock.release()
-        self.outcome = await asyncio.to_thread(self._left)
+        self.outcome = await asyncio.to_thread(self._end)
 
-    def _left(self) -> str:
+    def _end(self) -> str:
         tree = self.entered.tree
         try:
             repository = Repository.of(tree.origin)

@@ -50,6 +50,8 @@ def in_worktree(options: Options) -> Generator[Options]:
 def leave(tree: Worktree) -> list[str]:
     """Remove a worktree in which nothing is lost, or that the person let go. What became of it,
     in lines."""
+    if not tree.path.is_dir():
+        return [f"The worktree {tree.name} is gone. Its branch was {tree.own_branch}."]
     try:
         repository = Repository.of(tree.origin)
         tree = repository.find(tree.name)

@@ -83,8 +83,8 @@ async def _merge(conversation: Conversation, repository: Repository, name: str) 
     if state.changed and state.ahead:
         question = YesNoQuestion(
             f"Merge {plural(state.ahead, 'commit')} into {tree.target}?",
-            f"{plural(len(state.changed), 'file')} of {tree.name} aren't committed and won't be"
-            " merged.",
+            f"{plural(len(state.changed), 'file')} in {tree.name} "
+            f"{'isn' if len(state.changed) == 1 else 'aren'}'t committed and won't be merged.",
             "Merge the commits",
             "Cancel",
             details=state.changed,
