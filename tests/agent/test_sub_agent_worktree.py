@@ -12,6 +12,7 @@ import pytest
 from tests.agent.test_sub_agents import Family, record, results, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context.file_changes import changes
 from tui.core.clock import SystemClock
@@ -90,7 +91,7 @@ async def test_what_it_writes_stays_apart_and_the_parent_learns_where(
     )
     provider.hold = 2
     agent = make(provider)
-    await events_of(agent, "build both")
+    shown = await events_of(agent, "build both")
     assert not (root / "new.txt").exists()
     assert git(root, "status", "--porcelain") == ""
     one, other = worktrees(root)
@@ -103,6 +104,10 @@ async def test_what_it_writes_stays_apart_and_the_parent_learns_where(
         assert f"Its work is in the worktree {place}, branch worktree-{place.name}" in answer
         assert "1 changed file (new.txt)" in answer
         assert f"git merge worktree-{place.name}; commit the changed files there first" in answer
+    ends = [one.summary for one in shown if isinstance(one, events.ToolFinished)]
+    assert sorted(end.rpartition(" · ")[2] for end in ends) == [
+        f"in worktree {place.name}" for place in (one, other)
+    ]
     found = {change.path for change in changes(agent.session.records)}
     assert found == {one / "new.txt", other / "new.txt"}
     asked = text_of(provider.of("a")[0].system)

@@ -388,6 +388,22 @@ def test_submodules_are_said_to_be_empty(repo: Path, tmp_path: Path) -> None:
     assert status(repo) == ""
 
 
+def test_a_submodule_that_was_worked_in_is_never_just_dropped(repo: Path, tmp_path: Path) -> None:
+    library, allow = tmp_path / "library", ("-c", "protocol.file.allow=always")
+    git(tmp_path, "clone", "-q", str(repo), str(library))
+    git(repo, *allow, "submodule", "add", "-q", str(library), "lib")
+    git(repo, "commit", "-qm", "with a submodule")
+    made, repository = enter(repo), Repository.of(repo)
+    assert repository.state(made.tree).is_empty
+    git(made.folder, *allow, "submodule", "update", "-q", "--init")
+    settings, ran = made.tree.git_dir / "modules" / "lib" / "config", tmp_path / "ran"
+    git(repo, "config", "--file", str(settings), "core.fsmonitor", f"touch {ran}")
+    (made.folder / "lib" / "a.txt").write_text("changed\n")
+    state = repository.state(made.tree)
+    assert state.ignored == ("submodules",)
+    assert not ran.exists()
+
+
 def test_paths_say_what_they_belong_to() -> None:
     top = Path("/r/.holdfast/worktrees/fix")
     assert worktree_of(top / "a" / "b") == top

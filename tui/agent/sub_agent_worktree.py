@@ -25,12 +25,14 @@ _NAME_CHARS: Final = 40
 
 @dataclass(slots=True)
 class SubAgentWorktree:
-    """The worktree of one run of a sub-agent. `outcome` says at its end what became of it."""
+    """The worktree of one run of a sub-agent. `outcome` says at its end what became of it, to
+    the model, and `stays` to the person where it is still there."""
 
     entered: EnteredWorktree
     workspace: Workspace
     confinement: Confinement | None
     outcome: str = ""
+    stays: str = ""
     _lock: UseLock = field(init=False)
 
     role: Final = (
@@ -82,6 +84,7 @@ class SubAgentWorktree:
             if state.is_empty:
                 repository.remove(tree, state)
                 return "[It worked in a git worktree, which was unchanged and is removed.]"
+            self.stays = f"in worktree {tree.name}"
             sizes = repository.diffstat(tree)
         except GitError as error:
             return f"[Its worktree {tree.path} may still be there: {error.message}]"

@@ -577,7 +577,8 @@ class _Work:
             }.get(one.state, f"It failed. {one.problem}")
             heard = f"Its last words: {answer}" if answer else "It had said nothing yet."
             answer = f"{how.strip()}\n\n{heard}"
-        summary = self._figures
+        stays = self.own.stays if self.own else ""
+        summary = " · ".join(filter(None, (self._figures, stays)))
         if failed:
             summary = f"{one.state}: {one.problem or self._figures}"
         details = {"session": one.session_id, "path": str(one.path) if one.path else ""}

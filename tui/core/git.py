@@ -26,6 +26,7 @@ _SETTINGS: Final = (
     "-c", f"core.hooksPath={os.devnull}",
     "-c", "core.fsmonitor=false",
     "-c", "safe.bareRepository=explicit",
+    "-c", "submodule.recurse=false",
     "-c", "core.fsyncMethod=batch",  # one sync for many new files
 )  # fmt: skip
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}

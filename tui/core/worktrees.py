@@ -383,7 +383,8 @@ class Repository:
     def _changed(self, checkout: Path, untracked: str) -> tuple[str, ...]:
         """The files of a checkout that differ from its commit, without what is the program's."""
         options = ("--porcelain=v1", "-z", "--no-renames", f"--untracked-files={untracked}")
-        entries = self._git(checkout, "status", *options).split("\0")
+        apart = "--ignore-submodules=dirty"  # git would run what their own settings name
+        entries = self._git(checkout, "status", *options, apart).split("\0")
         names = (entry[3:] for entry in entries)
         return tuple(name for name in names if name and not _PROGRAM_FILES.search(name))
 
