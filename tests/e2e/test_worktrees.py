@@ -73,7 +73,7 @@ def test_a_changed_one_stays_and_is_gone_back_to(
     write = ("--practice-script", script(WRITES), "-w", "fix", "-p", "go", "--allow", "write_file")
     done = holdfast(*write)
     assert "The worktree fix stays: 1 changed file (new.txt)." in done.stderr
-    assert "Back to it: holdfast -w fix · merge: git merge worktree-fix" in done.stderr
+    assert done.stderr.endswith("Back to it: holdfast -w fix\n")
     assert (place / "fix" / "new.txt").read_text() == "hello\n"
     assert git(work, "status", "--porcelain") == ""
     session = holdfast("sessions", "list").stdout.split()[0]

@@ -132,6 +132,14 @@ async def test_other_words_are_refused_with_those_there_are(repo: Path, tmp_path
     assert "git init" in said
 
 
+def test_leaving_one_with_commits_says_how_to_merge_them(tree: Worktree) -> None:
+    commit(tree, "b.txt")
+    assert leave(tree) == [
+        "The worktree fix stays: 1 commit that main lacks.",
+        "Back to it: holdfast -w fix · merge: git merge worktree-fix",
+    ]
+
+
 def test_leaving_one_that_is_gone_says_so(tree: Worktree, repo: Path) -> None:
     git(repo, "worktree", "remove", "--force", str(tree.path))
     assert leave(tree)[0].startswith("The worktree fix is gone.")

@@ -65,8 +65,8 @@ def leave(tree: Worktree) -> list[str]:
     lines = [f"The worktree {tree.name} stays: {state.words(tree.target)}."]
     if tree.agreed:
         lines = [f"The worktree {tree.name} stays: it changed after you removed it."]
-    branch = state.branch or state.head[:8]
-    return [*lines, f"Back to it: holdfast -w {tree.name} · merge: git merge {branch}"]
+    merge = f" · merge: git merge {state.branch or state.head[:8]}" if state.ahead else ""
+    return [*lines, f"Back to it: holdfast -w {tree.name}{merge}"]
 
 
 def _entered(options: Options) -> EnteredWorktree | Options:

@@ -63,8 +63,8 @@ def row_parts(
     badge, look = state_name(row.state), _STATE_LOOKS.get(row.state, "muted")
     if current:
         badge, look = "open here", "success"
-    if not badge and (tree := worktree_of(Path(row.cwd))):
-        badge, look = f"⎇ {tree.name}", "secondary"
+    if not badge and worktree_of(Path(row.cwd)):
+        badge, look = "worktree", "secondary"
     if row.agent:
         badge, look = row.agent, "secondary"
     texts = {
