@@ -501,3 +501,18 @@ def test_a_patch_is_a_write_like_every_other(world: World) -> None:
     assert world.decide(both, mode="plan").by == "plan"
     assert world.decide(patch("src/a.py", "../../etc/x")).by == "workspace"
     assert world.decide(patch("src/a.py", ".holdfast/config.toml"), elevated=True).by == "protected"
+
+
+def test_in_a_worktree_its_own_files_are_those_below_it(root: Path) -> None:
+    top = root / ".holdfast" / "worktrees" / "fix"
+    (top / "src").mkdir(parents=True)
+    outer, inner = World(root), World(top)
+
+    def answer(world: World, path: str) -> str:
+        return world.decide(write(path), mode="accept_edits").answer
+
+    assert answer(inner, "src/a.py") == "allow"
+    assert answer(inner, ".git/hooks/x") == "ask"
+    assert answer(inner, ".holdfast/config.toml") == "deny"
+    assert answer(outer, ".holdfast/worktrees/fix/src/a.py") == "ask"
+    assert answer(outer, ".holdfast/worktrees/fix/.holdfast/config.toml") == "deny"

@@ -110,6 +110,21 @@ async def test_the_one_used_last_comes_first_and_folders_are_apart(
     assert catalog.newest(home, Path("/nowhere")) is None
 
 
+async def test_worktrees_are_listed_with_their_repository_and_continued_apart(
+    home: Folders, clock: FakeClock
+) -> None:
+    tree = Path("/w/.holdfast/worktrees/fix")
+    own = await written(Path("/w"), home, clock, ANSWER)
+    inner = await written(tree, home, clock, ANSWER)
+    below = await written(tree / "src", home, clock, ANSWER)
+    for folder in (Path("/w"), tree):
+        assert [e.id for e in index.list_sessions(home, folder)] == [inner.id, own.id]
+    assert [e.id for e in index.list_sessions(home, Path("/w/src"))] == [below.id]
+    assert catalog.newest(home, Path("/w")) == own.path
+    assert catalog.newest(home, tree) == inner.path
+    assert catalog.newest(home, tree.with_name("other")) is None
+
+
 async def test_an_id_or_its_beginning_or_a_path_names_a_session(
     home: Folders, clock: FakeClock
 ) -> None:

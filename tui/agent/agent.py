@@ -626,9 +626,9 @@ class Agent:
             finally:
                 if ctx.outputs is not None:
                     await asyncio.to_thread(ctx.outputs.close)
+                if ctx.confinement is not None and (ctx.parent is None or ctx.isolated):
+                    await ctx.confinement.close()
                 if ctx.parent is None:
-                    if ctx.confinement is not None:
-                        await ctx.confinement.close()
                     await ctx.provider.aclose()
 
     def _recall(self, query: str, first: int, last: int) -> str:

@@ -117,6 +117,8 @@ class AgentContext:
     """What is known of a model by its name or short name, None where it can't be asked; blocks."""
     parent: AgentContext | None = None
     """Of the agent that started this one."""
+    isolated: bool = False
+    """Whether it works in a folder of its own, with a sandbox of its own around it."""
     role: str = ""
     """What the sub-agent is and what it is about, for the person."""
     may_have: Callable[[str], bool] = lambda _: True
@@ -163,7 +165,8 @@ class AgentContext:
             self.tools = {**self.tools, reader.name: reader}
         self.tools = {name: tool for name, tool in self.tools.items() if self.may_have(name)}
         if self.parent is not None:
-            self.asking, self.writing = self.parent.asking, self.parent.writing
+            self.asking = self.parent.asking
+            self.writing = self.writing if self.isolated else self.parent.writing
         self.recorder = Recorder(self.session, self.events, self.ledger)
 
     def callable_tool(self, name: str) -> Tool[Any] | None:

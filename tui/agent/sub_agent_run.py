@@ -32,6 +32,7 @@ from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.sub_agent_worktree import SubAgentWorktree
     from tui.tools.base import ToolContext
 
 _TEXT_CHARS = 200
@@ -66,6 +67,7 @@ class SubAgentRun:
     tool: ToolContext
     first: int
     before: SubAgent | None
+    own: SubAgentWorktree | None = None
     spent: Spent = field(default_factory=Spent)
     _answer: str = ""
     _figures: str = ""
@@ -102,7 +104,7 @@ class SubAgentRun:
         """Keep count of what happens, and hand it on."""
         one = self.one
         if isinstance(event, events.ToolFinished):
-            self._notechanges_in()
+            self._note_changes()
         if isinstance(event, events.AssistantMessage):
             one.spent += Spent.on(event.usage, self.ctx.price_of(one.model))
         _follow(one, event)
@@ -112,7 +114,7 @@ class SubAgentRun:
             self.ctx.publish(events.SubAgentEvent(one.call_id, one.agent, event))
         one.tell()
 
-    def _notechanges_in(self) -> None:
+    def _note_changes(self) -> None:
         """Record for the parent what was done to files."""
         new, self._noted = self._records[self._noted :], len(self._records)
         for change in changes_in(new, facts_of(self.one)):
@@ -126,7 +128,7 @@ class SubAgentRun:
             one.state = "stopped" if one.stopped else "failed"
         one.now, one.asks, one.cancel = "", False, lambda: None
         one.seconds = ctx.clock.monotonic() - one.started if one.started else 0.0
-        self._notechanges_in()
+        self._note_changes()
         self._answer = last_words(self._records[0 if self._had_ended else self.first :])
         used = spent_by_model(self._records[self.first :])
         ended = {"state": one.state, "calls": one.calls, "spent": used}
@@ -137,6 +139,8 @@ class SubAgentRun:
             await self.agent.close()
         except HoldfastError as error:  # what it did is in memory still, and its result is told
             one.problem = f"{error.message} {error.hint}".strip()
+        if self.own is not None:
+            await self.own.leave()
         if one.path is not None:
             one.session = None
         await ctx.recorder.show(
@@ -179,11 +183,12 @@ class SubAgentRun:
             }.get(one.state, f"It failed. {one.problem}")
             heard = f"Its last words: {heard}" if answer else "It had said nothing yet."
             heard = f"{how.strip()}\n\n{heard}"
-        summary = self._figures
+        stays = self.own.stays if self.own else ""
+        summary = " · ".join(filter(None, (self._figures, stays)))
         if failed:
             summary = f"{one.state}: {one.problem or self._figures}"
         details = {"session": one.session_id, "path": str(one.path) if one.path else ""}
-        text = f"{heard}\n\n{foot}"
+        text = "\n\n".join(filter(None, (heard, self.own.outcome if self.own else "", foot)))
         return replace(
             ToolOutput.text(text, is_error=failed, summary=summary),
             details=details | {"agent": one.agent, "state": one.state},

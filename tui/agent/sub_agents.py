@@ -20,6 +20,7 @@ from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.recorder import to_the_end
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
 from tui.agent.sub_agent_run import SubAgentRun
+from tui.agent.sub_agent_worktree import SubAgentWorktree
 from tui.context import system_prompt
 from tui.context.system_prompt import Source
 from tui.core.errors import HoldfastError, ToolError
@@ -98,10 +99,14 @@ class SubAgentStarter:
         )
         self._list.known[session.id] = one
         work: SubAgentRun | None = None
+        own: SubAgentWorktree | None = None
         try:
-            agent = await self._agent(one, definition, model, session)
+            if definition.isolated:
+                own = await SubAgentWorktree.make(ctx, definition.name, session.id)
+                tool.emit(f"{own.welcome}\n")
+            agent = await self._agent(one, definition, model, session, own)
             one.cancel = agent.cancel
-            work = SubAgentRun(ctx, one, agent, tool, len(session.records), before)
+            work = SubAgentRun(ctx, one, agent, tool, len(session.records), before, own)
             ctx.recorder.append(SUB_AGENT, **facts_of(one), state="started")
             path = str(one.path) if one.path else None
             about, resumed = one.description, before is not None
@@ -122,6 +127,8 @@ class SubAgentStarter:
             else:
                 del self._list.known[session.id]
                 await to_the_end(session.close())
+                if own is not None:
+                    await to_the_end(own.leave())
         assert work is not None
         return work.result()
 
@@ -188,24 +195,32 @@ class SubAgentStarter:
             raise ToolError(error.message, hint=error.hint) from error
 
     async def _agent(
-        self, one: SubAgent, definition: AgentDefinition, model: ModelInfo, session: Session
+        self,
+        one: SubAgent,
+        definition: AgentDefinition,
+        model: ModelInfo,
+        session: Session,
+        own_place: SubAgentWorktree | None,
     ) -> Agent:
-        """An agent that shares with the parent all but its session, its context and its jobs."""
+        """An agent that shares with the parent all but its session, its context and its jobs, and
+        its folder where it has one of its own."""
         ctx = self._ctx
+        workspace = own_place.workspace if own_place else ctx.workspace
+        task = f"{definition.prompt}\n\n{own_place.role}" if own_place else definition.prompt
 
         def sources() -> Sequence[Source]:
             found = ctx.find_files() if ctx.find_files else ()
-            role = Source("role", definition.name, definition.prompt)
+            role = Source("role", definition.name, task)
             less = {"agents", "boot"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
             return [role, *(source for source in found if source.origin not in less)]
 
         def composed() -> system_prompt.SystemPrompt:
             return system_prompt.compose(
-                ctx.workspace,
+                workspace,
                 today=ctx.clock.now().astimezone().date(),
                 auto_grant=ctx.config.permissions.auto_grant,
-                branch=branch_of(ctx.workspace.root),
+                branch=branch_of(workspace.root),
                 sources=sources(),
                 caps=ctx.config.bootstrap,
             )
@@ -223,7 +238,7 @@ class SubAgentStarter:
             },
             gate=ctx.gate,
             approver=ctx.approver,
-            workspace=ctx.workspace,
+            workspace=workspace,
             system=prompt.blocks(),
             config=ctx.config,
             clock=ctx.clock,
@@ -244,8 +259,9 @@ class SubAgentStarter:
             outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,
             servers=ctx.servers,
             servers_shared=True,
-            checkers=ctx.checkers,
-            confinement=ctx.confinement,
+            checkers=None if own_place else ctx.checkers,
+            confinement=own_place.confinement if own_place else ctx.confinement,
+            isolated=own_place is not None,
             parent=ctx,
             role=f"{one.agent}: {one.description}",
             may_have=definition.may_have,

@@ -201,7 +201,7 @@ class ToolDispatcher:
 
     async def _permitted(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
         """Decide, ask if needed, record the intent, run."""
-        if self.ctx.parent is not None:
+        if self.ctx.parent is not None and not self.ctx.isolated:
             self.ctx.workspace = self.ctx.parent.workspace
         if self.ctx.confinement is not None:
             temporary = await self.ctx.confinement.temporary()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from tui.core import log
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
-from tui.core.workspace import Workspace
+from tui.core.workspace import Workspace, worktree_of
 from tui.provider.prices import price_of
 from tui.session.session import Session
 from tui.settings import credentials
@@ -60,14 +61,12 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     wait = options.max_wait
     extra = tuple(folder_of(folder, "--add-dir") for folder in options.add_dirs)
     ceiling = loaded.config.permissions.ceiling
+    spare = home.data / "outputs" / workspace_slug(root)
+    workspace = Workspace.at(root, extra=extra, ceiling=ceiling, scratch=scratch, spare=spare)
+    if worktree_of(root):  # it may be removed, and the record outlives it
+        workspace = replace(workspace, spare=spare)
     launch = Launch(
-        workspace=Workspace.at(
-            root,
-            extra=extra,
-            ceiling=ceiling,
-            scratch=scratch,
-            spare=home.data / "outputs" / workspace_slug(root),
-        ),
+        workspace=workspace,
         config=loaded.config,
         folders=home,
         practice=options.practice,
@@ -78,7 +77,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         effort=options.effort or "",
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
         max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
-        notices=(*_ignored(loaded.ignored), *_foreign_server(loaded)),
+        notices=(*options.notices, *_ignored(loaded.ignored), *_foreign_server(loaded)),
         one_turn=options.headless,
         trust=trusted,
         foreign_server=loaded.foreign_server,

@@ -29,6 +29,9 @@ from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.core.gc_pause import gc_pause
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+from tui.core.workspace import worktree_of
 from tui.session import copies
 from tui.session.reader import read
 from tui.session.records import Finding, new_session_id
@@ -136,6 +139,7 @@ async def _after_opening(conversation: Conversation, choice: SessionChoice) -> N
             "This session is read-only.", hint="Use /fork to continue in a copy."
         )
         return
+    say_other_worktree(conversation, agent)
     if choice.path is not None:
         await conversation.frontend.painted()
         root, records = conversation.services.workspace, list(agent.session.records)
@@ -252,6 +256,20 @@ class SessionWatch:
         if self._trouble != before:
             conversation.frontend.show(StorageChanged(not self._trouble, self._trouble))
         return lost
+
+
+def say_other_worktree(conversation: Conversation, agent: Agent) -> None:
+    """Say so where a session worked in another worktree of the repository than this run."""
+    session, here = agent.session, conversation.services.workspace
+    cwd = Path(session.header.cwd)
+    tree = worktree_of(cwd)
+    if tree == worktree_of(here):
+        return
+    where = f"the worktree {one_line(tree.name)}" if tree else shorten(cwd)
+    hint = f"To work there: holdfast -r {session.id}" if cwd.is_dir() else ""
+    conversation.frontend.say(
+        f"This session began in {where}. Now it works in {shorten(here)}.", "warning", hint=hint
+    )
 
 
 # Damage

@@ -23,7 +23,7 @@ from tui.core.files import read_small
 from tui.core.formatting import age, plural
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
-from tui.core.workspace import Workspace
+from tui.core.workspace import Workspace, worktree_of
 from tui.permissions.plain_environment import plain_environment, repository_objection
 from tui.session import catalog
 from tui.session.reader import read_ends
@@ -79,6 +79,8 @@ def _last_session(folders: Folders, workspace: Path, now: datetime) -> StartRow 
     for summary in index.entries(folders.cache, catalog.scan(folders, workspace)[:_SESSIONS]):
         path = Path(summary.path)
         if summary.state == "unreadable" or not (summary.messages and summary.title):
+            continue
+        if worktree_of(Path(summary.cwd)) != worktree_of(workspace):
             continue
         when = _age(summary.updated, now)
         with suppress(SessionError):

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 import re
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import Isolation, IsolationError, excluded_paths, refusal, run_tool
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
-from tui.core.redaction import child_environment
+from tui.core.git import GitError, identity, listed
+from tui.core.git import git as run_git
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
@@ -38,7 +38,6 @@ _BUSY: Final = {
 _UNLOCK: Final = "If no git command is running there, remove that file, then run again."
 _NAMED: Final = 5
 """Changed files that a refusal names."""
-_NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
 
 
 @dataclass(slots=True)
@@ -249,16 +248,7 @@ class GitIsolation(Isolation):
 
     def _commit(self, *args: str, stdin: str = "") -> str:
         """Make a commit object, as the person whom git knows, or as nobody. Returns its id."""
-        env = {
-            f"GIT_{who}_{what}": value
-            for who in ("AUTHOR", "COMMITTER")
-            for what, value in _NOBODY.items()
-        }
-        with suppress(IsolationError):
-            self._run("var", "GIT_AUTHOR_IDENT")
-            self._run("var", "GIT_COMMITTER_IDENT")
-            env = {}
-        return self._run("commit-tree", *args, stdin=stdin, env=env).strip()
+        return self._run("commit-tree", *args, stdin=stdin, env=identity(self.top)).strip()
 
     def _answer(self, *args: str) -> str:
         """What git prints in one line; "" where it refuses."""
@@ -276,37 +266,9 @@ def _ref_name(label: str) -> str:
     return re.sub(r"\.{2,}|/{2,}|(?<=/)\.|\.lock\b", "-", safe).strip("-./") or "attempt"
 
 
-_LOCK_TRIES: Final = 20
-_LOCK_WAIT_S: Final = 0.25
-_PLACES: Final = re.compile(
-    r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
-)
-"""The variables that would lead git elsewhere than to the folder it is called in."""
-
-
 def git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-    """What git prints. File names keep odd bytes. Raises IsolationError with git's own words.
-
-    Another git at work in the repository is waited for. The person's hooks do not run: they are
-    for the person's own commits and checkouts.
-    """
-    clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
-    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
-    settings = ("-c", "user.useConfigOnly=false", "-c", f"core.hooksPath={os.devnull}")
-    settings += ("-c", "core.fsyncMethod=batch")  # one sync for many new files
-    said = ""
-    for _ in range(_LOCK_TRIES):
-        done = run_tool("git", *settings, *args, cwd=where, env=clean, stdin=os.fsencode(stdin))
-        if not done.returncode:
-            return os.fsdecode(done.stdout)
-        said = refusal(done)
-        if ".lock': File exists" not in said:
-            break
-        time.sleep(_LOCK_WAIT_S)
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
-    raise IsolationError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
-
-
-def listed(paths: Iterable[str]) -> str:
-    """Paths as git takes them with -z."""
-    return "".join(f"{path}\0" for path in paths)
+    """What git prints. Raises IsolationError with git's own words."""
+    try:
+        return run_git(where, *args, stdin=stdin, env=env)
+    except GitError as error:
+        raise IsolationError(error.message, hint=error.hint) from error

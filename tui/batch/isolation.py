@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tui.core.errors import HoldfastError, os_error_as
-from tui.core.workspace import PRIVATE_DIR, safe_search_path
+from tui.core.git import run_program
+from tui.core.workspace import PRIVATE_DIR
 
 
 class IsolationError(HoldfastError):
@@ -64,18 +65,5 @@ def run_tool(
     *command: str, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git or jj, whatever it returns. Raises IsolationError where it cannot be started."""
-    path = safe_search_path(env.get("PATH", os.defpath), (cwd,))
     with os_error_as(IsolationError, f"can't run {command[0]}"):
-        return subprocess.run(
-            command,
-            cwd=cwd,
-            env={**env, "PATH": path},
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
-
-
-def refusal(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What a tool that failed has said."""
-    return done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
+        return run_program(*command, cwd=cwd, env=env, stdin=stdin)

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import Isolation, IsolationError, excluded_paths, refusal, run_tool
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths, run_tool
 from tui.batch.state import RUN_DIR
 from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
+from tui.core.git import refusal
 from tui.core.redaction import child_environment
 
 _NAME: Final = "jj-task.json"

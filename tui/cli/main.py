@@ -159,6 +159,15 @@ _RUN_BY = {
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
+    if options.command == "chat" and (options.worktree is not None or options.resume):
+        from tui.app.worktree_session import in_worktree  # noqa: PLC0415
+
+        with in_worktree(options) as inside:
+            return _carry_out(inside, first)
+    return _carry_out(options, first)
+
+
+def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
     from tui.core import plain_detection  # noqa: PLC0415
 
     match options.command:

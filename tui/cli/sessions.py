@@ -27,6 +27,7 @@ from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders
 from tui.core.text_cleaning import for_stream
+from tui.core.workspace import worktree_of
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, copies, importers, index
 from tui.session.export import export
@@ -61,6 +62,8 @@ def list_(options: Options) -> int:
     for entry, by in family:
         title = entry.title or "(no prompts)"
         flag = "" if entry.state == "ok" else f"  [{catalog.state_name(entry.state)}]"
+        tree = worktree_of(Path(entry.cwd))
+        flag += f"  [worktree {_printable(tree.name)}]" if tree else ""
         when = entry.updated[:16].replace("T", " ")
         mark = "└ " if by else ""
         print_text(

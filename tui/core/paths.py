@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui.core.workspace import checkout_of
+
 APP = "holdfast"
 
 
@@ -32,8 +34,8 @@ class Folders:
         return self.config / "config.toml"
 
     def sessions_of(self, workspace: Path) -> Path:
-        """The folder of the sessions of one workspace."""
-        return self.sessions / workspace_slug(workspace)
+        """The folder of the sessions of one workspace, those in its worktrees among them."""
+        return self.sessions / workspace_slug(checkout_of(workspace))
 
 
 def folders(env: Mapping[str, str] | None = None) -> Folders:

@@ -16,6 +16,8 @@ from typing import Final
 from tui.core.errors import ToolError
 
 PRIVATE_DIR = ".holdfast"
+WORKTREES: Final = (PRIVATE_DIR, "worktrees")
+"""Where a repository has the git worktrees that were made for sessions, each by its name."""
 BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
 """Where a folder has the text that its sessions begin with; the first that is there counts."""
 BOOT_READ_MAX: Final = 4_000_000
@@ -102,7 +104,8 @@ class Workspace:
     def contains(self, real: Path) -> bool:
         """Whether a real path lies in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
-        own = (self.scratch, self.spare, self.temporary, *self.readable)
+        results = self.tool_results if self.spare is not None else None
+        own = (self.scratch, results, self.temporary, *self.readable)
         return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)
 
     def only_reads(self, real: Path) -> bool:
@@ -123,12 +126,32 @@ class Workspace:
             return str(_TMP / path.relative_to(self.temporary))
         return str(path.relative_to(self.root)) if self.root in path.parents else str(path)
 
+    def parts(self, path: Path) -> tuple[str, ...]:
+        """The parts of a path that say what it is: in a worktree, those below its top."""
+        top = worktree_of(self.root)
+        return path.relative_to(top).parts if top and _within(path, top) else path.parts
+
     @property
     def tool_results(self) -> Path:
         """Where full tool results go. Not created by asking."""
         if self.spare is not None and self.scratch is None:
             return self.spare / "tool-results"
         return (self.scratch or self.root) / PRIVATE_DIR / "tool-results"
+
+
+def worktree_of(folder: Path) -> Path | None:
+    """The top of the worktree of ours that a folder lies in, by its path alone."""
+    parts = folder.parts
+    for at in range(len(parts) - 3, 0, -1):
+        if parts[at : at + 2] == WORKTREES:
+            return Path(*parts[: at + 3])
+    return None
+
+
+def checkout_of(folder: Path) -> Path:
+    """The folder that one in a worktree of ours is a copy of; every other one is its own."""
+    top = worktree_of(folder)
+    return top.parents[2] / folder.relative_to(top) if top else folder
 
 
 def text_of_path(path: Path) -> str:

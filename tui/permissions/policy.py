@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -191,7 +192,8 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     paths = tuple(workspace.resolve(path) for path in call.paths)
     if call.command is None:
         ruled = tuple(
-            RuledPath(path_forms(path, workspace, policy.home), _guarded(path)) for path in paths
+            RuledPath(path_forms(path, workspace, policy.home), _guarded(path, workspace))
+            for path in paths
         ) or (RuledPath((call.subject,)),)
         forms = tuple(form for path in ruled for form in path.forms)
         return CallFacts(call, None, paths, forms, ruled)
@@ -430,8 +432,8 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
                 f"{path} is in Holdfast's own folders, which hold its key, the user's rules "
                 "and the records. Only the user may look at and change them."
             )
-        parts = path.parts
-        if writes and PRIVATE_DIR in parts[:-1] and parts[parts.index(PRIVATE_DIR) + 1] in _OWN:
+        parts = workspace.parts(path)
+        if writes and any(one == PRIVATE_DIR and own in _OWN for one, own in pairwise(parts)):
             return (
                 f"{path} belongs to Holdfast: only the user may change settings that widen "
                 "what is allowed, and records are never edited."
@@ -439,6 +441,7 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
     return ""
 
 
-def _guarded(path: Path) -> str:
+def _guarded(path: Path, workspace: Workspace) -> str:
     """A folder that is written only after a question of its own; "" for all others."""
-    return next((part.lower() for part in path.parts[:-1] if part.lower() in GUARDED), "")
+    above = (part.lower() for part in workspace.parts(path)[:-1])
+    return next((part for part in above if part in GUARDED), "")

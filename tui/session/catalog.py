@@ -9,13 +9,16 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.errors import SessionError
-from tui.core.messages import Usage, blocks_of, tool_calls
+from tui.core.messages import Usage, blocks_of, string_of, tool_calls
 from tui.core.paths import Folders
+from tui.core.workspace import worktree_of
 from tui.session.drafts import UnsentWork
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session, read, read_ends
@@ -56,8 +59,18 @@ def parent_of(path: Path) -> Path:
 
 
 def newest(folders: Folders, workspace: Path) -> Path | None:
-    """The session of a workspace that was used last."""
-    return next(iter(files(folders, workspace)), None)
+    """The session of a workspace that was used last; those of other worktrees don't count."""
+    own = worktree_of(workspace)
+    every = files(folders, workspace)
+    return next((path for path in every if worktree_of(cwd_of(path)) == own), None)
+
+
+def cwd_of(path: Path) -> Path:
+    """The folder that a session was begun in, by its first line; empty where that can't be read."""
+    with suppress(SessionError, OSError), open_session(path) as file:
+        for value in islice(parse(split(file.read), Findings()), 1):
+            return Path(string_of(value[1].get("cwd")))
+    return Path()
 
 
 def resolve(reference: str, folders: Folders) -> Path:

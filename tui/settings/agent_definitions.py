@@ -34,6 +34,7 @@ AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 OWN_NAMES: Final = ("explore", "general")
 """Those that come with the program."""
 
+_WORKTREE: Final = "worktree"
 INHERIT: Final = "inherit"
 SMALL: Final = "small"
 """Names that stand for the model of the conversation, and for the small one."""
@@ -52,6 +53,8 @@ class AgentDefinition:
     without: tuple[str, ...] = ()
     model: str = ""
     read_only: bool = False
+    isolated: bool = False
+    """Whether it works in a git worktree of its own."""
     path: Path | None = None
 
     def may_have(self, tool: str) -> bool:
@@ -144,6 +147,9 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
         return "a name has letters, digits, - and _"
     model = file.text("model").casefold()
     mode = file.text("permissionmode") or file.text("mode")
+    isolation = file.text("isolation").casefold()
+    if isolation not in {"", _WORKTREE}:
+        return f"its isolation is {isolation!r}, and only {_WORKTREE} is known"
     tools = file.names("tools")
     return AgentDefinition(
         name=name,
@@ -153,6 +159,7 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
         without=_ours(file.names("disallowedtools") or ()),
         model="" if model == INHERIT else file.text("model"),
         read_only=mode.casefold() == "plan",
+        isolated=isolation == _WORKTREE,
         path=path,
     )
 

@@ -25,7 +25,7 @@ from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.core.redaction import mask
-from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
+from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, checkout_of
 from tui.settings import layers, rule_files, skills, user_commands
 from tui.settings.agent_definitions import AGENT_FOLDERS, OWN_NAMES, agent_files, parsed
 from tui.settings.hook_files import HOOK_FILES, described, hooks_in, scripts_in
@@ -333,8 +333,12 @@ def _key(workspace: Path) -> str:
 
 
 def _known(folders: Folders, workspace: Path) -> Mapping[str, _Decision]:
+    """What was decided about a folder; about one in a worktree, what holds for its checkout, too:
+    a decision is bound to the content, which is the same there."""
+    checkout = checkout_of(Path(_key(workspace)))
     try:
-        return _read(_file(folders)).get(_key(workspace), {})
+        every = _read(_file(folders))
+        return every.get(str(checkout), {}) | every.get(_key(workspace), {})
     except (OSError, ValueError, RecursionError) as error:
         _log.warning("can't read the trust decisions, nothing counts as decided: %s", error)
         return {}

@@ -152,3 +152,14 @@ def test_only_keys_that_mean_something_are_named() -> None:
     narrow = session_rows.session_keys("here", 3, 78).plain
     assert narrow.endswith("ctrl+s sort   ctrl+r rename   esc back")
     assert "\n" not in narrow
+
+
+def test_a_session_of_a_worktree_is_marked_unless_its_state_matters_more() -> None:
+    inside = "/w/.holdfast/worktrees/fix"
+
+    def text(one: SessionRow) -> str:
+        return "".join(part for part, _ in session_rows.row_parts(one, NOON, 100))
+
+    assert "worktree" in text(row("a", cwd=inside))
+    assert "damaged" in text(row("a", state="needs_repair", cwd=inside))
+    assert "worktree" not in text(row("a", cwd="/w"))

@@ -79,6 +79,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("trust", "choose what this folder's settings may do", "commands.trust"),
     _command("add-dir FOLDER", "let the tools use another folder", "commands.context"),
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
+    _command(
+        "worktree [list|merge|remove]",
+        "this git worktree: merge or remove it, list all",
+        "commands.worktree",
+    ),
     _command("agents", "sub-agents: look into one, stop it; the kinds there are"),
     _command("jobs [N|stop N|move]", "background commands; move: the one that runs"),
     _command("hooks", "your hooks: what runs when", "commands.hooks"),

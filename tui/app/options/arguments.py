@@ -46,7 +46,8 @@ class Options:
     `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`; `words` are
     those behind `--`. `prompt` is what was
     typed, as PROMPT or as the TEXT of -p. `headless` is -p or `run --headless`. `resume` is ""
-    for the session browser. Paths are as typed, `~` expanded.
+    for the session browser, and `worktree` "" for a new name; `notices` are what the person should
+    know first. Paths are as typed, `~` expanded.
     """
 
     command: CommandName = "chat"
@@ -58,6 +59,7 @@ class Options:
     newest: bool = False
     resume: str | None = None
     no_session: bool = False
+    worktree: str | None = None
     model: str | None = None
     fallback_models: tuple[str, ...] = ()
     effort: str | None = None
@@ -78,6 +80,7 @@ class Options:
     max_wait: float | None = None
     verbose: bool = False
     plain: bool = False
+    notices: tuple[str, ...] = ()
     theme: str | None = None
 
     tasks: Path | None = None

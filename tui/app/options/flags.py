@@ -160,6 +160,11 @@ MAIN = Command(
             _FILES,
             _CWD,
             _flag(
+                "-w --worktree NAME",
+                "work in a git worktree; without a value, in a new one",
+                optional=True,
+            ),
+            _flag(
                 "--add-dir DIR",
                 "let the file tools use DIR too (repeatable)",
                 repeat=True,

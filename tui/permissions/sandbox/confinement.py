@@ -43,6 +43,10 @@ _OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
+def _name_of(session_id: str) -> str:
+    return sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def _number_of(server: asyncio.Server | None) -> int:
     return server.sockets[0].getsockname()[1] if server is not None else 0
 
@@ -81,9 +85,15 @@ class Confinement:
     ) -> Confinement:
         """The sandbox of a session: its folders lie in the program's cache."""
         place = folders.cache / "sandbox" / workspace_slug(workspace.root)
-        name = sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         hidden = (folders.config, folders.data, folders.cache, folders.log)
-        return cls(settings, workspace, place / name, place / "cache", hidden)
+        return cls(settings, workspace, place / _name_of(session_id), place / "cache", hidden)
+
+    def around(self, workspace: Workspace, session_id: str) -> Confinement:
+        """One like it around another folder, for a sub-agent's session."""
+        folder = self.folder.parent / _name_of(session_id)
+        return Confinement(
+            self.settings, workspace, folder, self.cache, self.hidden, self.environment
+        )
 
     async def levels(self) -> Collection[Level]:
         """The levels that hold here; none where nothing confines. The first call probes."""

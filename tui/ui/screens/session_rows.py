@@ -18,6 +18,7 @@ from tui.app.session_repository import SearchHit
 from tui.core.formatting import age, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
+from tui.core.workspace import worktree_of
 from tui.session.catalog import state_name
 from tui.ui.screens.table_screen import cell, tab_names, whole_words
 from tui.ui.widgets.keys import in_rows
@@ -62,6 +63,8 @@ def row_parts(
     badge, look = state_name(row.state), _STATE_LOOKS.get(row.state, "muted")
     if current:
         badge, look = "open here", "success"
+    if not badge and worktree_of(Path(row.cwd)):
+        badge, look = "worktree", "secondary"
     if row.agent:
         badge, look = row.agent, "secondary"
     texts = {

@@ -1,0 +1,421 @@
+"""Git worktrees, against real repositories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tui.core.git import GitError
+from tui.core.workspace import checkout_of, worktree_of
+from tui.core.worktrees import EnteredWorktree, Repository, check_name, in_use
+
+
+def git(repo: Path, *args: str) -> str:
+    done = subprocess.run(["git", *args], cwd=repo, check=True, capture_output=True, text=True)
+    return done.stdout.rstrip("\n")
+
+
+def commit(repo: Path, name: str, text: str) -> None:
+    (repo / name).write_text(text)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", f"write {name}")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    top = tmp_path / "repo"
+    (top / "dir").mkdir(parents=True)
+    git(top, "init", "-q", "-b", "main")
+    git(top, "config", "user.email", "test@example.org")
+    git(top, "config", "user.name", "Test")
+    (top / ".gitignore").write_text(".env\nsecrets/\n__pycache__/\nbuild/\n")
+    (top / "dir" / "b.txt").write_text("b\n")
+    commit(top, "a.txt", "a\n")
+    return top
+
+
+def enter(folder: Path, name: str = "fix") -> EnteredWorktree:
+    return Repository.of(folder).enter(name, folder)
+
+
+def status(repo: Path) -> str:
+    return git(repo, "status", "--porcelain", "--untracked-files=all")
+
+
+def test_a_new_one_has_a_branch_of_its_own_and_leaves_the_checkout_clean(repo: Path) -> None:
+    made = enter(repo)
+    assert made.new
+    assert made.folder == made.tree.path == repo / ".holdfast" / "worktrees" / "fix"
+    assert git(made.folder, "symbolic-ref", "--short", "HEAD") == "worktree-fix"
+    assert (made.tree.base, made.tree.origin) == ("main", repo)
+    assert (made.folder / "a.txt").read_text() == "a\n"
+    assert not made.notes
+    assert status(repo) == ""
+    assert git(repo, "branch", "--show-current") == "main"
+    (repo / ".git" / "info" / "exclude").read_text().index("/.holdfast/worktrees/\n")
+    enter(repo, "other")
+    assert (repo / ".git" / "info" / "exclude").read_text().count("worktrees") == 1
+
+
+def test_without_a_name_it_gets_a_short_one(repo: Path) -> None:
+    names = {enter(repo, "").tree.name for _ in range(3)}
+    assert len(names) == 3
+    for name in names:
+        check_name(name)
+        assert "-" in name
+
+
+def test_an_existing_one_is_entered_again_as_it_is(repo: Path) -> None:
+    made = enter(repo)
+    (made.folder / "a.txt").write_text("changed\n")
+    again = enter(repo)
+    assert not again.new
+    assert again.tree == made.tree
+    assert (again.folder / "a.txt").read_text() == "changed\n"
+
+
+def test_a_subfolder_is_worked_in_at_its_place(repo: Path) -> None:
+    assert enter(repo / "dir").folder == repo / ".holdfast/worktrees/fix/dir"
+    (repo / "untracked").mkdir()
+    assert enter(repo / "untracked").folder.is_dir()
+
+
+def test_one_made_inside_another_lies_beside_it(repo: Path) -> None:
+    first = enter(repo, "one").folder
+    commit(first, "a.txt", "one\n")
+    second = enter(first, "two")
+    assert second.folder == repo / ".holdfast/worktrees/two"
+    assert (second.tree.base, second.tree.origin) == ("worktree-one", first)
+    assert (second.folder / "a.txt").read_text() == "one\n"
+
+
+def test_it_says_what_is_not_in_it(repo: Path) -> None:
+    (repo / "a.txt").write_text("mine\n")
+    (repo / "new.txt").write_text("new\n")
+    (repo / ".holdfast").mkdir()
+    (repo / ".holdfast" / ".gitignore").write_text("*.log\n")
+    notes = enter(repo).notes
+    assert len(notes) == 1
+    assert notes[0].startswith("2 uncommitted files in ")
+    assert notes[0].endswith(" are not in the worktree: a.txt, new.txt.")
+
+
+def test_ignored_files_that_are_named_come_along(repo: Path, tmp_path: Path) -> None:
+    (repo / ".env").write_text("KEY=1\n")
+    (repo / "dir" / ".env").write_text("KEY=2\n")
+    (repo / "secrets").mkdir()
+    (repo / "secrets" / "key.json").write_text("{}")
+    (repo / "secrets" / "other.txt").write_text("x")
+    (repo / "secrets" / "link.json").symlink_to("/etc/hostname")
+    (repo / "loose.json").write_text("not ignored")
+    commit(repo, ".worktreeinclude", ".env\n*.json\n")
+    (repo / ".holdfast").mkdir()
+    (repo / ".holdfast" / ".gitignore").write_text("/MEMORY.md\n.gitignore\n")
+    (repo / ".holdfast" / "MEMORY.md").write_text("- uses tabs\n")
+    made = enter(repo)
+    copied = {".env", "dir/.env", "secrets/key.json", ".holdfast/MEMORY.md"}
+    assert set(made.tree.copies) == copied
+    assert (made.folder / "dir" / ".env").read_text() == "KEY=2\n"
+    assert any(note.startswith("Copied, as git ignores them: ") for note in made.notes)
+    repository = Repository.of(repo)
+    assert repository.state(made.tree).is_empty
+    (made.folder / ".env").write_text("KEY=3\n")
+    assert repository.state(made.tree).ignored == (".env",)
+    assert repository.state(made.tree).words("main") == "1 ignored file (.env)"
+
+
+def test_a_copy_never_follows_a_link_out_of_the_worktree(repo: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (repo / "conf").symlink_to(outside)
+    commit(repo, ".worktreeinclude", ".env\n")
+    (repo / "conf").unlink()
+    (repo / "conf").mkdir()
+    (repo / "conf" / ".env").write_text("KEY=1\n")
+    assert not enter(repo).tree.copies
+    assert not list(outside.iterdir())
+
+
+def test_no_hook_and_no_filter_of_the_repository_runs(repo: Path, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    hook = repo / ".git" / "hooks" / "post-checkout"
+    hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    hook.chmod(0o755)
+    (repo / ".gitattributes").write_text("*.bin filter=mine\n")
+    commit(repo, "x.bin", "stored\n")
+    git(repo, "config", "filter.mine.smudge", f"touch {ran}; cat")
+    git(repo, "config", "filter.mine.clean", f"touch {ran}; cat")
+    git(repo, "config", "filter.mine.required", "true")
+    made = enter(repo)
+    assert (made.folder / "x.bin").read_text() == "stored\n"
+    (made.folder / "x.bin").write_text("other\n")
+    repository = Repository.of(made.folder)
+    state = repository.state(made.tree)
+    assert state.changed == ("x.bin",)
+    repository.remove(made.tree, state)
+    assert not ran.exists()
+    assert any("filters (mine)" in note for note in made.notes)
+
+
+def test_a_merge_that_would_run_a_program_is_refused(repo: Path, tmp_path: Path) -> None:
+    git(repo, "config", "merge.mine.driver", f"touch {tmp_path / 'ran'}")
+    made = enter(repo)
+    commit(made.folder, "a.txt", "changed\n")
+    with pytest.raises(GitError, match="name a program that merges"):
+        Repository.of(repo).merge(made.tree)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("fix login", "fix-login"),
+        ("a/b", "a-b"),
+        ("..", ""),
+        ("-rf", "rf"),
+        ("a..b", "ab"),
+        ("x.lock", "x"),
+        (".hidden", "hidden"),
+        ("é", ""),
+        ("n" * 65, "n" * 64),
+        ("a\nb", "a-b"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_with_one_that_can(
+    repo: Path, name: str, near: str
+) -> None:
+    with pytest.raises(GitError, match="can't name a worktree") as raised:
+        enter(repo, name)
+    assert f"--worktree {near}. " in f"{raised.value.hint} " if near else True
+    assert not (repo / ".holdfast").exists()
+
+
+def test_without_a_repository_a_checkout_or_a_commit_it_says_what_to_do(tmp_path: Path) -> None:
+    plain, bare, empty, jj = (tmp_path / name for name in ("plain", "bare", "empty", "jj"))
+    for folder in (plain, bare, empty, jj):
+        folder.mkdir()
+    git(bare, "init", "-q", "--bare")
+    git(empty, "init", "-q")
+    (jj / ".jj").mkdir()
+    for folder, words in (
+        (plain, "isn't in a git repository"),
+        (bare, "bare repository"),
+        (empty, "has no commit yet"),
+        (empty / ".git", "no checked-out files"),
+        (jj, "is a jj repository"),
+    ):
+        with pytest.raises(GitError, match=words) as raised:
+            enter(folder)
+        assert raised.value.hint
+
+
+def test_one_of_a_bare_repository_lies_in_the_checkout(repo: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "clone", "-q", "--bare", str(repo), str(bare))
+    git(bare, "worktree", "add", "-q", str(tmp_path / "main"), "main")
+    made = enter(tmp_path / "main")
+    assert made.folder == tmp_path / "main/.holdfast/worktrees/fix"
+    assert status(tmp_path / "main") == ""
+    assert made.tree.base == "main"
+
+
+def test_a_folder_or_a_link_in_the_way_is_never_touched(repo: Path, tmp_path: Path) -> None:
+    taken = repo / ".holdfast" / "worktrees" / "fix"
+    taken.mkdir(parents=True)
+    with pytest.raises(GitError, match="isn't a worktree of this repository"):
+        enter(repo)
+    shutil.rmtree(repo / ".holdfast")
+    (repo / ".holdfast").symlink_to(tmp_path)
+    with pytest.raises(GitError, match="symbolic link"):
+        enter(repo)
+
+
+def test_one_deleted_by_hand_is_made_again_from_its_branch(repo: Path) -> None:
+    made = enter(repo)
+    commit(made.folder, "a.txt", "work\n")
+    shutil.rmtree(made.folder)
+    assert Repository.of(repo).trees() == []
+    again = enter(repo)
+    assert (again.folder / "a.txt").read_text() == "work\n"
+    assert again.notes[0] == "The folder of the worktree fix was gone, so it was made again."
+    assert "continues it" in again.notes[1]
+
+
+def test_a_branch_that_is_checked_out_elsewhere_is_named(repo: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "add", "-q", "-b", "worktree-fix", str(tmp_path / "elsewhere"))
+    with pytest.raises(GitError, match="elsewhere"):
+        enter(repo)
+    assert not (repo / ".holdfast" / "worktrees" / "fix").exists()
+
+
+def test_merging_brings_the_commits_into_the_branch_it_came_from(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    with pytest.raises(GitError, match="Nothing to merge"):
+        repository.merge(made.tree)
+    commit(made.folder, "a.txt", "work\n")
+    state = repository.state(made.tree)
+    assert (state.ahead, state.behind, state.is_empty) == (1, 0, False)
+    assert state.words("main") == "1 commit that main lacks"
+    commit(repo, "c.txt", "meanwhile\n")
+    said = repository.merge(made.tree)
+    assert said.startswith("Merged 1 commit of fix into main in ")
+    assert (repo / "a.txt").read_text() == "work\n"
+    assert (repo / "c.txt").read_text() == "meanwhile\n"
+    assert repository.state(made.tree).is_empty
+    removed = repository.remove(made.tree, repository.state(made.tree))
+    assert (removed.branch, removed.ref, removed.words) == ("", "", "")
+    assert git(repo, "branch", "--list", "worktree-*") == ""
+    assert not (repo / ".holdfast").exists()
+
+
+def test_a_merge_with_a_conflict_is_undone(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    commit(made.folder, "a.txt", "theirs\n")
+    commit(repo, "a.txt", "ours\n")
+    (repo / "untracked.txt").write_text("stays\n")
+    before = git(repo, "rev-parse", "HEAD")
+    with pytest.raises(GitError, match=r"Both sides changed a\.txt\. The merge was undone"):
+        repository.merge(made.tree)
+    assert git(repo, "rev-parse", "HEAD") == before
+    assert status(repo) == "?? untracked.txt"
+    assert (repo / "a.txt").read_text() == "ours\n"
+
+
+def test_nothing_is_merged_where_it_could_not_be_undone(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    commit(made.folder, "b.txt", "work\n")
+    (repo / "a.txt").write_text("mine\n")
+    with pytest.raises(GitError, match=r"uncommitted changes: a\.txt"):
+        repository.merge(made.tree)
+    git(repo, "checkout", "-q", "a.txt")
+    (repo / "b.txt").write_text("untracked, in the way\n")
+    with pytest.raises(GitError, match="overwritten"):
+        repository.merge(made.tree)
+    assert (repo / "b.txt").read_text() == "untracked, in the way\n"
+    (repo / "b.txt").unlink()
+    git(repo, "switch", "-qc", "other")
+    with pytest.raises(GitError, match="is on other, not on main"):
+        repository.merge(made.tree)
+
+
+def test_from_a_detached_head_it_is_merged_by_hand(repo: Path) -> None:
+    git(repo, "checkout", "-q", "--detach")
+    made = enter(repo)
+    assert (made.tree.base, made.tree.target) == ("", git(repo, "rev-parse", "HEAD")[:8])
+    commit(made.folder, "a.txt", "work\n")
+    repository = Repository.of(repo)
+    assert repository.state(made.tree).ahead == 1
+    with pytest.raises(GitError, match="from a commit") as raised:
+        repository.merge(made.tree)
+    assert "git merge worktree-fix" in raised.value.hint
+
+
+def test_removing_saves_what_was_not_committed(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    commit(made.folder, "c.txt", "committed\n")
+    (made.folder / "a.txt").write_text("changed\n")
+    (made.folder / "new.txt").write_text("new\n")
+    (made.folder / "dir" / "b.txt").unlink()
+    state = repository.state(made.tree)
+    assert state.changed == ("a.txt", "dir/b.txt", "new.txt")
+    removed = repository.remove(made.tree, state)
+    assert removed.branch == "worktree-fix"
+    assert git(repo, "show", f"{removed.ref}:new.txt") == "new"
+    assert git(repo, "show", f"{removed.ref}:a.txt") == "changed"
+    assert git(repo, "diff", "--name-status", "worktree-fix", removed.ref).splitlines() == [
+        "M\ta.txt",
+        "D\tdir/b.txt",
+        "A\tnew.txt",
+    ]
+    assert not made.folder.exists()
+    assert f"git show {removed.ref}" in removed.words
+
+
+def test_commits_on_no_branch_are_saved_too(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    git(made.folder, "checkout", "-q", "--detach")
+    commit(made.folder, "a.txt", "loose\n")
+    state = repository.state(made.tree)
+    assert (state.branch, state.loose) == ("", 1)
+    removed = repository.remove(made.tree, state)
+    assert git(repo, "show", f"{removed.ref}:a.txt") == "loose"
+
+
+def test_what_tools_make_again_does_not_count(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    (made.folder / "dir" / "__pycache__").mkdir()
+    (made.folder / "dir" / "__pycache__" / "x.pyc").write_bytes(b"x")
+    assert repository.state(made.tree).is_empty
+    (made.folder / "build").mkdir()
+    (made.folder / "build" / "out.txt").write_text("a result\n")
+    assert repository.state(made.tree).ignored == ("build/",)
+
+
+def test_one_that_is_worked_in_is_not_removed(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    lock = in_use(made.tree)
+    lock.share()
+    with pytest.raises(GitError, match="Another session works in"):
+        repository.remove(made.tree, repository.state(made.tree))
+    lock.release()
+    repository.remove(made.tree, repository.state(made.tree))
+    assert not made.folder.exists()
+
+
+def test_a_note_that_names_another_repository_is_not_believed(repo: Path, tmp_path: Path) -> None:
+    made = enter(repo)
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(repo), str(other))
+    note = made.tree.git_dir / "holdfast.json"
+    note.write_text(note.read_text().replace(f'"{repo}"', f'"{other}"'))
+    assert enter(repo).tree.origin == repo
+    note.write_text("{")
+    assert enter(repo).tree.base == "main"
+
+
+def test_submodules_are_said_to_be_empty(repo: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    git(tmp_path, "clone", "-q", str(repo), str(library))
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
+    git(repo, "commit", "-qm", "with a submodule")
+    assert any("Submodules are empty" in note for note in enter(repo).notes)
+    inner = enter(repo / "lib")
+    assert inner.folder == repo / "lib/.holdfast/worktrees/fix"
+    assert status(repo / "lib") == ""
+    assert status(repo) == ""
+
+
+def test_a_submodule_that_was_worked_in_is_never_just_dropped(repo: Path, tmp_path: Path) -> None:
+    library, allow = tmp_path / "library", ("-c", "protocol.file.allow=always")
+    git(tmp_path, "clone", "-q", str(repo), str(library))
+    git(repo, *allow, "submodule", "add", "-q", str(library), "lib")
+    git(repo, "commit", "-qm", "with a submodule")
+    made, repository = enter(repo), Repository.of(repo)
+    assert repository.state(made.tree).is_empty
+    git(made.folder, *allow, "submodule", "update", "-q", "--init")
+    settings, ran = made.tree.git_dir / "modules" / "lib" / "config", tmp_path / "ran"
+    git(repo, "config", "--file", str(settings), "core.fsmonitor", f"touch {ran}")
+    (made.folder / "lib" / "a.txt").write_text("changed\n")
+    state = repository.state(made.tree)
+    assert state.ignored == ("submodules",)
+    assert not ran.exists()
+
+
+def test_paths_say_what_they_belong_to() -> None:
+    top = Path("/r/.holdfast/worktrees/fix")
+    assert worktree_of(top / "a" / "b") == top
+    assert worktree_of(top.parent) is None
+    assert checkout_of(top / "a") == Path("/r/a")
+    assert checkout_of(Path("/r/a")) == Path("/r/a")
+
+
+def test_the_environment_does_not_lead_elsewhere(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "x")
+    assert enter(repo).new
+    assert os.environ["GIT_DIR"]
