@@ -11,7 +11,7 @@ import json
 import select
 import sys
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TextIO, TypeAlias
@@ -28,6 +28,7 @@ from tui.app.commands.own import command_turn, user_commands
 from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of
 from tui.app.options.arguments import Options
+from tui.app.outcome import Outcome
 from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
@@ -36,7 +37,6 @@ from tui.core.formatting import wait_time
 from tui.core.text_cleaning import clean, for_stream
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
-from tui.tools.present_plan import PresentPlan
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -57,87 +57,13 @@ NOT_SAVED_HINT = (
 )
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What a headless run came to, gathered from its events."""
-
-    session_id: str | None = None
-    model: str = ""
-    result: str = ""
-    error_class: str | None = None
-    category: str = ""
-    explanation: str = ""
-    outcome: str = "failed"
-    usage: dict[str, int] = field(default_factory=dict[str, int])
-    cost_usd: float | None = None
-    sources: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
-    cuts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    unsaved: bool = False
-    plan: str = ""
-    """One that nobody could approve, which is the result of a run in plan mode."""
-    _presented: str = ""
-
-    def see(self, event: Event) -> None:
-        match event:
-            case events.SessionStarted():
-                self.session_id, self.model = event.session_id, event.model
-            case events.RequestSent():
-                self.model = event.model
-            case events.AssistantMessage():
-                self.result = event.text or self.result
-            case events.ToolStarted(name=PresentPlan.name, input=given):
-                self._presented = str(given.get("plan") or "").strip()
-            case events.QuestionAnswered(name=PresentPlan.name, by="default"):
-                self.plan, self.result = self._presented, ""
-            case events.SourcesCited(pages):
-                self.sources += [page for page in pages if page not in self.sources]
-            case events.ToolFinished(receipt=receipt) if receipt:
-                self.cuts.append(receipt)
-            case events.ErrorRaised():
-                self.error_class = event.error_class
-                self.category, self.explanation = event.category, event.explanation
-            case events.StorageChanged():
-                self.unsaved = not event.saved
-            case events.TurnFinished():
-                self.outcome = event.outcome
-                self.usage = event.usage.to_json()
-                self.cost_usd = event.cost_usd
-            case _:
-                pass
-
-    @property
-    def answer(self) -> str:
-        """The plan, if there is one, and what the model said last."""
-        return "\n\n".join(filter(None, (self.plan, self.result)))
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code."""
-        if self.outcome == "done":
-            return EXIT_DONE
-        if self.outcome == "interrupted":
-            return EXIT_INTERRUPTED
-        return EXIT_CREDENTIALS if self.error_class == "auth" else EXIT_FAILED
-
-    @property
-    def _refusal(self) -> dict[str, str | None]:
-        return {"category": self.category or None, "explanation": self.explanation or None}
-
-    def to_json(self, *, turns: int, duration_ms: int) -> dict[str, Any]:
-        return {
-            "session_id": self.session_id,
-            "result": self.answer,
-            "is_error": self.outcome != "done",
-            "error_class": self.error_class,
-            **({"refusal": self._refusal} if self.error_class == "refusal" else {}),
-            "turns": turns,
-            "usage": self.usage,
-            "cost_usd": self.cost_usd,
-            "duration_ms": duration_ms,
-            "model": self.model,
-            "cuts": self.cuts,
-            **({"sources": self.sources} if self.sources else {}),
-        }
+def exit_code(outcome: Outcome) -> int:
+    """The exit code of what a run came to."""
+    if outcome.outcome == "done":
+        return EXIT_DONE
+    if outcome.outcome == "interrupted":
+        return EXIT_INTERRUPTED
+    return EXIT_CREDENTIALS if outcome.error_class == "auth" else EXIT_FAILED
 
 
 async def run(
@@ -197,7 +123,7 @@ async def run(
     elif format_ == "json":
         elapsed = round((clock.monotonic() - started) * 1000)
         _line(out, _dump(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
-    return outcome.exit_code
+    return exit_code(outcome)
 
 
 async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
