@@ -319,6 +319,13 @@ class Conversation:
             for call in waiting:
                 call()
 
+    async def rested(self) -> None:
+        """Wait until nothing runs or waits any more in a headless conversation."""
+        over = asyncio.Event()
+        self._resting.append(over.set)
+        self.may_rest()
+        await over.wait()
+
     async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
         """Send a prompt to a headless conversation, and yield what happens until nothing runs or
         waits any more. The person's own commands (`/review`) work, as do directives; `attached`
@@ -329,17 +336,19 @@ class Conversation:
         """
         from tui.app.commands.registry import route_own  # noqa: PLC0415 - it imports this module
 
-        happened = asyncio.Queue[Event | None]()
+        happened, rested = asyncio.Queue[Event | None](), None
         unwatch = self.watch(happened.put_nowait)
         try:
             if await route_own(self, text, attached) == "refused":
                 raise UsageError(getattr(self.frontend, "said", "") or "The prompt was refused.")
-            self._resting.append(lambda: happened.put_nowait(None))
-            self.may_rest()
+            rested = asyncio.create_task(self.rested(), name="rested")
+            rested.add_done_callback(lambda _: happened.put_nowait(None))
             while (event := await happened.get()) is not None:
                 yield event
         finally:
             unwatch()
+            if rested is not None:
+                rested.cancel()
             if self.cancel():
                 await self.at_rest()
 

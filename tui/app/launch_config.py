@@ -30,7 +30,7 @@ from tui.settings.trust import Trust, trust_of
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say."""
 
-_MODES: Final[Mapping[str, Mode]] = {"ask": "ask", "edits": "accept_edits", "plan": "plan"}
+MODES: Final[Mapping[str, Mode]] = {"ask": "ask", "edits": "accept_edits", "plan": "plan"}
 """The mode of a session by its name on the command line."""
 
 _KEY_HINT = (
@@ -79,7 +79,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         practice=options.practice,
         script=options.practice_script,
         elevated=options.yolo,
-        mode=_MODES["plan" if options.plan else options.permission_mode or "ask"],
+        mode=MODES["plan" if options.plan else options.permission_mode or "ask"],
         texts=_texts(options),
         verbose=options.verbose,
         effort=options.effort or "",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tui.agent import events
 from tui.agent.events import Event
 from tui.tools.present_plan import PresentPlan
 from tui.tools.submit_result import REMINDER, SubmitResult
+
+NO_RESULT: Final = "The model handed over no result that fits the schema."
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ class Outcome:
         self.given, self.value = result.given, result.value
         if self.outcome == "done" and not result.given:
             self.outcome, self.error_class = "failed", "unknown"
-            self.error = "The model handed over no result that fits the schema."
+            self.error = NO_RESULT
 
     def see(self, event: Event) -> None:
         match event:

@@ -199,6 +199,10 @@ def _check(options: Options) -> None:
             "--input-format stream-json needs --output-format stream-json.",
         ),
         (
+            o.input_format != "text" and o.json_schema is not None,
+            "--json-schema is for one prompt, not for --input-format stream-json.",
+        ),
+        (
             o.input_format != "text" and o.prompt is not None,
             "With --input-format stream-json, prompts come from standard input.",
         ),
