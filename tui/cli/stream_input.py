@@ -194,8 +194,9 @@ class LineConversation:
 
 
 async def answer_lines(options: Options, source: int, out: TextIO) -> int:
-    """Hold a conversation by the lines of a file descriptor, until they end. Returns the exit code, which is that of
-    the last turn. A line that can't be used is an `error` event, and nothing else happens.
+    """Hold a conversation by the lines of a file descriptor, until they end. Returns the exit
+    code, which is that of the last turn. A line that can't be used is an `error` event, and nothing
+    else happens.
 
     SIGINT, SIGTERM and SIGHUP stop what runs and end it. Raises what opening a session raises.
     """
