@@ -104,7 +104,8 @@ def test_R24_layers_are_cut_in_their_order():
     sources = [
         Source("role", "explore", "e" * 3000),
         Source("project", "AGENTS.md", "p" * 3000),
-        Source("user", "own", "u" * 3000),
+        Source("user", "mine.md", "u" * 3000),
+        Source("added", "--append-system-prompt", "d" * 3000),
         Source("agents", "List of sub-agents", "a" * 3000),
         Source("boot", "boot.md", "b" * 3000),
         Source("skills", "Skill list", "s" * 3000),
@@ -120,7 +121,14 @@ def test_R24_layers_are_cut_in_their_order():
         gone += [name for name in CUT_ORDER if name not in names and name not in gone]
         cut = [name for name in CUT_ORDER if name in names and "truncated at" in kept(made, name)]
         assert len(cut) <= 1, "a layer is cut before the one before it is gone"
-    assert tuple(gone[: len(CUT_ORDER) - 1]) == CUT_ORDER[:-1]
+    order = [name for name in CUT_ORDER if name != "own"]
+    assert [name for name in gone if name != "own"][: len(order) - 1] == order[:-1]
+
+
+def test_a_text_of_ones_own_takes_the_place_of_what_holdfast_says_about_its_work():
+    own = Source("own", "--system-prompt", "You translate.")
+    names = [each.name for each in prompt(own, Source("project", "AGENTS.md", "Be kind.")).layers]
+    assert names == ["own --system-prompt", "project AGENTS.md", "security", "environment"]
 
 
 def kept(made: SystemPrompt, name: str) -> str:

@@ -132,6 +132,8 @@ class AgentContext:
     """Held while a call writes or runs something, which sub-agents do one after the other."""
     hooks: asyncio.Task[Hooks] | None = field(default=None, init=False)
     """The person's hooks, read once for a session and its sub-agents."""
+    turn_ends: bool = field(default=False, init=False)
+    """A call of the answer that is worked on left the model nothing to do."""
     touched: set[Path] = field(default_factory=set[Path], init=False)
     """The real paths that calls of file tools went to."""
     spent_before: Spent = field(default_factory=Spent, init=False)

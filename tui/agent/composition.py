@@ -39,7 +39,7 @@ from tui.permissions.rules import Rule
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level
-from tui.permissions.types import Approver
+from tui.permissions.types import Approver, Mode
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
@@ -53,6 +53,7 @@ from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust, trusted_programs, with_scripts
+from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
@@ -82,7 +83,8 @@ class Launch:
     some, which are resolved here; `effort` is how deep the model thinks, "" as configured; `trust`
     says what of the folder's own files counts. `foreign_server`: the folder named the server, which
     gets nothing of the environment, neither key nor headers. `confined`: commands run in a sandbox,
-    as the configuration says.
+    as the configuration says. `texts` go into the system prompt, and `own_tools` are offered beside
+    the built-in ones: both are of who starts this run.
     """
 
     workspace: Workspace
@@ -94,7 +96,9 @@ class Launch:
     key: str | None = field(default=None, repr=False)
     sign_in: SignIn | None = None
     elevated: bool = False
-    plan: bool = False
+    mode: Mode = "ask"
+    texts: tuple[Source, ...] = ()
+    own_tools: tuple[Tool[Any], ...] = ()
     verbose: bool = False
     limits: Limits = field(default_factory=Limits)
     max_wait_s: float | None = None
@@ -307,7 +311,7 @@ def make_agent(
             session=session,
             provider=provider or make_provider(launch, clock, control),
             model=listed_model(launch, launch.model),
-            tools=builtin_tools() | skills.tools(),
+            tools=builtin_tools() | skills.tools() | {tool.name: tool for tool in launch.own_tools},
             gate=Gate(policy, remember_always=remember_always),
             approver=approver,
             workspace=replace(launch.workspace, readable=skills.folders),
@@ -347,8 +351,7 @@ def make_agent(
             confinement=_confinement(launch, session, skills.folders),
         )
     )
-    if launch.plan:
-        agent.mode = "plan"
+    agent.mode = launch.mode
     return agent
 
 
@@ -395,7 +398,7 @@ def _project_files(launch: Launch) -> ProjectFiles:
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, agents.listing)
     problems = (*found.problems, *agents.problems)
-    return ProjectFiles((*found.sources, listed), problems)
+    return ProjectFiles((*launch.texts, *found.sources, listed), problems)
 
 
 def _rules(launch: Launch) -> Sequence[RuleFile]:

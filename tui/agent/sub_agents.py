@@ -41,6 +41,7 @@ from tui.tools.jobs import Jobs
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.skill import Skill
+from tui.tools.submit_result import SubmitResult
 from tui.tools.task import SubAgentTool, TaskParams
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class SubAgentStarter:
         def sources() -> Sequence[Source]:
             found = ctx.find_files() if ctx.find_files else ()
             role = Source("role", definition.name, task)
-            less = {"agents", "boot"}
+            less = {"agents", "boot", "own"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
             return [role, *(source for source in found if source.origin not in less)]
 
@@ -226,7 +227,8 @@ class SubAgentStarter:
             )
 
         prompt = await asyncio.to_thread(composed)
-        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name, *SEARCH_TOOLS}
+        own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name}
+        own |= {SubmitResult.name, *SEARCH_TOOLS}
         child = AgentContext(
             session=session,
             provider=self.provider,

@@ -276,6 +276,7 @@ class ToolDispatcher:
             ctx = replace(ctx, environment=plain_environment(ctx.workspace))
         output = await self._carry_out(decision, replace(checked, ctx=ctx))
         state.finished = output
+        self.ctx.turn_ends |= output.ends_turn
         return await self._after(state, output)
 
     async def _carry_out(self, decision: Decision, checked: _Checked) -> ToolOutput:

@@ -387,13 +387,15 @@ class TurnRunner:
         while True:
             answer = await self._answer()
             calls = tool_calls(await self._record(answer))
+            self.ctx.turn_ends = False
             if calls:
                 await self.dispatcher.run_all(calls)
                 self._check_for_loop(calls)
             cut = await self._check_stop_reason(answer, has_calls=bool(calls))
             self.ctx.publish(*self.requests.measured())
             queued = not server_waits(self.ctx.records) and await self._take_queued()
-            goes_on = calls or queued or cut or answer.stop_reason == "pause_turn"
+            works = calls and not self.ctx.turn_ends
+            goes_on = works or queued or cut or answer.stop_reason == "pause_turn"
             if not goes_on and await self._may_end():
                 return
 

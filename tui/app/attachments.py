@@ -80,6 +80,13 @@ class PromptImages:
         self._frontend.say(problem, "warning" if clip.problem else "info", hint=clip.hint)
         return "", False
 
+    async def of_bytes(self, data: bytes, name: str) -> str:
+        """The word for an image that a program sends. Raises ImageError."""
+        image = await asyncio.to_thread(fitted, data, name)
+        if image is None:
+            raise ImageError(f"{name} isn't a PNG, JPEG, GIF or WebP.")
+        return await self._attached([image])
+
     def recall(self, text: str) -> None:
         """A text comes back into the prompt: find its images, here or in the record."""
         missing = [word for word in images.words_in(text) if word not in self._known]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from tui.agent.composition import Launch, with_whole_names
 from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
 from tui.app.session_path import folder_of, workspace_of
+from tui.context.system_prompt import Source
 from tui.core import log
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.paths import Folders, folders, shorten, workspace_slug
 from tui.core.workspace import Workspace, worktree_of
+from tui.permissions.types import Mode
 from tui.provider.prices import price_of
 from tui.session.session import Session
 from tui.settings import credentials
@@ -27,6 +30,9 @@ from tui.settings.trust import Trust, trust_of
 
 MAX_WAIT_S = 600.0
 """How long `-p` waits for a server's limits, when --max-wait does not say."""
+
+MODES: Final[Mapping[str, Mode]] = {"ask": "ask", "edits": "accept_edits", "plan": "plan"}
+"""The mode of a session by its name on the command line."""
 
 _KEY_HINT = (
     "Set ANTHROPIC_API_KEY, sign in with `ant auth login`, run `holdfast` to store a key, or try"
@@ -72,7 +78,8 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         practice=options.practice,
         script=options.practice_script,
         elevated=options.yolo,
-        plan=options.plan,
+        mode=MODES["plan" if options.plan else options.permission_mode or "ask"],
+        texts=_texts(options),
         verbose=options.verbose,
         effort=options.effort or "",
         limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
@@ -139,6 +146,15 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
         f"{shorten(file)}: not applied, because {reason}: {', '.join(keys)}."
         for (file, reason), keys in by_reason.items()
     )
+
+
+def _texts(options: Options) -> tuple[Source, ...]:
+    """The texts of the command line for the system prompt."""
+    given = (
+        Source("own", "--system-prompt", options.system_prompt or ""),
+        Source("added", "--append-system-prompt", options.append_system_prompt or ""),
+    )
+    return tuple(source for source in given if source.text.strip())
 
 
 def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:

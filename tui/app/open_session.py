@@ -91,7 +91,7 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
             else:
                 wanted = await conversation.open(choice, partial(_accept, conversation, choice))
                 if wanted == choice:
-                    await _after_opening(conversation, choice)
+                    await after_opening(conversation, choice)
                     return
         except SessionInUseError as error:
             wanted = await _ask_in_use(conversation, choice, error)
@@ -130,7 +130,8 @@ async def _accept(
     return await ask_damaged(conversation, agent, choice, found) if found else choice
 
 
-async def _after_opening(conversation: Conversation, choice: SessionChoice) -> None:
+async def after_opening(conversation: Conversation, choice: SessionChoice) -> None:
+    """Say and ask what an open session needs: read-only, left open work, elevation."""
     agent = conversation.agent
     if agent is None:
         return

@@ -56,13 +56,14 @@ from tui.settings.credentials import server_of
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import probe_local_servers
 from tui.settings.trust import Trust, TrustItem
+from tui.tools.base import Tool
 
 
 class CompositionRoot:
     """Holds what may change while the screen is open: the key, the trust, the session.
 
     `remember_theme` is called with the name of each theme that is chosen, and once a session is
-    open.
+    open. `tools` are offered to the model beside the built-in ones.
     """
 
     def __init__(
@@ -71,11 +72,12 @@ class CompositionRoot:
         scratch: Path | None,
         *,
         remember_theme: Callable[[str], None] = lambda _: None,
+        tools: tuple[Tool[Any], ...] = (),
     ) -> None:
         self.options = options
         self.scratch = scratch
         self._remember_theme = remember_theme
-        self.launch = launch_config.prepare(options, scratch)
+        self.launch = replace(launch_config.prepare(options, scratch), own_tools=tools)
         self.clock = SystemClock()
         self.session: Session | None = None
         self._trust: Trust | None = None
@@ -290,7 +292,12 @@ class CompositionRoot:
         now = self.launch
         fresh = launch_config.prepare(self.options, self.scratch, self._trust)
         self.launch = replace(
-            fresh, key=now.key, sign_in=now.sign_in, practice=now.practice, around=now.around
+            fresh,
+            key=now.key,
+            sign_in=now.sign_in,
+            practice=now.practice,
+            around=now.around,
+            own_tools=now.own_tools,
         )
 
     def _open(self, choice: SessionChoice) -> Session:

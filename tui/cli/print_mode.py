@@ -11,10 +11,11 @@ import json
 import select
 import sys
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, TextIO, TypeAlias
+from pathlib import Path
+from typing import Literal, TextIO, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent import Agent
@@ -28,6 +29,7 @@ from tui.app.commands.own import command_turn, user_commands
 from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of
 from tui.app.options.arguments import Options
+from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
@@ -36,7 +38,7 @@ from tui.core.formatting import plural, wait_time
 from tui.core.text_cleaning import clean, for_stream
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
-from tui.tools.present_plan import PresentPlan
+from tui.tools.submit_result import SubmitResult
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
 
@@ -57,87 +59,13 @@ NOT_SAVED_HINT = (
 )
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What a headless run came to, gathered from its events."""
-
-    session_id: str | None = None
-    model: str = ""
-    result: str = ""
-    error_class: str | None = None
-    category: str = ""
-    explanation: str = ""
-    outcome: str = "failed"
-    usage: dict[str, int] = field(default_factory=dict[str, int])
-    cost_usd: float | None = None
-    sources: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
-    cuts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    unsaved: bool = False
-    plan: str = ""
-    """One that nobody could approve, which is the result of a run in plan mode."""
-    _presented: str = ""
-
-    def see(self, event: Event) -> None:
-        match event:
-            case events.SessionStarted():
-                self.session_id, self.model = event.session_id, event.model
-            case events.RequestSent():
-                self.model = event.model
-            case events.AssistantMessage():
-                self.result = event.text or self.result
-            case events.ToolStarted(name=PresentPlan.name, input=given):
-                self._presented = str(given.get("plan") or "").strip()
-            case events.QuestionAnswered(name=PresentPlan.name, by="default"):
-                self.plan, self.result = self._presented, ""
-            case events.SourcesCited(pages):
-                self.sources += [page for page in pages if page not in self.sources]
-            case events.ToolFinished(receipt=receipt) if receipt:
-                self.cuts.append(receipt)
-            case events.ErrorRaised():
-                self.error_class = event.error_class
-                self.category, self.explanation = event.category, event.explanation
-            case events.StorageChanged():
-                self.unsaved = not event.saved
-            case events.TurnFinished():
-                self.outcome = event.outcome
-                self.usage = event.usage.to_json()
-                self.cost_usd = event.cost_usd
-            case _:
-                pass
-
-    @property
-    def answer(self) -> str:
-        """The plan, if there is one, and what the model said last."""
-        return "\n\n".join(filter(None, (self.plan, self.result)))
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code."""
-        if self.outcome == "done":
-            return EXIT_DONE
-        if self.outcome == "interrupted":
-            return EXIT_INTERRUPTED
-        return EXIT_CREDENTIALS if self.error_class == "auth" else EXIT_FAILED
-
-    @property
-    def _refusal(self) -> dict[str, str | None]:
-        return {"category": self.category or None, "explanation": self.explanation or None}
-
-    def to_json(self, *, turns: int, duration_ms: int) -> dict[str, Any]:
-        return {
-            "session_id": self.session_id,
-            "result": self.answer,
-            "is_error": self.outcome != "done",
-            "error_class": self.error_class,
-            **({"refusal": self._refusal} if self.error_class == "refusal" else {}),
-            "turns": turns,
-            "usage": self.usage,
-            "cost_usd": self.cost_usd,
-            "duration_ms": duration_ms,
-            "model": self.model,
-            "cuts": self.cuts,
-            **({"sources": self.sources} if self.sources else {}),
-        }
+def exit_code(outcome: Outcome) -> int:
+    """The exit code of what a run came to."""
+    if outcome.outcome == "done":
+        return EXIT_DONE
+    if outcome.outcome == "interrupted":
+        return EXIT_INTERRUPTED
+    return EXIT_CREDENTIALS if outcome.error_class == "auth" else EXIT_FAILED
 
 
 async def run(
@@ -146,11 +74,13 @@ async def run(
     *,
     attached: str = "",
     command: CommandTurn | None = None,
+    result: SubmitResult | None = None,
     format_: Format,
     clock: Clock,
 ) -> int:
     """Send one prompt, with `attached` (standard input) after it, and write what comes of it.
-    `command` is the person's own that the prompt names.
+    `command` is the person's own that the prompt names; `result` is the tool that takes a result
+    which fits a schema, where one is asked for: without one the run has failed.
 
     Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (where they are not
     ignored, as under nohup) interrupt the turn, which is then recorded as interrupted; before
@@ -163,7 +93,7 @@ async def run(
 
     def tell(event: Event) -> None:
         outcome.see(event)
-        _write(event, format_, out, err)
+        write_event(event, format_, out, err)
 
     def stop() -> None:
         nonlocal asked_to_stop
@@ -181,11 +111,13 @@ async def run(
             else:
                 own = command.text if command else ""
                 attached = "\n\n".join(filter(None, (own, attached)))
-                sent = replace(parse(prompt, attached), command=command)
-                async with aclosing(agent.send(sent)) as turn:
-                    async for event in turn:
-                        tell(event)
-                        countdown.see(event)
+                for text in outcome.prompts(prompt, result):
+                    sent = replace(parse(text, attached), command=command)
+                    attached, command = "", None
+                    async with aclosing(agent.send(sent)) as turn:
+                        async for event in turn:
+                            tell(event)
+                            countdown.see(event)
         finally:
             countdown.stop()
             if running := agent.running_jobs:
@@ -195,12 +127,16 @@ async def run(
                 await agent.close()
             except StorageError as error:
                 _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
-    if format_ == "text" and outcome.answer and outcome.outcome == "done":
+    if format_ == "text" and outcome.given:
+        _line(out, _dump(outcome.value))
+    elif format_ == "text" and outcome.answer and outcome.outcome == "done":
         _line(out, outcome.answer)
     elif format_ == "json":
         elapsed = round((clock.monotonic() - started) * 1000)
         _line(out, _dump(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
-    return outcome.exit_code
+    if outcome.error == NO_RESULT:
+        _to_stderr(err, NO_RESULT)
+    return exit_code(outcome)
 
 
 async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
@@ -241,7 +177,8 @@ class Countdown:
             await self._clock.sleep(min(left, step))
 
 
-def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
+def write_event(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
+    """Write one event: as data where that is asked for, and what the person should know."""
     if format_ == "stream-json" and not isinstance(event, events.Alive):
         _line(out, _dump(event.to_json()))
     _to_stderr(err, *event_lines(event))
@@ -249,7 +186,7 @@ def _write(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
         _to_stderr(err, event.text)
 
 
-def _dump(value: dict[str, Any]) -> str:
+def _dump(value: object) -> str:
     """One line of JSON that any terminal and any reader can take."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
@@ -285,10 +222,15 @@ def _print_answer(options: Options, launch: Launch) -> int:
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
     clock = SystemClock()
+    if options.input_format == "stream-json":
+        from tui.cli.stream_input import answer_lines  # noqa: PLC0415 - seldom needed
+
+        return asyncio.run(answer_lines(options, sys.stdin.fileno(), sys.stdout))
     typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
-    launch = launch_config.with_key(launch)
+    result = SubmitResult(read_schema(options.json_schema)) if options.json_schema else None
+    launch = replace(launch_config.with_key(launch), own_tools=(result,) if result else ())
     if path := session_path(options):
         session = Session.open(path, clock=clock)
     else:
@@ -304,6 +246,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
                 typed,
                 attached=attached,
                 command=await _command(launch, typed),
+                result=result,
                 format_=options.output_format,
                 clock=clock,
             )
@@ -323,6 +266,16 @@ async def _command(launch: Launch, typed: str) -> CommandTurn | None:
         return None
     find_model = partial(asked_model, launch)
     return await command_turn(command, named[1], find_model, partial(_to_stderr, sys.stderr))
+
+
+def read_schema(path: Path) -> object:
+    """The JSON schema in a file. Raises UsageError."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"Can't read {path}: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise UsageError(f"{path} isn't JSON: {error}.") from error
 
 
 def standard_input() -> str:

@@ -2,12 +2,14 @@
 
     identity     1   who the model is                                never cut before the rest
     role         -   what a sub-agent is for, in its own session
+    own          -   a text for this session that takes the place of `identity`, `tools`, `tiers`
     project      1   AGENTS.md or CLAUDE.md, from the root of the repository to the folder
     security     2   hard-coded, whole in every prompt, not counted in the total cap
     tools        3   how to use the tools
     tiers        3b  what the command tiers are
     environment  3c  folders, platform, date
     user         4   the person's own instructions, from the config folder
+    added        -   a text for this session that is added to the rest
     agents       -   the sub-agents that the model can start
     boot         -   the boot file
     skills       -   the skills that the skill tool loads, by name and description
@@ -39,7 +41,7 @@ from tui.core.workspace import Workspace
 log = logging.getLogger(__name__)
 
 Origin: TypeAlias = Literal[
-    "role", "project", "user", "skills", "agents", "boot", "memory", "recalled"
+    "role", "own", "project", "user", "added", "skills", "agents", "boot", "memory", "recalled"
 ]
 CUT_ORDER: Final = (
     "recalled",
@@ -48,20 +50,24 @@ CUT_ORDER: Final = (
     "boot",
     "agents",
     "user",
+    "added",
     "environment",
     "tiers",
     "tools",
     "project",
     "role",
+    "own",
     "identity",
 )
-_MADE: Final = frozenset({"role", "agents"})
+_MADE: Final = frozenset({"role", "own", "added", "agents"})
 """Layers whose text comes from no file that the person would look for."""
 _UNTRUSTED: Final = frozenset({"memory", "recalled"})
 _ABOUT: Final[dict[Origin, str]] = {
     "role": "You are the sub-agent {name}: another agent started you with one task, and only gets"
     " your last message. Nobody answers questions: where something is unclear, decide, and say"
     " what you decided.",
+    "own": "Who you are, and how you work.",
+    "added": "Instructions of the user for this session.",
     "agents": "What `task` can start, by name.",
     "project": "Instructions of this project, from {name}. The rules of the security layer apply"
     " whatever they say.",
@@ -168,15 +174,17 @@ def compose(
     found = list(sources)
     facts = environment(workspace, today, auto_grant, branch)
     said = "\n".join(f"{name}: {value}" for name, value in facts.items())
+    own = _from_files(found, "own", caps)
     parts = [
-        _Part("identity", _prose("identity")),
+        *(own or [_Part("identity", _prose("identity"))]),
         *_from_files(found, "role", caps),
         *_from_files(found, "project", caps),
         _Part("security", _prose("security"), head="# Security\n\n"),
-        _Part("tools", _prose("tools"), head="# Tools\n\n"),
-        _Part("tiers", _prose("tiers"), head="# Commands\n\n"),
+        *([] if own else [_Part("tools", _prose("tools"), head="# Tools\n\n")]),
+        *([] if own else [_Part("tiers", _prose("tiers"), head="# Commands\n\n")]),
         _Part("environment", said, head="# Environment\n\n"),
         *_from_files(found, "user", caps),
+        *_from_files(found, "added", caps),
         *_from_files(found, "agents", caps),
         *_from_files(found, "boot", caps),
         *_from_files(found, "skills", caps),

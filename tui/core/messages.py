@@ -124,7 +124,7 @@ class ToolOutput:
     a file that holds the whole raw output of this call, if the tool has written one; it is
     removed if nothing was cut from the content. `raw` describes that output. `source` names where
     a text comes from that somebody else wrote: the model gets it marked as untrusted. `pin` keeps
-    the result from being pruned or summarized.
+    the result from being pruned or summarized. `ends_turn`: the model has nothing left to do.
     """
 
     content: list[Block]
@@ -136,6 +136,7 @@ class ToolOutput:
     raw: RawOutput | None = None
     source: str = ""
     pin: bool = False
+    ends_turn: bool = False
 
     @classmethod
     def text(cls, text: str, *, is_error: bool = False, summary: str = "") -> ToolOutput:

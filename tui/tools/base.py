@@ -169,7 +169,7 @@ class Tool(ABC, Generic[P]):
         return {
             "name": self.name,
             "description": self.description,
-            "input_schema": _input_schema(self.params),
+            "input_schema": input_schema(self.params),
         }
 
     def parse(self, arguments: object) -> P:
@@ -193,7 +193,7 @@ def _prose(tool: type[Tool[Any]]) -> str:
 
 
 @cache
-def _input_schema(params: type[Params]) -> dict[str, Any]:
+def input_schema(params: type[Params]) -> dict[str, Any]:
     """The JSON schema of a params struct, flat: no references, no titles."""
     schema = msgspec.json.schema(params)
     definitions = cast("dict[str, Any]", schema.get("$defs", {}))

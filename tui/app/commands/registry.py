@@ -185,6 +185,17 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
     return None
 
 
+async def route_own(conversation: Conversation, text: str, attached: str = "") -> Submitted | None:
+    """Send what a program was given as a prompt: of commands only those that are prompts
+    themselves, the person's own, are more than text."""
+    named = split(text.strip())
+    if named is not None and find(named[0]) is None and not attached:
+        await asyncio.to_thread(conversation.user_commands.load)
+        if find_own(conversation.user_commands.commands, named[0]):
+            return await _user_command(conversation, text, *named)
+    return conversation.submit(text, attached)
+
+
 def _note(text: str) -> str:
     """What comes after `# ` in a line that was typed: a note to keep. A paste is none."""
     if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():

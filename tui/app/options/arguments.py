@@ -70,10 +70,15 @@ class Options:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     yolo: bool = False
+    permission_mode: Literal["ask", "edits", "plan"] | None = None
     plan: bool = False
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
     no_sandbox: bool = False
     headless: bool = False
     output_format: Literal["text", "json", "stream-json"] = "text"
+    input_format: Literal["text", "stream-json"] = "text"
+    json_schema: Path | None = None
     max_turns: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
@@ -191,6 +196,24 @@ def _check(options: Options) -> None:
         ),
         (o.plain and o.headless, "-p already prints lines; --plain is for conversations."),
         (o.output_format != "text" and not o.headless, "--output-format needs -p."),
+        (o.input_format != "text" and not o.headless, "--input-format needs -p."),
+        (o.json_schema is not None and not o.headless, "--json-schema needs -p."),
+        (
+            o.input_format != "text" and o.output_format != "stream-json",
+            "--input-format stream-json needs --output-format stream-json.",
+        ),
+        (
+            o.input_format != "text" and o.json_schema is not None,
+            "--json-schema is for one prompt, not for --input-format stream-json.",
+        ),
+        (
+            o.input_format != "text" and o.prompt is not None,
+            "With --input-format stream-json, prompts come from standard input.",
+        ),
+        (
+            o.plan and o.permission_mode not in {None, "plan"},
+            f"--plan and --permission-mode {o.permission_mode} can't be combined.",
+        ),
         (
             sum((o.dry_run, o.status, o.reset)) > 1,
             "Use only one of --dry-run, --status and --reset.",

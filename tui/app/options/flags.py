@@ -21,6 +21,8 @@ FAULTS = (
 SHELLS = ("bash", "zsh", "fish")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 FORMATS = ("text", "json", "stream-json")
+INPUT_FORMATS = ("text", "stream-json")
+MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
 
@@ -172,7 +174,16 @@ MAIN = Command(
             ),
             _TRUST,
             *_RULES,
+            _flag(
+                "--permission-mode",
+                "what runs without asking: what only reads, also edits, or nothing but reading",
+                choices=MODES,
+            ),
             _flag("--plan", "start in plan mode: read-only, until a plan is approved"),
+            _flag("--system-prompt TEXT", "instead of Holdfast's own description of its work"),
+            _flag(
+                "--append-system-prompt TEXT", "instructions for this session, added to the rest"
+            ),
         ),
         *_group(
             "Headless, and limits",
@@ -187,6 +198,12 @@ MAIN = Command(
                 "-p output: the answer, one JSON object, or one event per line",
                 choices=FORMATS,
             ),
+            _flag(
+                "--input-format",
+                "-p input: one prompt, or one JSON message per line (see headless)",
+                choices=INPUT_FORMATS,
+            ),
+            _flag("--json-schema FILE", "-p result: JSON that fits the schema in FILE"),
             _flag("--max-turns N", "stop after N requests"),
             _flag("--max-tokens N", "stop after N tokens"),
             _flag(

@@ -1,0 +1,121 @@
+"""What a headless run came to, gathered from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tui.agent import events
+from tui.agent.events import Event
+from tui.tools.present_plan import PresentPlan
+from tui.tools.submit_result import REMINDER, SubmitResult
+
+NO_RESULT: Final = "The model handed over no result that fits the schema."
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What prompts came to, gathered from the events of their turns.
+
+    `result` is what the model said last; `value` the result that was asked for by a schema, where
+    `given`. `error` says what the turn failed with, "" where it did not fail, and `error_class` of
+    which kind it is (see `tui.core.errors`). `outcome` is done, interrupted, failed or limit.
+    `cuts` are the receipts of results that were cut.
+    """
+
+    session_id: str | None = None
+    model: str = ""
+    result: str = ""
+    value: Any = None
+    given: bool = False
+    error: str = ""
+    error_class: str | None = None
+    category: str = ""
+    explanation: str = ""
+    outcome: str = "failed"
+    usage: dict[str, int] = field(default_factory=dict[str, int])
+    sources: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    cuts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    unsaved: bool = False
+    plan: str = ""
+    """One that nobody could approve, which is the result of a run in plan mode."""
+    _presented: str = ""
+    _costs: list[float | None] = field(default_factory=list[float | None])
+
+    @property
+    def cost_usd(self) -> float | None:
+        """In US dollars; None where no price is known."""
+        known = [usd for usd in self._costs if usd is not None]
+        return sum(known) if known and len(known) == len(self._costs) else None
+
+    def prompts(self, text: str, result: SubmitResult | None) -> Iterator[str]:
+        """What is sent, one after the other: the prompt, and a reminder where the result that was
+        asked for is missing when its turn is done. Takes over the result at the end."""
+        if result is None:
+            yield text
+            return
+        result.given, result.value = False, None
+        for prompt in (text, REMINDER):
+            yield prompt
+            if result.given or self.outcome != "done":
+                break
+        self.given, self.value = result.given, result.value
+        if self.outcome == "done" and not result.given:
+            self.outcome, self.error_class = "failed", "unknown"
+            self.error = NO_RESULT
+
+    def see(self, event: Event) -> None:
+        match event:
+            case events.SessionStarted():
+                self.session_id, self.model = event.session_id, event.model
+            case events.RequestSent():
+                self.model = event.model
+            case events.AssistantMessage():
+                self.result = event.text or self.result
+            case events.ToolStarted(name=PresentPlan.name, input=given):
+                self._presented = str(given.get("plan") or "").strip()
+            case events.QuestionAnswered(name=PresentPlan.name, by="default"):
+                self.plan, self.result = self._presented, ""
+            case events.SourcesCited(pages):
+                self.sources += [page for page in pages if page not in self.sources]
+            case events.ToolFinished(receipt=receipt) if receipt:
+                self.cuts.append(receipt)
+            case events.ErrorRaised():
+                self.error, self.error_class = event.message, event.error_class
+                self.category, self.explanation = event.category, event.explanation
+            case events.StorageChanged():
+                self.unsaved = not event.saved
+            case events.TurnFinished():
+                self.outcome = event.outcome
+                for name, count in event.usage.to_json().items():
+                    self.usage[name] = self.usage.get(name, 0) + count
+                self._costs.append(event.cost_usd)
+            case _:
+                pass
+
+    @property
+    def answer(self) -> str:
+        """The plan, if there is one, and what the model said last."""
+        return "\n\n".join(filter(None, (self.plan, self.result)))
+
+    @property
+    def _refusal(self) -> dict[str, str | None]:
+        return {"category": self.category or None, "explanation": self.explanation or None}
+
+    def to_json(self, *, turns: int, duration_ms: int) -> dict[str, Any]:
+        return {
+            "session_id": self.session_id,
+            "result": self.answer,
+            **({"structured_output": self.value} if self.given else {}),
+            "is_error": self.outcome != "done",
+            "error_class": self.error_class,
+            **({"refusal": self._refusal} if self.error_class == "refusal" else {}),
+            "turns": turns,
+            "usage": self.usage,
+            "cost_usd": self.cost_usd,
+            "duration_ms": duration_ms,
+            "model": self.model,
+            "cuts": self.cuts,
+            **({"sources": self.sources} if self.sources else {}),
+        }

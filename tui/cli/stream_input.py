@@ -1,0 +1,275 @@
+"""`holdfast -p --input-format stream-json`: a conversation by lines of JSON, both ways.
+
+In come prompts, answers to what the agent asks, and interrupts; out go the same events as with one
+prompt. A prompt that comes while a turn runs joins it. At the end of the input what runs and waits
+is finished; nobody can be asked any more then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import os
+import sys
+from collections.abc import Sequence
+from threading import Thread
+from typing import Any, Final, TextIO, cast
+
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.app import headless
+from tui.app.commands.registry import route_own
+from tui.app.conversation import Conversation
+from tui.app.launch_config import MODES
+from tui.app.options.arguments import Options
+from tui.app.outcome import Outcome
+from tui.app.work import heeded_signals
+from tui.cli.print_mode import exit_code, write_event
+from tui.core.errors import HoldfastError, ImageError, UsageError
+from tui.core.messages import blocks_of, list_of, object_of, string_of
+from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion
+from tui.permissions.gate import RulesOnly
+from tui.permissions.types import Answer, Call, Decision
+
+MAX_LINE: Final = 64_000_000
+"""Bytes of a line: a prompt with all the images that a request takes."""
+
+_AHEAD: Final = 256
+"""Lines that are read before they are taken."""
+
+_ANSWERS: Final = ("once", "session", "always", "no")
+_VERDICTS: Final = ("ask", "accept_edits", "change", "none")
+
+
+class LineApprover(RulesOnly):
+    """Waits for the line that answers; once the input has ended, nobody can be asked."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._asked = asyncio.Queue[str]()
+        """The calls whose questions are known outside and that nobody waits for yet."""
+
+    def see(self, event: Event) -> None:
+        """Take an answer from the moment on when its question is known outside."""
+        if isinstance(event, events.TurnFinished):
+            self._asked = asyncio.Queue[str]()
+        match event.event if isinstance(event, events.SubAgentEvent) else event:
+            case events.PermissionAsked(id=id_):
+                self._expect(id_)
+            case events.QuestionAsked(id=id_):
+                self._expect(id_)
+                self._asked.put_nowait(id_)
+            case events.PermissionAnswered(id=id_) | events.QuestionAnswered(id=id_):
+                self._waiting.pop(id_, None)
+            case _:
+                pass
+
+    def answer(self, given: dict[str, Any]) -> None:
+        """Hand over an answer. Raises UsageError where nothing waits for it."""
+        future = self._waiting.get(string_of(given.get("id")))
+        if future is None or future.done():
+            raise UsageError(f"Nothing with the id {given.get('id')!r} waits for an answer.")
+        future.set_result(given)
+
+    def end(self) -> None:
+        """The input has ended: what waits is answered as where nobody can be asked."""
+        self.ended = True
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result({})
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        given = await self._wait(call.id)
+        if not given:
+            return await super().ask(call, decision)
+        return Answer(given["answer"], string_of(given.get("reason")))
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        given = {} if self.ended else await self._wait(await self._asked.get())
+        if not given:
+            return await super().ask_user(questions, agent)
+        answers = [object_of(one) for one in list_of(given.get("answers"))]
+        taken = [
+            UserAnswer(tuple(map(str, list_of(one.get("chosen")))), string_of(one.get("text")))
+            for one in answers
+        ]
+        taken += [UserAnswer()] * (len(questions) - len(taken))
+        return UserAnswers(tuple(taken[: len(questions)]))
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:
+        given = {} if self.ended else await self._wait(await self._asked.get())
+        if not given:
+            return await super().review_plan(title, plan)
+        kept = string_of(given.get("plan")) or plan
+        return PlanReview(given["answer"], kept, string_of(given.get("comment")))
+
+    async def _wait(self, id_: str) -> dict[str, Any]:
+        """The line that answers; {} where none comes."""
+        if self.ended:
+            return {}
+        try:
+            return await self._expect(id_)
+        finally:
+            self._waiting.pop(id_, None)
+
+    def _expect(self, id_: str) -> asyncio.Future[dict[str, Any]]:
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        return self._waiting.setdefault(id_, future)
+
+
+class LineConversation:
+    """Carries out the lines of one input."""
+
+    def __init__(self, conversation: Conversation, approver: LineApprover) -> None:
+        self._conversation = conversation
+        self._approver = approver
+
+    async def take(self, line: bytes) -> None:
+        """Do what a line says. Raises UsageError for one that says nothing."""
+        try:
+            given = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"It isn't JSON: {error}.") from error
+        if not isinstance(given, dict):
+            raise UsageError("It isn't an object.")
+        message = cast("dict[str, Any]", given)
+        match message.get("type"):
+            case "user":
+                await self._prompt(message)
+            case "permission_answer":
+                self._one_of(message, _ANSWERS)
+                self._approver.answer(message)
+            case "plan_answer":
+                self._one_of(message, _VERDICTS)
+                self._approver.answer(message)
+            case "question_answer":
+                self._approver.answer(message)
+            case "interrupt":
+                self._conversation.cancel()
+            case "set_mode":
+                self._agent.mode = MODES[self._one_of(message, tuple(MODES), "mode")]
+            case other:
+                raise UsageError(f"The type {other!r} isn't known.")
+
+    @property
+    def _agent(self) -> Agent:
+        assert self._conversation.agent is not None
+        return self._conversation.agent
+
+    def _one_of(self, message: dict[str, Any], known: Sequence[str], field: str = "answer") -> str:
+        value = message.get(field)
+        if value not in known:
+            raise UsageError(f"{field} is one of {', '.join(known)}, not {value!r}.")
+        return str(value)
+
+    async def _prompt(self, message: dict[str, Any]) -> None:
+        """Send a prompt: `text`, or a `message` as the Messages API has it, of text and images."""
+        content = object_of(message.get("message")).get("content", message.get("text"))
+        blocks = blocks_of(content)
+        words: list[str] = []
+        for block in blocks:
+            if block.get("type") == "text":
+                words.append(string_of(block.get("text")))
+            elif block.get("type") == "image":
+                words.append(await self._image(object_of(block.get("source"))))
+            else:
+                raise UsageError(f"A prompt has text and images, not {block.get('type')!r}.")
+        text = "\n".join(words)
+        if not text.strip():
+            raise UsageError("The prompt is empty.")
+        if await route_own(self._conversation, text) == "refused":
+            raise UsageError("The prompt was refused.")
+
+    async def _image(self, source: dict[str, Any]) -> str:
+        """The word that stands for an image in the prompt."""
+        try:
+            data = base64.b64decode(string_of(source.get("data")), validate=True)
+            return await self._conversation.images.of_bytes(data, "image")
+        except (binascii.Error, ImageError) as error:
+            raise UsageError(f"An image can't be used: {error}") from error
+
+
+async def answer_lines(options: Options, source: int, out: TextIO) -> int:
+    """Hold a conversation by the lines of a file descriptor, until they end. Returns the exit
+    code, which is that of the last turn. A line that can't be used is an `error` event, and nothing
+    else happens.
+
+    SIGINT, SIGTERM and SIGHUP stop what runs and end it. Raises what opening a session raises.
+    """
+    approver, outcome, stopped = LineApprover(), Outcome(outcome="done"), asyncio.Event()
+
+    def see(event: Event) -> None:
+        approver.see(event)
+        outcome.see(event)
+        write_event(event, "stream-json", out, sys.stderr)
+
+    def stop() -> None:
+        stopped.set()
+        conversation.cancel()
+
+    async with headless.opened(options, approver, see=see) as conversation:
+        lines = LineConversation(conversation, approver)
+        with heeded_signals(stop):
+            await _until_end(source, stopped, lines, see)
+            approver.end()
+            await conversation.rested()
+    return exit_code(outcome)
+
+
+async def _until_end(
+    source: int, stopped: asyncio.Event, lines: LineConversation, see: Any
+) -> None:
+    """Carry out each line, until the input ends or it is stopped."""
+    read, number = _read(source), 0
+    end = asyncio.create_task(stopped.wait(), name="stopped")
+    try:
+        while True:
+            line = asyncio.create_task(read.get(), name="line")
+            await asyncio.wait({line, end}, return_when=asyncio.FIRST_COMPLETED)
+            if not line.done() or not (text := line.result()):
+                line.cancel()
+                return
+            number += 1
+            try:
+                if len(text) > MAX_LINE:
+                    raise UsageError(f"It is longer than {MAX_LINE // 1_000_000} MB.")
+                if text.strip():
+                    await lines.take(text)
+            except HoldfastError as error:
+                message = f"Line {number} of the input: {error.message}"
+                see(events.ErrorRaised("invalid_request", message, True, error.hint))
+    finally:
+        end.cancel()
+
+
+def _read(source: int) -> asyncio.Queue[bytes]:
+    """The lines of an input as they come, and b"" at its end; of a line that is too long the rest
+    is left out.
+
+    A thread reads, since not everything that can be standard input can be polled; from a file of
+    its own, since the interpreter can't end while another thread holds the lock of `sys.stdin`.
+    """
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes](_AHEAD)
+    file = os.fdopen(os.dup(source), "rb")
+
+    def work() -> None:
+        while True:
+            try:
+                line = rest = file.readline(MAX_LINE + 1)
+                while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+                    rest = file.readline(MAX_LINE + 1)
+            except (OSError, ValueError):
+                line = b""
+            try:
+                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+            except RuntimeError:
+                return  # the conversation is over
+            if not line:
+                return
+
+    Thread(target=work, name="standard input", daemon=True).start()
+    return lines
