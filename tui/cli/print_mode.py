@@ -120,13 +120,7 @@ async def run(
                             countdown.see(event)
         finally:
             countdown.stop()
-            if running := agent.running_jobs:
-                stopped = plural(running, "background command")
-                _to_stderr(err, f"Stopping {stopped}: they end with this run.")
-            try:
-                await agent.close()
-            except StorageError as error:
-                _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
+            await _close(agent, outcome, err)
     if format_ == "text" and outcome.given:
         _line(out, _dump(outcome.value))
     elif format_ == "text" and outcome.answer and outcome.outcome == "done":
@@ -137,6 +131,17 @@ async def run(
     if outcome.error == NO_RESULT:
         _to_stderr(err, NO_RESULT)
     return exit_code(outcome)
+
+
+async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
+    """Close the agent; say what ends with it, and what could not be saved."""
+    if running := agent.running_jobs:
+        stopped = plural(running, "background command")
+        _to_stderr(err, f"Stopping {stopped}: they end with this run.")
+    try:
+        await agent.close()
+    except StorageError as error:
+        _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
 
 
 async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
