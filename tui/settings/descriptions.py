@@ -33,6 +33,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "terminal": "What the terminal's tab and desktop show",
     "agents": "Sub-agents",
     "diagnostics": "Problems in edited files",
+    "jobs": "Background commands",
     "batch": "Task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
     "mcp": "Servers with more tools",
