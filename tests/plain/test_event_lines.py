@@ -129,7 +129,8 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.TextDelta, events.ThinkingDelta, events.ToolInputDelta, events.ToolOutputChunk,
         events.RequestSent, events.Alive, events.ContextMeasured, events.QueueChanged,
         events.CompactionDelta, events.PermissionAsked, events.RequestExtended, events.TitleChanged,
-        events.QuestionAsked, events.QuestionAnswered,
+        events.QuestionAsked, events.QuestionAnswered, events.PlanProposed, events.PlanApproved,
+        events.RequestPaid,
     }  # fmt: skip
     others = {
         events.DirectivesChanged: events.DirectivesChanged(True, False, True),

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import field
 
 from tui.core.formatting import duration, money, plural, tokens
-from tui.core.messages import Usage
+from tui.core.messages import Usage, object_of
 from tui.core.text_cleaning import without_colours
 from tui.provider.base import (
     Alive,
@@ -135,6 +135,25 @@ class QuestionAsked(WireEvent, frozen=True, tag="question_asked"):
     server: str = ""
 
 
+class PlanProposed(WireEvent, frozen=True, tag="plan_proposed"):
+    """The call `id` presents a plan, in Markdown; `question_asked` comes with it."""
+
+    id: str
+    title: str
+    plan: str
+
+
+class PlanApproved(WireEvent, frozen=True, tag="plan_approved"):
+    """The person approved the plan of the call `id`: `plan` is how they left it, `mode` that in
+    which it is carried out, `path` the file where it is kept, "" for none."""
+
+    id: str
+    title: str
+    plan: str
+    mode: str
+    path: str
+
+
 class QuestionAnswered(WireEvent, frozen=True, tag="question_answered"):
     """`answers` are `{"header", "chosen", "text"}`: labels, and the person's own words; neither
     where a question was not answered. `by` is person, or default where nobody can be asked."""
@@ -248,7 +267,7 @@ class JobFinished(WireEvent, frozen=True, tag="job_finished"):
         return f"{self.job} {verb}, {self.state}, {took}: {self.command}"
 
 
-class SubAgentStarted(WireEvent, frozen=True, tag="sub_agent_started"):
+class SubAgentStarted(WireEvent, frozen=True, tag="subagent_started"):
     """The call `id` of the tool `task` has its sub-agent, which works in a session of its own:
     `path` is its file, null where it is kept in memory. `resumed`: it continues an earlier one.
     """
@@ -256,32 +275,32 @@ class SubAgentStarted(WireEvent, frozen=True, tag="sub_agent_started"):
     id: str
     session_id: str
     path: str | None
-    agent: str
+    agent: str = field(name="name")
     description: str
     model: str
     resumed: bool = False
 
 
-class SubAgentEvent(WireEvent, frozen=True, tag="sub_agent_event"):
+class SubAgentEvent(WireEvent, frozen=True, tag="subagent_event"):
     """What happened in the session of the sub-agent that the call `id` started: one of these
     events, but for what streams, what tools print, and how full its context is."""
 
     id: str
-    agent: str
+    agent: str = field(name="name")
     event: WireEvent
 
     def to_json(self) -> dict[str, Any]:
-        head = {"type": self.type, "id": self.id, "agent": self.agent}
+        head = {"type": self.type, "id": self.id, "name": self.agent}
         return head | {"event": self.event.to_json()}
 
 
-class SubAgentFinished(WireEvent, frozen=True, tag="sub_agent_finished"):
+class SubAgentFinished(WireEvent, frozen=True, tag="subagent_finished"):
     """How it ended: done, failed, limit, stopped (by the person) or interrupted (with the turn).
     `usage` and `cost_usd` are of this run; cost is null where a price is not known."""
 
     id: str
     session_id: str
-    agent: str
+    agent: str = field(name="name")
     outcome: str
     calls: int
     requests: int
@@ -406,8 +425,8 @@ class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
     last: int | None
     broken: str
     tokens: int
-    added: int | None
-    cached: int
+    added: int | None = field(name="added_tokens")
+    cached: int = field(name="cache")
     cache_miss: str = ""
     missed_tokens: int = 0
     thought: int = 0
@@ -431,6 +450,14 @@ class RequestExtended(WireEvent, frozen=True, tag="request_extended"):
         return " · ".join(parts)
 
 
+class RequestPaid(WireEvent, frozen=True, tag="cost"):
+    """What the last request cost, and the session with it, in US dollars; null where a price is
+    not known."""
+
+    usd: float | None
+    total_usd: float | None
+
+
 class ThinkingDropped(WireEvent, frozen=True, tag="thinking_dropped"):
     """The server did not use earlier thinking, or used it though it stood in another place.
 
@@ -439,6 +466,11 @@ class ThinkingDropped(WireEvent, frozen=True, tag="thinking_dropped"):
 
     dropped: dict[str, int]
     allowed: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        found = super().to_json()
+        dropped = object_of(found["dropped"])
+        return found | {"count": sum(dropped.values()), "reason": ", ".join(dropped)}
 
     @property
     def text(self) -> str:
@@ -610,6 +642,8 @@ Event: TypeAlias = (
     | PermissionAnswered
     | QuestionAsked
     | QuestionAnswered
+    | PlanProposed
+    | PlanApproved
     | ToolOutputChunk
     | ToolFinished
     | HookFinished
@@ -629,6 +663,7 @@ Event: TypeAlias = (
     | ContextChanged
     | ContextBroken
     | RequestExtended
+    | RequestPaid
     | ThinkingDropped
     | Pruned
     | MemorySaved

@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Notice, QuestionAnswered, QuestionAsked
+from tui.agent.events import (
+    Notice,
+    PlanApproved,
+    PlanProposed,
+    QuestionAnswered,
+    QuestionAsked,
+)
 from tui.core.errors import StorageError, ToolError
 from tui.core.files import private_copy
 from tui.core.messages import ToolOutput, object_of, string_of
@@ -67,6 +73,7 @@ class Plans:
                 hint="Do the work; say in your answer what you are going to do if that helps.",
             )
         async with ctx.asking:
+            ctx.publish(PlanProposed(tool.call_id, title, params.plan))
             ctx.publish(QuestionAsked(tool.call_id, PresentPlan.name, (_question(title),)))
             review = await ctx.approver.review_plan(title, params.plan)
         tool.waited()
@@ -74,6 +81,10 @@ class Plans:
         answer = {"header": _HEADER, "chosen": labels, "text": review.comment}
         output = await self._output(title, params.plan, review)
         ctx.publish(QuestionAnswered(tool.call_id, PresentPlan.name, (answer,), review.by))
+        if review.approved:
+            path = output.details["plan"]["path"]
+            approved = PlanApproved(tool.call_id, title, review.plan, review.verdict, path)
+            ctx.publish(approved)
         return output
 
     async def _output(self, title: str, plan: str, review: PlanReview) -> ToolOutput:

@@ -494,8 +494,10 @@ class TurnRunner:
         )
         pages = tuple(source._asdict() for source in sources(content))
         cited = [events.SourcesCited(pages)] if pages else []
+        usd = Spent.on(answer.usage, self.ctx.price_of(self._stream.model)).usd
+        paid = events.RequestPaid(usd, self.ctx.spent().session.usd)
         try:
-            await self.ctx.recorder.show(message, *cited, *reports, *self.requests.measured())
+            await self.ctx.recorder.show(message, *cited, *reports, paid, *self.requests.measured())
         except asyncio.CancelledError:
             await self.dispatcher.close(tool_calls(content))
             raise
