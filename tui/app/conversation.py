@@ -319,6 +319,13 @@ class Conversation:
             for call in waiting:
                 call()
 
+    async def quiet(self) -> None:
+        """Wait until nothing runs or waits any more."""
+        rests = asyncio.Event()
+        self._resting.append(rests.set)
+        self.may_rest()
+        await rests.wait()
+
     async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
         """Send a prompt to a headless conversation, and yield what happens until nothing runs or
         waits any more. The person's own commands (`/review`) work, as do directives; `attached`
