@@ -30,6 +30,7 @@ CommandName: TypeAlias = Literal[
     "run",
     "sessions",
     "mcp",
+    "acp",
     "doctor",
     "import-settings",
     "tour",
