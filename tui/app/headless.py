@@ -172,8 +172,9 @@ async def opened(
 ) -> AsyncGenerator[Conversation]:
     """A conversation with the session that the options name, else `choice`, until the block ends.
 
-    `see` gets each event from the first one on; `frontend` makes one that can do more. Raises what opening a session raises:
-    CredentialsError, SessionError, SessionInUseError, ConfigError, UsageError.
+    `see` gets each event from the first one on; `frontend` makes one that can do more. Raises what
+    opening a session raises: CredentialsError, SessionError, SessionInUseError, ConfigError,
+    UsageError.
     """
     own = tuple(map(as_tool, tools))
     with scratch_of(options) as scratch:

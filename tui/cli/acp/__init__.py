@@ -31,7 +31,7 @@ def run(options: Options) -> int:
             hint="See holdfast help editors.",
         )
     log.to_file(folders().log)
-    asyncio.run(_serve(options, *_own_streams()))
+    asyncio.run(serve(options, *_own_streams()))
     return 0
 
 
@@ -46,7 +46,8 @@ def _own_streams() -> tuple[FileIO, FileIO]:
     return given
 
 
-async def _serve(options: Options, source: FileIO, sink: FileIO) -> None:
+async def serve(options: Options, source: FileIO, sink: FileIO) -> None:
+    """Answer what comes from `source` until it ends; then stop what runs, and close everything."""
     from acp.connection import Connection  # noqa: PLC0415 - it takes a second
 
     from tui.cli.acp.agent import EditorService  # noqa: PLC0415 - as above

@@ -67,7 +67,7 @@ class EditorService:
         self.sessions: dict[str, EditorSession] = {}
         self.form = False
 
-    async def __call__(self, method: str, params: Any, notification: bool) -> Any:
+    async def __call__(self, method: str, params: Any, _notification: bool) -> Any:
         """Answer a request. Raises RequestError, with the words of what went wrong."""
         if method not in _METHODS:
             raise RequestError(-32601, f"There is no method {method!r}.", {"method": method})

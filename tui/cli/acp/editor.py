@@ -137,8 +137,7 @@ class Editor:
             choices = [(str(n), label, "allow_once") for n, label in enumerate(labels)]
             choices.append(("no", "Don't answer", "reject_once"))
             taken = await self.pick(call, one_line(question.text), "other", about, choices)
-            chosen = (labels[int(taken)],) if taken not in {None, "no"} else ()
-            given.append(UserAnswer(chosen))
+            given.append(UserAnswer((labels[int(taken)],) if taken and taken != "no" else ()))
         return UserAnswers(tuple(given))
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
