@@ -56,7 +56,11 @@ async def serve(options: Options, source: FileIO, sink: FileIO) -> None:
     lines = await JsonLines.over(source, sink)
     service.connection = Connection(service, lines, listening=False)
     listening = asyncio.create_task(service.connection.main_loop(), name="editor")
-    with heeded_signals(listening.cancel):
+
+    def stop() -> None:
+        listening.cancel()
+
+    with heeded_signals(stop):
         try:
             with suppress(asyncio.CancelledError):
                 await listening

@@ -35,12 +35,11 @@ OpeningRequest: TypeAlias = (
 )
 
 PAGE: Final = 100
-_CODES: Final[tuple[tuple[type[HoldfastError], int], ...]] = (
-    (CredentialsError, -32000),
-    (SessionError, -32002),
-    (UsageError, -32602),
-    (HoldfastError, -32603),
-)
+_CODES: Final[Mapping[type[HoldfastError], int]] = {
+    CredentialsError: -32000,
+    SessionError: -32002,
+    UsageError: -32602,
+}
 _SIGN_IN: Final = (
     schema.AuthMethodAgent(
         id="stored",
@@ -77,8 +76,8 @@ class EditorService:
         except ValidationError as error:
             raise RequestError(-32602, f"{method}: {_wrong(error)}") from error
         except HoldfastError as error:
-            code = next(code for kind, code in _CODES if isinstance(error, kind))
-            raise RequestError(code, str(error)) from error
+            codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
+            raise RequestError(next(codes, -32603), str(error)) from error
         return serialize_params(answer) if answer is not None else {}
 
     async def initialize(self, request: schema.InitializeRequest) -> schema.InitializeResponse:
@@ -206,7 +205,7 @@ class EditorService:
         """A session that is there: the one that is open here, or the file of that id."""
         if session := self.sessions.get(id_):
             if session.conversation.busy:
-                raise UsageError(f"Session {id_} is at work here.", hint="Cancel its turn first.")
+                raise UsageError(f"Session {id_} is busy here.", hint="Cancel its turn first.")
             return session
         path = await asyncio.to_thread(catalog.resolve, id_, folders())
         return await self._open(replace(options, resume=str(path)))

@@ -87,7 +87,7 @@ class Outbox:
                     await notify_model(self.connection, "session/update", said)
 
 
-class Editor:
+class EditorApprover:
     """Puts questions to the editor, each as one of its requests: it is an `Approver`."""
 
     def __init__(self, outbox: Outbox, updates: SessionUpdates, *, form: bool) -> None:
@@ -269,7 +269,7 @@ class EditorFrontend(HeadlessFrontend):
     stop_key = "Cancel"
 
     def __init__(self, services: AppServices, approver: Approver | None) -> None:
-        assert isinstance(approver, Editor)
+        assert isinstance(approver, EditorApprover)
         super().__init__(services, approver)
         self.editor = approver
         approver.clock = services.clock

@@ -23,7 +23,7 @@ from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.session_path import workspace_of
-from tui.cli.acp.editor import COMMANDS, DIRECTIVES, Editor, EditorFrontend, Outbox
+from tui.cli.acp.editor import COMMANDS, DIRECTIVES, EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import Block, read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core.errors import UsageError
@@ -71,7 +71,7 @@ class EditorSession:
         self.options = options
         self.outbox = Outbox(connection)
         self.updates = SessionUpdates(workspace_of(options))
-        self.editor = Editor(self.outbox, self.updates, form=form)
+        self.editor = EditorApprover(self.outbox, self.updates, form=form)
         self.conversation: Conversation
         self._stack = AsyncExitStack()
         self._prompts = 0
