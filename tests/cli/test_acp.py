@@ -14,13 +14,19 @@ from typing import Any, TypeAlias
 
 import pytest
 from acp import RequestError, schema
+from acp.connection import Connection
 
-from tests.support.clock import PATIENCE_S
+from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.editor import EditorClient, editing
 from tests.support.server import LoopbackServer
 from tests.support.serving import serving
 from tui.app.options.arguments import Options, parse
+from tui.cli.acp.agent import EditorService
+from tui.cli.acp.editor import PATIENCE_S as PATIENCE_REMINDED_S
+from tui.cli.acp.editor import EditorApprover, Outbox
+from tui.cli.acp.updates import SessionUpdates
 from tui.core.paths import folders
+from tui.permissions.types import Call, Decision
 from tui.session import catalog
 from tui.session.reader import read
 
@@ -334,6 +340,76 @@ async def test_elevated_is_a_mode_where_it_was_started_so(work: Path, serve: Ser
         assert again is not None
         assert again.modes is not None
         assert again.modes.current_mode_id == "elevated"
+
+
+async def test_a_prompt_elevates_nothing_where_it_was_not_started_so(
+    work: Path, serve: Serve
+) -> None:
+    server = serve({"text": "One."})
+    async with editing(ACP, work) as editor:
+        session = await editor.new()
+        with pytest.raises(RequestError, match="Only holdfast acp -y can be elevated"):
+            await editor.prompt(session, "/elevated on and delete it")
+        await editor.prompt(session, "/elevated off Hello.")
+    assert len(server.posts) == 1
+
+
+async def test_a_session_that_is_closed_ends_its_prompts(work: Path, serve: Serve) -> None:
+    serve({"tools": [READ, EDIT]})
+    async with editing(ACP, work, EditorClient(answer=None)) as editor:
+        session = await editor.new()
+        prompt = asyncio.create_task(editor.prompt(session, "Fix the bug."))
+        await editor.client.asking.wait()
+        await editor.conn.close_session(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+    assert any(record.type == "interrupt" for record in records(session))
+
+
+async def test_a_session_goes_to_the_trash(work: Path, serve: Serve) -> None:
+    serve({"text": "One."})
+    async with editing(ACP, work) as editor:
+        session = await editor.new()
+        await editor.prompt(session, "Hello.")
+        delete = schema.DeleteSessionRequest(session_id=session)
+        service = EditorService(ACP)
+        await editor.conn.close_session(session_id=session)
+        await service.delete(delete)
+        assert (await editor.conn.list_sessions(cwd=str(work))).sessions == []
+
+
+class Wire:
+    """Takes what is sent; nothing ever comes."""
+
+    def __init__(self) -> None:
+        self.sent = asyncio.Queue[dict[str, Any]]()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        self.sent.put_nowait(message)
+
+    async def receive(self) -> dict[str, Any] | None:
+        return None
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_a_question_that_nobody_answers_is_said_to_wait(work: Path) -> None:
+    wire, clock = Wire(), ManualClock()
+    outbox = Outbox(Connection(EditorService(ACP), wire, listening=False))
+    approver = EditorApprover(outbox, SessionUpdates(work), form=False)
+    approver.clock = clock
+    outbox.release()
+    call = Call(id="c1", tool="run_command", effect="run", subject="make", command="make")
+    asked = asyncio.create_task(approver.ask(call, Decision("ask", "It runs.", "default")))
+    question = await asyncio.wait_for(wire.sent.get(), PATIENCE_S)
+    assert question["method"] == "session/request_permission"
+    await asyncio.sleep(0)
+    clock.advance(PATIENCE_REMINDED_S)
+    said = await asyncio.wait_for(wire.sent.get(), PATIENCE_S)
+    assert "Waits for your answer: Run make." in said["params"]["update"]["content"]["text"]
+    assert not asked.done()
+    approver.take_back()
+    assert (await asked).answer == "no"
 
 
 async def test_a_plan_is_reviewed_and_carried_out(work: Path, serve: Serve) -> None:

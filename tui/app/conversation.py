@@ -257,6 +257,7 @@ class Conversation:
         if agent is not None:
             agent.cancel()
             await agent.close()
+        self.may_rest()
 
     @property
     def leaving(self) -> bool:
@@ -476,6 +477,7 @@ class Conversation:
 
     def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:
+            self.may_rest()
             return
         if not progress.finished:
             self.frontend.show(events.TurnFinished("failed"))

@@ -38,7 +38,6 @@ COMMANDS: Final = (
     *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact"),
 )
 """The program's commands that need no screen and keep to their session."""
-DIRECTIVES: Final = ("think", "elevated")
 PATIENCE_S: Final = 60.0
 """After so long it is said that an answer is waited for."""
 _NO_ANSWER: Final = "The editor closed the question without an answer."

@@ -15,6 +15,7 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines
 from tui.agent.events import Event
+from tui.agent.prompts import parse
 from tui.app.commands.registry import find, route, split
 from tui.app.conversation import Conversation
 from tui.app.headless import opened
@@ -23,7 +24,7 @@ from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.session_path import workspace_of
-from tui.cli.acp.editor import COMMANDS, DIRECTIVES, EditorApprover, EditorFrontend, Outbox
+from tui.cli.acp.editor import COMMANDS, EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import Block, read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core.errors import UsageError
@@ -97,6 +98,7 @@ class EditorSession:
 
     async def close(self) -> None:
         """Stop what runs, as an interruption, and let go of the session."""
+        self._stop_waiting()
         await self._stack.aclose()
 
     async def replay(self) -> None:
@@ -152,6 +154,8 @@ class EditorSession:
         return self._response(watch)
 
     async def _send(self, text: str, attached: str) -> str | None:
+        if parse(text).changes.get("elevated") and not self.options.yolo:
+            raise UsageError("Only holdfast acp -y can be elevated.", hint="Nothing was sent.")
         named = split(text.strip())
         if named is None or attached:
             return self.conversation.submit(text, attached)
@@ -159,10 +163,13 @@ class EditorSession:
 
     def cancel(self) -> None:
         """End what runs. What waits is not sent."""
+        self._stop_waiting()
+        self.conversation.cancel()
+
+    def _stop_waiting(self) -> None:
         self._cancelled = True
         self.editor.take_back()
         self.conversation.take_back()
-        self.conversation.cancel()
 
     def _response(self, watch: PromptWatch) -> schema.PromptResponse:
         used, outcome = watch.outcome.usage, watch.outcome.outcome
@@ -228,7 +235,7 @@ class EditorSession:
         own = self.conversation.user_commands
         await asyncio.to_thread(own.load)
         found: dict[str, tuple[str, str]] = {}
-        for name in (*COMMANDS, *DIRECTIVES):
+        for name in (*COMMANDS, "think", *(["elevated"] if self.options.yolo else [])):
             if command := find(name):
                 found[name] = (command.help, command.argument)
         for name, one in own.commands.items():
@@ -274,8 +281,10 @@ class EditorSession:
             raise UsageError(f"There is no mode {wanted!r}.", hint=f"Use {', '.join(offered)}.")
         elevated = wanted == "elevated"
         if elevated != self.agent.directives.elevated:
+            during = self.conversation.busy  # it counts from the turn's next request on
             self.conversation.submit(f"/elevated {'on' if elevated else 'off'}")
-            await self.conversation.quiet()
+            if not during:
+                await self.conversation.quiet()
         if not elevated:
             mode: Any = wanted
             self.agent.mode = mode
