@@ -597,7 +597,9 @@ async def test_commands_are_told_and_carried_out(work: Path, serve: Serve) -> No
         assert "/new needs the screen." in editor.client.said
         with pytest.raises(RequestError, match="Unknown command /nothing"):
             await editor.prompt(session, "/nothing")
-        await editor.prompt(session, "/review calc.py")
+        notes = schema.TextResourceContents(uri="file:///other/notes.md", text="Buy milk.")
+        attached = schema.EmbeddedResourceContentBlock(type="resource", resource=notes)
+        await editor.prompt(session, "/review calc.py", attached)
         await editor.prompt(session, "!touch made")
         await editor.prompt(session, "exit")
         await editor.prompt(session, "/rename A better name")
@@ -606,7 +608,10 @@ async def test_commands_are_told_and_carried_out(work: Path, serve: Serve) -> No
     assert {"compact", "review", "effort"} <= set(names)
     assert not {"new", "quit", "theme", "login"} & set(names)
     assert names["review"]["description"] == "look at it"
-    assert "Review this: calc.py" in server.posts[0].raw.decode()
+    sent = server.posts[0].raw.decode()
+    assert "Review this: calc.py" in sent
+    assert "Buy milk." in sent
+    assert "Buy milk." not in json.dumps(json.loads(server.posts[1].raw)["messages"][-1])
     assert not (work / "made").exists()
     assert "!touch made" in server.posts[1].raw.decode()
     assert editor.client.of("session_info_update")[-1]["title"] == "A better name"

@@ -144,9 +144,10 @@ class EditorSession:
             text, attached = await read(blocks, conversation)
             if not (text.strip() or attached):
                 raise UsageError("The prompt is empty.")
-            if await self._send(text, attached) == "refused":
-                raise UsageError(getattr(conversation.frontend, "said", "") or "Refused.")
-            await conversation.quiet()
+            if not self._cancelled:
+                if await self._send(text, attached) == "refused":
+                    raise UsageError(getattr(conversation.frontend, "said", "") or "Refused.")
+                await conversation.quiet()
         finally:
             unwatch()
             self._prompts -= 1
@@ -156,9 +157,10 @@ class EditorSession:
     async def _send(self, text: str, attached: str) -> str | None:
         if parse(text).changes.get("elevated") and not self.options.yolo:
             raise UsageError("Only holdfast acp -y can be elevated.", hint="Nothing was sent.")
-        named = split(text.strip())
-        if named is None or attached:
+        if split(text.strip()) is None:
             return self.conversation.submit(text, attached)
+        if attached:
+            self.conversation.queue.hear(attached)  # with the prompt that the command sends
         return await route(self.conversation, text.strip())
 
     def cancel(self) -> None:
