@@ -320,8 +320,8 @@ async def test_modes_say_what_asks(work: Path, serve: Serve) -> None:
         assert not editor.client.asked
         assert "a + b" in (work / "calc.py").read_text()
         await editor.prompt(session, "/plan")
-        (changed,) = editor.client.of("current_mode_update")
-        assert changed["currentModeId"] == "plan"
+        changed = [one["currentModeId"] for one in editor.client.of("current_mode_update")]
+        assert changed == ["accept_edits", "plan"]
 
 
 async def test_elevated_is_a_mode_where_it_was_started_so(work: Path, serve: Serve) -> None:
@@ -510,7 +510,13 @@ async def test_settings_choose_model_and_effort(work: Path, serve: Serve) -> Non
             config_id="model", session_id=session, value=other
         )
         assert changed is not None
-        assert changed.config_options[0].current_value == other
+        now = {one.id: one.current_value for one in changed.config_options}
+        assert now == {"mode": "ask", "model": other, "effort": now["effort"]}
+        await editor.conn.set_config_option(config_id="mode", session_id=session, value="plan")
+        assert editor.client.of("current_mode_update")[-1]["currentModeId"] == "plan"
+        await editor.conn.set_session_mode(session_id=session, mode_id="ask")
+        told = editor.client.of("config_option_update")[-1]["configOptions"]
+        assert told[0]["currentValue"] == "ask"
         await editor.prompt(session, "Hello.")
     assert json.loads(server.posts[-1].raw)["model"] == other
 

@@ -174,7 +174,9 @@ class EditorService:
         self._session(request.session_id).cancel()
 
     async def use_mode(self, request: schema.SetSessionModeRequest) -> None:
-        await self._session(request.session_id).use_mode(request.mode_id)
+        session = self._session(request.session_id)
+        await session.use_mode(request.mode_id)
+        await session.settle()
 
     async def configure(
         self, request: schema.SetSessionConfigOptionSelectRequest

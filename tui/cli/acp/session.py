@@ -151,7 +151,7 @@ class EditorSession:
         finally:
             unwatch()
             self._prompts -= 1
-        await self._settle()
+        await self.settle()
         return self._response(watch)
 
     async def _send(self, text: str, attached: str) -> str | None:
@@ -205,7 +205,7 @@ class EditorSession:
         text = f"{error.message} {error.hint}".strip()
         raise RequestError(code, text, {"class": error.error_class})
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
         """After a prompt, tell what it changed about the session, and send all that waits."""
         if self.conversation.agent is not None:
             title = self.agent.session.title
@@ -290,16 +290,28 @@ class EditorSession:
         if not elevated:
             mode: Any = wanted
             self.agent.mode = mode
-        self._told["mode"] = self.mode
+        if self._told["mode"] != self.mode:
+            self._told["mode"] = self.mode
+            self.outbox.put(update_current_mode(self.mode))
 
     async def config(self) -> list[schema.SessionConfigOptionSelect]:
-        """The model, and how deep it thinks, as the editor may choose them."""
+        """The mode, the model, and how deep it thinks: an editor that knows settings shows these,
+        and not the modes."""
         agent = self.agent
+        modes = [
+            schema.SessionConfigSelectOption(
+                value=mode.id, name=mode.name, description=mode.description
+            )
+            for mode in self.modes().available_modes
+        ]
         models = [
             schema.SessionConfigSelectOption(value=row.name, name=row.name, description=row.price)
             for row in await rows(self.conversation.services, agent)
         ]
-        found = [_select("model", "Model", "model", agent.model, models)]
+        found = [
+            _select("mode", "Mode", "mode", self.mode, modes),
+            _select("model", "Model", "model", agent.model, models),
+        ]
         if agent.efforts and agent.effort:
             levels = [schema.SessionConfigSelectOption(value=e, name=e) for e in agent.efforts]
             found.append(_select("effort", "Effort", "thought_level", agent.effort, levels))
@@ -309,6 +321,8 @@ class EditorSession:
         """Take another model or level. Raises UsageError where that can't be."""
         agent, conversation = self.agent, self.conversation
         match option:
+            case "mode":
+                await self.use_mode(value)
             case "model":
                 models = {row.name: row for row in await rows(conversation.services, agent)}
                 if value not in models:
@@ -329,15 +343,18 @@ class EditorSession:
                 for event in await agent.use_effort(value):
                     conversation.frontend.show(event)
             case _:
-                raise UsageError(f"There is no setting {option!r}.", hint="Use model or effort.")
+                raise UsageError(
+                    f"There is no setting {option!r}.", hint="Use mode, model or effort."
+                )
         self._told["config"] = config = await self.config()
+        await self.outbox.flush()
         return config
 
 
 def _select(
     id_: str,
     name: str,
-    category: Literal["model", "thought_level"],
+    category: Literal["mode", "model", "thought_level"],
     value: str,
     options: list[schema.SessionConfigSelectOption],
 ) -> schema.SessionConfigOptionSelect:
