@@ -71,7 +71,7 @@ def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
 
 NOT_FAST = {
     *("ui", "e2e", "demo", "plain", "batch", "tools/mcp"),
-    *("agent/test_caching.py", "agent/test_interrupt.py"),
+    *("agent/test_caching.py", "agent/test_interrupt.py", "cli/test_acp.py"),
 }
 """What `pytest -m fast` leaves out: tests that run programs, draw screens or last long."""
 

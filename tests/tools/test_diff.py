@@ -7,7 +7,7 @@ import difflib
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tui.tools.diff import MAX_LINE_CHARS, MAX_LINES, unified
+from tui.tools.diff import MAX_LINE_CHARS, MAX_LINES, hunks, unified
 
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "same", "x y"]), max_size=40).map(
     lambda lines: "".join(f"{line}\n" for line in lines)
@@ -78,3 +78,25 @@ def test_a_large_diff_is_bounded_and_quick() -> None:
     assert (diff.removed, diff.added) == (200_000, 1)
     longest = max(map(len, unified("", "x" * 5_000_000, "f").text.splitlines()))
     assert longest < MAX_LINE_CHARS + 50
+
+
+def test_hunks_have_their_lines_before_and_after_and_where_they_begin() -> None:
+    old = "".join(f"{n}\n" for n in range(1, 31))
+    new = old.replace("5\n", "five\n", 1).replace("28\n", "-- 28\n")
+    first, second = hunks(unified(old, new, "a b.txt").text)
+    assert (first.name, first.line, first.created) == ("a b.txt", 2, False)
+    assert first.old == ["2", "3", "4", "5", "6", "7", "8"]
+    assert first.new == ["2", "3", "4", "five", "6", "7", "8"]
+    assert (second.line, second.new[3]) == (25, "-- 28")
+
+
+def test_hunks_of_files_that_come_and_go() -> None:
+    both = "\n".join([unified(None, "a\n", "new").text, unified("b\n", None, "old").text])
+    made, gone = hunks(both)
+    assert (made.name, made.created, made.old, made.new) == ("new", True, [], ["a"])
+    assert (gone.name, gone.created, gone.old, gone.new) == ("old", False, ["b"], [])
+
+
+def test_what_is_no_diff_has_no_hunks() -> None:
+    assert hunks("") == []
+    assert hunks("--- just text\n+++ and more\n") == []

@@ -73,19 +73,12 @@ class PromptImages:
         """What Ctrl+V inserts, and whether that is a text that was copied."""
         clip = await asyncio.to_thread(self.clipboard)
         if clip.image:
-            return await self._of_image(clip.image), False
+            return await self.of_image(clip.image), False
         if text := clip.text or self.copied():
             return text, True
         problem = clip.problem or "The clipboard is empty."
         self._frontend.say(problem, "warning" if clip.problem else "info", hint=clip.hint)
         return "", False
-
-    async def of_bytes(self, data: bytes, name: str) -> str:
-        """The word for an image that a program sends. Raises ImageError."""
-        image = await asyncio.to_thread(fitted, data, name)
-        if image is None:
-            raise ImageError(f"{name} isn't a PNG, JPEG, GIF or WebP.")
-        return await self._attached([image])
 
     def recall(self, text: str) -> None:
         """A text comes back into the prompt: find its images, here or in the record."""
@@ -134,16 +127,17 @@ class PromptImages:
         loose = self.of(self._frontend.prompt_text)
         await self._keep({word: image for word, image in loose.items() if word not in self._files})
 
-    async def _of_image(self, data: bytes) -> str:
+    async def of_image(self, data: bytes, name: str = "clipboard") -> str:
+        """The word of an image that is attached; "" where it can't be, which is said."""
         try:
-            image = await asyncio.to_thread(fitted, data, "clipboard")
+            image = await asyncio.to_thread(fitted, data, name)
             if image is not None:
                 return await self._attached([image])
         except ImageError as error:
             self._say(error)
             return ""
         self._frontend.say(
-            "The clipboard image isn't a PNG, JPEG, GIF or WebP.",
+            f"The {name} image isn't a PNG, JPEG, GIF or WebP.",
             "warning",
             hint="Save it in one of these formats and paste the file's path.",
         )
@@ -196,13 +190,13 @@ def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
         if not all(path.is_file() or path.is_dir() for path in paths):
             continue
         each = zip(paths, way, strict=True)
-        found = [image_files.load(path) or _mention(path, given, root) for path, given in each]
+        found = [image_files.load(path) or mention(path, given, root) for path, given in each]
         if found != [shlex.quote(given) for given in way]:
             return found
     return []
 
 
-def _mention(path: Path, given: str, root: Path) -> str:
+def mention(path: Path, given: str, root: Path) -> str:
     """A path as a mention where it leads into the workspace and is written out in full, as a
     terminal writes what is dropped on it; else the path."""
     path = Path(os.path.normpath(path))

@@ -258,6 +258,7 @@ class Conversation:
         if agent is not None:
             agent.cancel()
             await agent.close()
+        self.may_rest()
 
     @property
     def leaving(self) -> bool:
@@ -339,12 +340,12 @@ class Conversation:
             for call in waiting:
                 call()
 
-    async def rested(self) -> None:
-        """Wait until nothing runs or waits any more in a headless conversation."""
-        over = asyncio.Event()
-        self._resting.append(over.set)
+    async def quiet(self) -> None:
+        """Wait until nothing runs or waits any more in a headless conversation, or it is closed."""
+        rests = asyncio.Event()
+        self._resting.append(rests.set)
         self.may_rest()
-        await over.wait()
+        await rests.wait()
 
     async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
         """Send a prompt to a headless conversation, and yield what happens until nothing runs or
@@ -356,19 +357,19 @@ class Conversation:
         """
         from tui.app.commands.registry import route_own  # noqa: PLC0415 - it imports this module
 
-        happened, rested = asyncio.Queue[Event | None](), None
+        happened, quiet = asyncio.Queue[Event | None](), None
         unwatch = self.watch(happened.put_nowait)
         try:
             if await route_own(self, text, attached) == "refused":
                 raise UsageError(getattr(self.frontend, "said", "") or "The prompt was refused.")
-            rested = asyncio.create_task(self.rested(), name="rested")
-            rested.add_done_callback(lambda _: happened.put_nowait(None))
+            quiet = asyncio.create_task(self.quiet(), name="quiet")
+            quiet.add_done_callback(lambda _: happened.put_nowait(None))
             while (event := await happened.get()) is not None:
                 yield event
         finally:
             unwatch()
-            if rested is not None:
-                rested.cancel()
+            if quiet is not None:
+                quiet.cancel()
             if self.cancel():
                 await self.at_rest()
 
@@ -498,6 +499,7 @@ class Conversation:
 
     def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:
+            self.may_rest()
             return
         if not progress.finished:
             self.frontend.show(events.TurnFinished("failed"))

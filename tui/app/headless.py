@@ -168,16 +168,18 @@ async def opened(
     tools: Sequence[Tool[Any] | Callable[..., Any]] = (),
     see: Callable[[Event], None] | None = None,
     choice: SessionChoice | None = None,
+    frontend: Callable[[AppServices, Approver | None], HeadlessFrontend] = HeadlessFrontend,
 ) -> AsyncGenerator[Conversation]:
     """A conversation with the session that the options name, else `choice`, until the block ends.
 
-    `see` gets each event from the first one on. Raises what opening a session raises:
-    CredentialsError, SessionError, SessionInUseError, ConfigError, UsageError.
+    `see` gets each event from the first one on; `frontend` makes one that can do more. Raises what
+    opening a session raises: CredentialsError, SessionError, SessionInUseError, ConfigError,
+    UsageError.
     """
     own = tuple(map(as_tool, tools))
     with scratch_of(options) as scratch:
         root = CompositionRoot(options, scratch, tools=own)
-        conversation = HeadlessFrontend(root.services(), approver).conversation
+        conversation = frontend(root.services(), approver).conversation
         conversation.result = result_tool(own)
         if see is not None:
             conversation.watch(see)

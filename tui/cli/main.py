@@ -149,6 +149,7 @@ _RUN_BY = {
     "completion": "tui.cli.completion",
     "sessions": "tui.cli.sessions",
     "mcp": "tui.cli.mcp",
+    "acp": "tui.cli.acp",
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
     "tour": "tui.demo.tour",

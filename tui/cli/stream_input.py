@@ -28,7 +28,7 @@ from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.work import heeded_signals
 from tui.cli.print_mode import exit_code, write_event
-from tui.core.errors import HoldfastError, ImageError, UsageError
+from tui.core.errors import HoldfastError, UsageError
 from tui.core.messages import blocks_of, list_of, object_of, string_of
 from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion
 from tui.permissions.gate import RulesOnly
@@ -188,9 +188,11 @@ class LineConversation:
         """The word that stands for an image in the prompt."""
         try:
             data = base64.b64decode(string_of(source.get("data")), validate=True)
-            return await self._conversation.images.of_bytes(data, "image")
-        except (binascii.Error, ImageError) as error:
-            raise UsageError(f"An image can't be used: {error}") from error
+        except binascii.Error as error:
+            raise UsageError(f"An image isn't base64: {error}.") from error
+        if word := await self._conversation.images.of_image(data, "sent"):
+            return word
+        raise UsageError("An image can't be used.")
 
 
 async def answer_lines(options: Options, source: int, out: TextIO) -> int:
@@ -216,7 +218,7 @@ async def answer_lines(options: Options, source: int, out: TextIO) -> int:
         with heeded_signals(stop):
             await _until_end(source, stopped, lines, see)
             approver.end()
-            await conversation.rested()
+            await conversation.quiet()
     return exit_code(outcome)
 
 

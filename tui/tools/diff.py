@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -143,7 +143,7 @@ def _shown(sign: str, lines: Sequence[str], chars: int) -> Iterator[str]:
         yield from mark
 
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def signs(rows: Sequence[str]) -> Iterator[str]:
@@ -155,12 +155,45 @@ def signs(rows: Sequence[str]) -> Iterator[str]:
     for row in rows:
         sign = row[:1] or " "
         if head := _HUNK.match(row):
-            old, new = int(head[1] or 1), int(head[2] or 1)
+            old, new = int(head[1] or 1), int(head[3] or 1)
         elif (old > 0 or new > 0) and sign in "+- ":
             old, new = old - (sign != "+"), new - (sign != "-")
             yield sign
             continue
         yield ""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffHunk:
+    """The lines of one hunk, before and after; `line` is the first, `created`: there was no file
+    before."""
+
+    name: str
+    line: int
+    created: bool
+    old: list[str] = field(default_factory=list[str])
+    new: list[str] = field(default_factory=list[str])
+
+
+def hunks(diff: str) -> list[DiffHunk]:
+    """The hunks of a unified diff, as `unified` makes it."""
+    found: list[DiffHunk] = []
+    before = after = ""
+    rows = diff.split("\n")
+    for row, sign in zip(rows, signs(rows), strict=True):
+        if sign and found:
+            if sign != "+":
+                found[-1].old.append(row[1:])
+            if sign != "-":
+                found[-1].new.append(row[1:])
+        elif row.startswith("--- "):
+            before = row[4:]
+        elif row.startswith("+++ "):
+            after = row[4:]
+        elif head := _HUNK.match(row):
+            name = before if after == "/dev/null" else after
+            found.append(DiffHunk(name[2:], max(1, int(head[2])), before == "/dev/null"))
+    return found
 
 
 def count_changes(diff: str) -> tuple[int, int]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -30,6 +30,7 @@ CommandName: TypeAlias = Literal[
     "run",
     "sessions",
     "mcp",
+    "acp",
     "doctor",
     "import-settings",
     "tour",
@@ -114,6 +115,8 @@ class Options:
     type: Literal["http", "sse"] | None = None
     scope: Literal["user", "project"] | None = None
     sub_agents: bool = False
+    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
+    """MCP servers by name, as entries of `[mcp]`: of who opens sessions, no flag gives them."""
 
     faults: tuple[str, ...] = FAULTS
     topic: str | None = None
@@ -133,6 +136,7 @@ class Options:
                 if rules
             },
             "sandbox": {"engine": "off"} if self.no_sandbox else {},
+            "mcp": dict(self.servers),
         }
         return {key: value for key, value in found.items() if value not in (None, [], {})}
 

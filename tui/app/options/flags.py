@@ -143,6 +143,26 @@ def _models(fallback: Flag) -> tuple[Flag, ...]:
     )
 
 
+_ADD_DIR = _flag(
+    "--add-dir DIR",
+    "let the file tools use DIR too (repeatable)",
+    repeat=True,
+    dest="add_dirs",
+)
+_MODE = _flag(
+    "--permission-mode",
+    "what runs without asking: what only reads, also edits, or nothing but reading",
+    choices=MODES,
+)
+_SESSION_LIMITS = (
+    _flag("--max-turns N", "stop after N requests"),
+    _flag("--max-tokens N", "stop after N tokens"),
+    _flag(
+        "--max-cost USD",
+        "stop at this cost; unknown models need [prices] in the configuration",
+    ),
+)
+
 MAIN = Command(
     (),
     "A full-screen terminal agent. Sends PROMPT first.",
@@ -166,19 +186,10 @@ MAIN = Command(
                 "work in a git worktree; without a value, in a new one",
                 optional=True,
             ),
-            _flag(
-                "--add-dir DIR",
-                "let the file tools use DIR too (repeatable)",
-                repeat=True,
-                dest="add_dirs",
-            ),
+            _ADD_DIR,
             _TRUST,
             *_RULES,
-            _flag(
-                "--permission-mode",
-                "what runs without asking: what only reads, also edits, or nothing but reading",
-                choices=MODES,
-            ),
+            _MODE,
             _flag("--plan", "start in plan mode: read-only, until a plan is approved"),
             _flag("--system-prompt TEXT", "instead of Holdfast's own description of its work"),
             _flag(
@@ -204,12 +215,7 @@ MAIN = Command(
                 choices=INPUT_FORMATS,
             ),
             _flag("--json-schema FILE", "-p result: JSON that fits the schema in FILE"),
-            _flag("--max-turns N", "stop after N requests"),
-            _flag("--max-tokens N", "stop after N tokens"),
-            _flag(
-                "--max-cost USD",
-                "stop at this cost; unknown models need [prices] in the configuration",
-            ),
+            *_SESSION_LIMITS,
             _flag("--max-wait SECONDS", "the longest wait for rate limits; 0 = don't wait"),
         ),
         *_group(
@@ -365,6 +371,15 @@ COMMANDS = (
         "forget the sign-in to an MCP server",
         _group(_FILES, _CWD, _TRUST),
         _SERVER,
+    ),
+    Command(
+        ("acp",),
+        "serve an editor: the Agent Client Protocol on stdin and stdout",
+        (
+            *_models(_FALLBACK),
+            *_group(_FILES, _ADD_DIR, _TRUST, *_RULES, _MODE),
+            *_group("Limits", *_SESSION_LIMITS),
+        ),
     ),
     Command(
         ("doctor",),

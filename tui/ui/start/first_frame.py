@@ -46,7 +46,7 @@ _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = (
-    *("run", "sessions", "import-settings", "mcp", "doctor"),
+    *("run", "sessions", "import-settings", "mcp", "acp", "doctor"),
     *("tour", "drill", "help", "completion"),
 )
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""

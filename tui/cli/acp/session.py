@@ -1,0 +1,363 @@
+"""One session of an editor: a conversation, its prompts, modes and settings."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from acp import RequestError, schema
+from acp.connection import Connection
+from acp.helpers import update_available_commands, update_current_mode
+
+from tui.agent import events
+from tui.agent.agent import Agent
+from tui.agent.event_text import event_lines
+from tui.agent.events import Event
+from tui.agent.prompts import parse
+from tui.app.commands.registry import find, route, split
+from tui.app.conversation import Conversation
+from tui.app.headless import opened
+from tui.app.mcp_offers import prompts_of
+from tui.app.models import rows, use_model
+from tui.app.options.arguments import Options
+from tui.app.outcome import Outcome
+from tui.app.session_path import workspace_of
+from tui.cli.acp.editor import COMMANDS, EditorApprover, EditorFrontend, Outbox
+from tui.cli.acp.prompts import Block, read
+from tui.cli.acp.updates import SessionUpdates, info, notice
+from tui.core.errors import UsageError
+from tui.core.text_cleaning import one_line
+from tui.permissions.types import MODE_NAMES
+
+_ABOUT_MODE: Final = {
+    "ask": "Reading runs; changes and commands ask.",
+    "accept_edits": "Files are written without asking; commands ask.",
+    "plan": "Nothing is changed until you approve a plan.",
+    "elevated": "Nothing asks; blocked commands stay blocked.",
+}
+_STOPS: Final[dict[str, Literal["max_tokens", "refusal"]]] = {
+    "max_tokens": "max_tokens",
+    "refusal": "refusal",
+}
+
+
+@dataclass(slots=True)
+class PromptWatch:
+    """What becomes of a prompt, from the events of its turns."""
+
+    outcome: Outcome = field(default_factory=Outcome)
+    stop: str = ""
+    over: bool = False
+    error: events.ErrorRaised | None = None
+
+    def see(self, event: Event) -> None:
+        self.outcome.see(event)
+        match event:
+            case events.AssistantMessage():
+                self.stop, self.error = event.stop_reason, None
+            case events.ErrorRaised():
+                self.error = event
+            case events.TurnFinished():
+                self.over = True
+            case _:
+                pass
+
+
+class EditorSession:
+    """A session that an editor has open."""
+
+    def __init__(self, connection: Connection, options: Options, *, form: bool) -> None:
+        self.options = options
+        self.outbox = Outbox(connection)
+        self.updates = SessionUpdates(workspace_of(options))
+        self.editor = EditorApprover(self.outbox, self.updates, form=form)
+        self.conversation: Conversation
+        self._stack = AsyncExitStack()
+        self._prompts = 0
+        self._cancelled = False
+        self._told: dict[str, Any] = {}
+
+    @property
+    def agent(self) -> Agent:
+        agent = self.conversation.agent
+        if agent is None:
+            raise UsageError("The session is closed.")
+        return agent
+
+    @property
+    def id(self) -> str:
+        return self.outbox.session_id
+
+    async def open(self) -> None:
+        """Open the conversation. Raises what opening a session raises."""
+        opening = opened(self.options, self.editor, see=self._see, frontend=EditorFrontend)
+        self.conversation = await self._stack.enter_async_context(opening)
+        self.outbox.session_id = self.agent.session.id
+
+    async def close(self) -> None:
+        """Stop what runs, as an interruption, and let go of the session."""
+        self._stop_waiting()
+        await self._stack.aclose()
+
+    async def replay(self) -> None:
+        """Send the history, and what was said while the session was opened after it."""
+        said = self.outbox.hold()
+        for update in self.updates.replayed(self.agent.session.records):
+            self.outbox.put(update)
+        if title := self.agent.session.title:
+            self.outbox.put(info(title))
+        for update, key in said:
+            self.outbox.put(update, key)
+        await self.outbox.flush()
+
+    async def settings(self) -> dict[str, Any]:
+        """What the answers to opening a session say about it; from now on its updates leave."""
+        agent = self.agent
+        self._told = {"mode": self.mode, "title": agent.session.title}
+        config = await self.config()
+        self._told["config"] = config
+        await self._tell_commands()
+        self.outbox.release()
+        return {"modes": self.modes(), "config_options": config}
+
+    def _see(self, event: Event) -> None:
+        if isinstance(event, events.ErrorRaised) and not self._prompts:
+            self.outbox.put(notice(event_lines(event)))
+        for update, key in self.updates.of(event):
+            self.outbox.put(update, key)
+        if self._told and self.conversation.agent and self._told["mode"] != self.mode:
+            self._told["mode"] = self.mode
+            self.outbox.put(update_current_mode(self.mode))
+
+    # Prompts
+
+    async def prompt(self, blocks: list[Block]) -> schema.PromptResponse:
+        """Send a prompt, or carry out the command that it is; one that comes while a turn runs
+        joins it. Raises HoldfastError or RequestError."""
+        conversation, watch = self.conversation, PromptWatch()
+        self._cancelled = self._cancelled and self._prompts > 0
+        self._prompts += 1
+        unwatch = conversation.watch(watch.see)
+        try:
+            text, attached = await read(blocks, conversation)
+            if not (text.strip() or attached):
+                raise UsageError("The prompt is empty.")
+            if not self._cancelled:
+                if await self._send(text, attached) == "refused":
+                    raise UsageError(getattr(conversation.frontend, "said", "") or "Refused.")
+                await conversation.quiet()
+        finally:
+            unwatch()
+            self._prompts -= 1
+        await self.settle()
+        return self._response(watch)
+
+    async def _send(self, text: str, attached: str) -> str | None:
+        if parse(text).changes.get("elevated") and not self.options.yolo:
+            raise UsageError("Only holdfast acp -y can be elevated.", hint="Nothing was sent.")
+        if split(text.strip()) is None:
+            return self.conversation.submit(text, attached)
+        if attached:
+            self.conversation.queue.hear(attached)  # with the prompt that the command sends
+        return await route(self.conversation, text.strip())
+
+    def cancel(self) -> None:
+        """End what runs. What waits is not sent."""
+        self._stop_waiting()
+        self.conversation.cancel()
+
+    def _stop_waiting(self) -> None:
+        self._cancelled = True
+        self.editor.take_back()
+        self.conversation.take_back()
+
+    def _response(self, watch: PromptWatch) -> schema.PromptResponse:
+        used, outcome = watch.outcome.usage, watch.outcome.outcome
+        read_, written = (used.get(f"cache_{n}_input_tokens", 0) for n in ("read", "creation"))
+        put, out = used.get("input_tokens", 0), used.get("output_tokens", 0)
+        usage = schema.Usage(
+            input_tokens=put,
+            output_tokens=out,
+            cached_read_tokens=read_,
+            cached_write_tokens=written,
+            total_tokens=put + out + read_ + written,
+        )
+        stop: Any = "end_turn"
+        if self._cancelled or (watch.over and outcome == "interrupted"):
+            stop = "cancelled"
+        elif watch.over and outcome == "limit":
+            stop = "max_turn_requests"
+        elif watch.over and outcome == "failed":
+            stop = self._failed(watch)
+        elif watch.over:
+            stop = _STOPS.get(watch.stop, "end_turn")
+        return schema.PromptResponse(stop_reason=stop, usage=usage)
+
+    def _failed(self, watch: PromptWatch) -> str:
+        error = watch.error
+        if error is None:
+            raise RequestError(-32603, "The turn failed; details are in the log file.")
+        if error.error_class == "refusal":
+            return "refusal"
+        code = -32000 if error.error_class == "auth" else -32603
+        text = f"{error.message} {error.hint}".strip()
+        raise RequestError(code, text, {"class": error.error_class})
+
+    async def settle(self) -> None:
+        """After a prompt, tell what it changed about the session, and send all that waits."""
+        if self.conversation.agent is not None:
+            title = self.agent.session.title
+            if title and title != self._told["title"]:
+                self._told["title"] = title
+                self.outbox.put(info(title))
+            config = await self.config()
+            if config != self._told["config"]:
+                self._told["config"] = config
+                self.outbox.put(
+                    schema.ConfigOptionUpdate(
+                        session_update="config_option_update", config_options=[*config]
+                    )
+                )
+            await self._tell_commands()
+        await self.outbox.flush()
+
+    # Commands
+
+    async def _tell_commands(self) -> None:
+        commands = await self._commands()
+        if commands != self._told.get("commands"):
+            self._told["commands"] = commands
+            self.outbox.put(update_available_commands(commands))
+
+    async def _commands(self) -> list[schema.AvailableCommand]:
+        """The program's commands that need no screen, the person's own, skills, and the prompts of
+        MCP servers."""
+        own = self.conversation.user_commands
+        await asyncio.to_thread(own.load)
+        found: dict[str, tuple[str, str]] = {}
+        for name in (*COMMANDS, "think", *(["elevated"] if self.options.yolo else [])):
+            if command := find(name):
+                found[name] = (command.help, command.argument)
+        for name, one in own.commands.items():
+            found[name] = (one.description, one.argument)
+        for name, (server, prompt) in prompts_of(self.conversation).items():
+            words = " ".join(arg.upper() for arg, _ in prompt.arguments)
+            found[name] = (prompt.description or f"a prompt of {server.name}", words)
+        return [
+            schema.AvailableCommand(
+                name=name,
+                description=one_line(about) or name,
+                input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=hint))
+                if hint
+                else None,
+            )
+            for name, (about, hint) in found.items()
+        ]
+
+    # Modes and settings
+
+    @property
+    def mode(self) -> str:
+        return "elevated" if self.agent.directives.elevated else self.agent.mode
+
+    def modes(self) -> schema.SessionModeState:
+        ids: dict[str, str] = {**MODE_NAMES}
+        if self.options.yolo or self.mode == "elevated":
+            ids["elevated"] = "elevated"
+        return schema.SessionModeState(
+            current_mode_id=self.mode,
+            available_modes=[
+                schema.SessionMode(
+                    id=id_, name=name[:1].upper() + name[1:], description=_ABOUT_MODE[id_]
+                )
+                for id_, name in ids.items()
+            ],
+        )
+
+    async def use_mode(self, wanted: str) -> None:
+        """Raises UsageError for a mode that is not offered."""
+        offered = [one.id for one in self.modes().available_modes]
+        if wanted not in offered:
+            raise UsageError(f"There is no mode {wanted!r}.", hint=f"Use {', '.join(offered)}.")
+        elevated = wanted == "elevated"
+        if elevated != self.agent.directives.elevated:
+            during = self.conversation.busy  # it counts from the turn's next request on
+            self.conversation.submit(f"/elevated {'on' if elevated else 'off'}")
+            if not during:
+                await self.conversation.quiet()
+        if not elevated:
+            mode: Any = wanted
+            self.agent.mode = mode
+        if self._told["mode"] != self.mode:
+            self._told["mode"] = self.mode
+            self.outbox.put(update_current_mode(self.mode))
+
+    async def config(self) -> list[schema.SessionConfigOptionSelect]:
+        """The mode, the model, and how deep it thinks: an editor that knows settings shows these,
+        and not the modes."""
+        agent = self.agent
+        modes = [
+            schema.SessionConfigSelectOption(
+                value=mode.id, name=mode.name, description=mode.description
+            )
+            for mode in self.modes().available_modes
+        ]
+        models = [
+            schema.SessionConfigSelectOption(value=row.name, name=row.name, description=row.price)
+            for row in await rows(self.conversation.services, agent)
+        ]
+        found = [
+            _select("mode", "Mode", "mode", self.mode, modes),
+            _select("model", "Model", "model", agent.model, models),
+        ]
+        if agent.efforts and agent.effort:
+            levels = [schema.SessionConfigSelectOption(value=e, name=e) for e in agent.efforts]
+            found.append(_select("effort", "Effort", "thought_level", agent.effort, levels))
+        return found
+
+    async def configure(self, option: str, value: str) -> list[schema.SessionConfigOptionSelect]:
+        """Take another model or level. Raises UsageError where that can't be."""
+        agent, conversation = self.agent, self.conversation
+        match option:
+            case "mode":
+                await self.use_mode(value)
+            case "model":
+                models = {row.name: row for row in await rows(conversation.services, agent)}
+                if value not in models:
+                    raise UsageError(f"There is no model {value!r}.", hint=", ".join(models))
+                if not models[value].fits:
+                    raise UsageError(
+                        f"The session is too long for {value}.", hint="Use /compact first."
+                    )
+                if value != agent.model:
+                    await use_model(conversation, value)
+            case "effort":
+                if value not in agent.efforts:
+                    raise UsageError(f"{agent.model} has no effort level {value!r}.")
+                if conversation.busy and agent.effort_cost(value) is not None:
+                    raise UsageError(
+                        "Another effort would write the context again.", hint="Wait for the turn."
+                    )
+                for event in await agent.use_effort(value):
+                    conversation.frontend.show(event)
+            case _:
+                raise UsageError(
+                    f"There is no setting {option!r}.", hint="Use mode, model or effort."
+                )
+        self._told["config"] = config = await self.config()
+        await self.outbox.flush()
+        return config
+
+
+def _select(
+    id_: str,
+    name: str,
+    category: Literal["mode", "model", "thought_level"],
+    value: str,
+    options: list[schema.SessionConfigSelectOption],
+) -> schema.SessionConfigOptionSelect:
+    return schema.SessionConfigOptionSelect(
+        type="select", id=id_, name=name, category=category, current_value=value, options=options
+    )
