@@ -27,6 +27,7 @@ from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import to_the_end
 from tui.context import system_prompt
 from tui.context.file_changes import details_of
+from tui.context.interrupted_calls import unsettled_calls
 from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
 from tui.context.system_prompt import Source
@@ -285,6 +286,8 @@ class SubAgents:
             async with self._place(one, tool):
                 if not one.stopped:
                     await work.do(params.prompt, left_open=left_open)
+            if ctx.pause.wanted and one.state == "stopped" and not one.stopped:
+                raise asyncio.CancelledError  # its call is left, and continues it
         except asyncio.CancelledError:
             one.state = "interrupted"
             tool.emit(f"[its work so far is kept: session {one.session_id}]\n")
@@ -480,7 +483,9 @@ class _Work:
             one.state, self._had_ended = "done", True
             return
         again = left_open and begun
-        turn = self.agent.go_on() if again else self.agent.send(ParsedPrompt(prompt, prompt))
+        left = [c.call_id for c in unsettled_calls(self._records) if c.outcome == "never_started"]
+        sent = ParsedPrompt(prompt, prompt)
+        turn = self.agent.go_on(left) if again else self.agent.send(sent)
         async with aclosing(turn):
             async for event in turn:
                 self._take(event)

@@ -35,7 +35,8 @@ class UserQuestions:
             self.ctx.publish(
                 QuestionAsked(tool.call_id, AskUser.name, tuple(map(question_json, questions)))
             )
-            given = await self.ctx.approver.ask_user(questions, self.ctx.role)
+            asked = self.ctx.approver.ask_user(questions, self.ctx.role)
+            given = await self.ctx.pause.question(asked)
         tool.waited()
         answers = tuple(map(answer_json, questions, _padded(questions, given)))
         self.ctx.publish(QuestionAnswered(tool.call_id, AskUser.name, answers, given.by))
