@@ -286,8 +286,6 @@ class SubAgents:
             async with self._place(one, tool):
                 if not one.stopped:
                     await work.do(params.prompt, left_open=left_open)
-            if ctx.pause.wanted and one.state == "stopped" and not one.stopped:
-                raise asyncio.CancelledError  # its call is left, and continues it
         except asyncio.CancelledError:
             one.state = "interrupted"
             tool.emit(f"[its work so far is kept: session {one.session_id}]\n")
@@ -489,6 +487,8 @@ class _Work:
         async with aclosing(turn):
             async for event in turn:
                 self._take(event)
+        if self.ctx.pause.wanted and one.state == "stopped" and not one.stopped:
+            raise asyncio.CancelledError  # its call is left, and continues it
 
     def _take(self, event: Event) -> None:
         """Keep count of what happens, and hand it on."""

@@ -9,9 +9,9 @@ from typing import Final
 
 TOPICS: Final = (
     "start", "prompt", "keys", "commands", "command-line", "permissions", "editing", "directives",
-    "sessions", "context", "requests", "memory", "errors", "tasks", "print-mode", "events", "mcp",
-    "agents", "skills", "hooks", "web", "images", "configuration", "themes", "plain", "practice",
-    "files", "doctor",
+    "sessions", "background", "context", "requests", "memory", "errors", "tasks", "print-mode",
+    "events", "mcp", "agents", "skills", "hooks", "web", "images", "configuration", "themes",
+    "plain", "practice", "files", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 

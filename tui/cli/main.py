@@ -149,6 +149,7 @@ _RUN_BY = {
     "completion": "tui.cli.completion",
     "sessions": "tui.cli.sessions",
     "mcp": "tui.cli.mcp",
+    **dict.fromkeys(("ps", "attach", "logs", "stop"), "tui.cli.background_commands"),
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
     "tour": "tui.demo.tour",
@@ -166,6 +167,8 @@ def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
             from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
+        case "chat" if options.background:
+            from tui.cli.background import launch as run  # noqa: PLC0415
         case "chat" if options.headless:
             from tui.cli.print_mode import print_answer as run  # noqa: PLC0415
         case "chat" if options.plain or plain_detection.why(()):

@@ -31,6 +31,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "sandbox": "What commands can reach",
     "status": "Your own line at the foot of the screen",
     "terminal": "What the terminal's tab and desktop show",
+    "background": "Sessions in the background",
     "agents": "Sub-agents",
     "batch": "Task file runs",
     "prices": "USD per million tokens, replacing the built-in prices",
@@ -106,6 +107,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "sandbox.keep_env": "Variables to pass on",
     "sandbox.sockets": "Sockets to allow",
     "sandbox.share_caches": "Share your caches",
+    "background.notify": "Command that calls you",
     "agents.parallel": "At the same time",
     "batch.attempts": "Attempts per task",
     "batch.compaction_basis": "Compact by",
@@ -189,6 +191,7 @@ _HELP: Final[Mapping[str, str]] = {
     "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
+    "background.notify": "A shell command that calls you; HOLDFAST_TEXT says what there is.",
     "agents.parallel": "How many sub-agents work at the same time; more wait for their turn.",
     "batch.attempts": "How often to try a task.",
     "batch.compaction_basis": "cumulative: count all tokens of the session. context: only "

@@ -186,7 +186,7 @@ def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
 
 def _weight(one: layers.BroughtSetting) -> int:
     """What may do most comes first: where the conversation goes, programs, rules, the rest."""
-    first = ("base_url", "mcp", "status", "permissions")
+    first = ("base_url", "mcp", "status", "background", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
@@ -227,6 +227,8 @@ def _setting(one: layers.BroughtSetting) -> str:
         return _server(one.path[-1], cast("dict[str, object]", value))
     if one.path == ("status", "command"):
         return f"Runs after each turn, outside the sandbox: {value}"
+    if one.path == ("background", "notify"):
+        return f"Runs where a background session needs you, outside the sandbox: {value}"
     if one.path == ("permissions", "allow"):
         return f"Allows without asking: {value}"
     if one.path == ("permissions", "auto_grant"):
