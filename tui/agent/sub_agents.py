@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
-from tui.agent.interrupted_work import last_of_turn
+from tui.agent.interrupted_work import last_of_turn, turn_is_open
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import to_the_end
@@ -487,7 +487,7 @@ class _Work:
         async with aclosing(turn):
             async for event in turn:
                 self._take(event)
-        if self.ctx.pause.wanted and one.state == "stopped" and not one.stopped:
+        if self.ctx.pause.wanted and not one.stopped and turn_is_open(self._records):
             raise asyncio.CancelledError  # its call is left, and continues it
 
     def _take(self, event: Event) -> None:

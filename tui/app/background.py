@@ -132,7 +132,7 @@ def sessions(home: Folders, now: datetime) -> list[BackgroundSession]:
         if one.running and one.here and born(one.pid) != one.born:
             one = _read(path) or one  # it may have said meanwhile how it ended
         if one.running and one.here and born(one.pid) != one.born:
-            detail = "ended without a word; what it did is in its session"
+            detail = "killed, or the machine restarted"
             one = replace(one, state="interrupted", detail=detail, since=timestamp(now))
             with suppress(StorageError):
                 save(home, one)

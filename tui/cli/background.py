@@ -252,10 +252,7 @@ class BackgroundProcess:
         one, outcome = self._one, self._outcome
         assert one is not None
         if not self._stopping and not problem and background.requested(self._home, one.id):
-            self._say("Handed over.")
-            for path in (f"{one.id}.json", f"{one.id}.request"):
-                with suppress(OSError):
-                    (background.folder_of(self._home) / path).unlink()
+            background.forget(self._home, one.id)
             return
         state = {"done": "done", "interrupted": "stopped"}.get(outcome.outcome, "failed")
         detail = {"done": outcome.answer, "stopped": ""}.get(state, problem or outcome.error)

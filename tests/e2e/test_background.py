@@ -1,0 +1,228 @@
+"""Sessions in the background, as processes: started, asked, handed over, stopped and killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.e2e.conftest import Serve
+from tests.support.clock import PATIENCE_S
+from tests.support.program import Done, Program
+from tests.support.terminal import HOLDFAST, Terminal
+from tui.app import background
+from tui.app.background import BackgroundSession
+from tui.core.clock import SystemClock
+from tui.core.paths import Folders, folders
+from tui.session.lock import holder
+
+Start: TypeAlias = Callable[..., BackgroundSession]
+
+WRITE = {"text": "I write.", "tools": [{"name": "write_file", "input": {
+    "path": "new.txt", "content": "hello\n"}}]}  # fmt: skip
+RUN = {"text": "I run.", "tools": [{"name": "run_command", "input": {"command": "cat go"}}]}
+"""Runs until something is written into a pipe."""
+
+
+@pytest.fixture
+def env(env: dict[str, str], config: Callable[[str], Path]) -> dict[str, str]:
+    config('titles = "prompt"\n')
+    return {**env, "ANTHROPIC_API_KEY": "sk-ant-secret"}
+
+
+@pytest.fixture
+def kept(home: Path) -> Folders:
+    return folders({"HOLDFAST_HOME": str(home)})
+
+
+@pytest.fixture
+def start(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders, request: Any
+) -> Start:
+    """Starts one that plays turns; what runs still is killed at the end."""
+
+    def started(*turns: dict[str, Any], words: tuple[str, ...] = ()) -> BackgroundSession:
+        os.mkfifo(holdfast.work / "go")
+        env["ANTHROPIC_BASE_URL"] = serve(*turns).url
+        done = holdfast("--bg", "do it", *words, env=env)
+        assert "holdfast attach " in done.stdout
+        return background.find(kept, done.stdout.split()[4], SystemClock().now())
+
+    def end() -> None:
+        for one in background.sessions(kept, SystemClock().now()):
+            background.send(one, signal.SIGKILL)
+
+    request.addfinalizer(end)
+    return started
+
+
+def until(kept: Folders, id_: str, *states: str) -> BackgroundSession:
+    """How it is once it is in one of these states."""
+    give_up = time.monotonic() + PATIENCE_S
+    while time.monotonic() < give_up:
+        one = background.find(kept, id_, SystemClock().now())
+        if one.state in states:
+            return one
+        Event().wait(0.05)
+    raise AssertionError(one)
+
+
+def gone(one: BackgroundSession) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while background.is_running(one):
+        assert time.monotonic() < give_up
+        Event().wait(0.05)
+
+
+def records(one: BackgroundSession) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(one.path).read_bytes().splitlines()]
+
+
+def listed(done: Done) -> list[dict[str, Any]]:
+    return json.loads(done.stdout)
+
+
+def attach(work: Path, env: dict[str, str], *words: str) -> Terminal:
+    return Terminal([*HOLDFAST, "attach", "--plain", *words], cwd=work, env=env)
+
+
+def test_it_works_alone_and_is_listed_until_somebody_looks(
+    holdfast: Program, start: Start, kept: Folders
+) -> None:
+    one = start(WRITE, {"text": "All done."}, words=("--allow", "write_file"))
+    until(kept, one.id, "done")
+    gone(one)
+    assert (holdfast.work / "new.txt").read_text() == "hello\n"
+    (row,) = listed(holdfast("ps", "--json"))
+    assert (row["state"], row["detail"], row["title"]) == ("done", "All done.", "do it")
+    assert one.id in holdfast("ps").stdout
+    said = holdfast("logs", one.id, "-f").stdout
+    assert "> do it" in said
+    assert "All done." in said
+    assert listed(holdfast("ps", "--json")) == []
+    assert [row["id"] for row in listed(holdfast("ps", "--all", "--json"))] == [one.id]
+
+
+def test_it_waits_for_an_answer_and_can_be_stopped(
+    holdfast: Program, start: Start, kept: Folders, config: Callable[[str], Path]
+) -> None:
+    config('titles = "prompt"\nbackground = { notify = "echo \\"$HOLDFAST_TEXT\\" > called" }\n')
+    one = start(WRITE)
+    one = until(kept, one.id, "waiting")
+    assert one.words == "waiting for you: write_file(new.txt)"
+    words = Path(f"/proc/{one.pid}/cmdline").read_bytes()
+    assert b"do it" not in words
+    assert b"secret" not in words
+    assert os.getsid(one.pid) == one.pid, "it has no terminal"
+    for file in background.folder_of(kept).iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+    os.kill(one.pid, signal.SIGHUP)
+    assert "is open in process" in holdfast("-p", "-r", one.id, "more", code=4).stderr
+    assert "Stopped" in holdfast("stop", one.id).stdout
+    assert until(kept, one.id, "stopped").pid == one.pid
+    gone(one)
+    assert records(one)[-1]["type"] == "interrupt"
+    assert (holdfast.work / "called").read_text()
+    assert "doesn't run any more" in holdfast("stop", one.id).stderr
+
+
+def test_attaching_puts_the_question_again_and_goes_on_with_the_turn(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(WRITE, {"text": "All done."})
+    until(kept, one.id, "waiting")
+    with attach(holdfast.work, env) as screen:
+        screen.wait_for("1 once, 2 this session")
+        gone(one)
+        screen.type("1\r")
+        screen.wait_for("All done.")
+        screen.type("\x04")
+        screen.exit_code()
+    assert (holdfast.work / "new.txt").read_text() == "hello\n"
+    kinds = [record["type"] for record in records(one)]
+    assert (kinds.count("user"), kinds.count("tool_result")) == (1, 1)
+    assert "interrupt" not in kinds
+    assert listed(holdfast("ps", "--all", "--json")) == []
+
+
+def test_attaching_waits_for_the_call_that_runs(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(RUN, {"text": "All done."})
+    until_runs(kept, one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
+        (holdfast.work / "go").write_text("over\n")
+        gone(one)
+        screen.type("1\r")
+        screen.wait_for("All done.")
+    (result,) = (record for record in records(one) if record["type"] == "tool_result")
+    assert not result["is_error"]
+
+
+def test_who_asks_and_leaves_gets_nothing(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(RUN, {"text": "All done."})
+    until_runs(kept, one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
+        screen.kill()
+    (holdfast.work / "go").write_text("over\n")
+    assert until(kept, one.id, "done").detail == "All done."
+
+
+def test_taking_over_now_records_the_call_as_interrupted(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(RUN, {"text": "Not run then."})
+    until_runs(kept, one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
+        screen.type("2\r")
+        screen.wait_for("Not run then.")
+    kinds = [record["type"] for record in records(one)]
+    assert "interrupt" in kinds
+    assert kinds.count("user") == 1
+
+
+def test_one_that_was_killed_is_interrupted_and_can_be_continued(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(RUN)
+    until_runs(kept, one)
+    os.kill(one.pid, signal.SIGKILL)
+    gone(one)
+    assert "interrupted" in holdfast("ps").stdout
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("was interrupted")
+    assert holder(Path(one.path)) is None
+
+
+def test_what_keeps_it_from_opening_is_said_at_once(
+    holdfast: Program, env: dict[str, str], kept: Folders
+) -> None:
+    bare = {name: "" for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")}
+    assert "No API key found" in holdfast("--bg", "x", code=3, env={**env, **bare}).stderr
+    assert "No session" in holdfast("attach", code=4).stderr
+    assert "No session abc" in holdfast("logs", "abc", code=4).stderr
+    assert "No prompt given" in holdfast("--bg", code=2).stderr
+    assert "can't be combined" in holdfast("--bg", "x", "--no-session", code=2).stderr
+    assert "Session not found" in holdfast("--bg", "x", "-r", "abc", code=4).stderr
+    (kept.data / "background").rmdir()
+    (kept.data / "background").write_text("in the way")
+    assert "Can't use" in holdfast("--bg", "x", code=1).stderr
+
+
+def until_runs(kept: Folders, one: BackgroundSession) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while "run_command" not in background.find(kept, one.id, SystemClock().now()).detail:
+        assert time.monotonic() < give_up
+        Event().wait(0.05)
