@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias
@@ -43,9 +43,7 @@ def kept(home: Path) -> Folders:
 
 
 @pytest.fixture
-def start(
-    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders, request: Any
-) -> Start:
+def start(holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders) -> Generator[Start]:
     """Starts one that plays turns; what runs still is killed at the end."""
 
     def started(*turns: dict[str, Any], words: tuple[str, ...] = ()) -> BackgroundSession:
@@ -55,12 +53,9 @@ def start(
         assert "holdfast attach " in done.stdout
         return background.find(kept, done.stdout.split()[4], SystemClock().now())
 
-    def end() -> None:
-        for one in background.sessions(kept, SystemClock().now()):
-            background.send(one, signal.SIGKILL)
-
-    request.addfinalizer(end)
-    return started
+    yield started
+    for one in background.sessions(kept, SystemClock().now()):
+        background.send(one, signal.SIGKILL)
 
 
 def until(kept: Folders, id_: str, *states: str) -> BackgroundSession:
@@ -209,7 +204,7 @@ def test_one_that_was_killed_is_interrupted_and_can_be_continued(
 def test_what_keeps_it_from_opening_is_said_at_once(
     holdfast: Program, env: dict[str, str], kept: Folders
 ) -> None:
-    bare = {name: "" for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")}
+    bare = dict.fromkeys(("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "")
     assert "No API key found" in holdfast("--bg", "x", code=3, env={**env, **bare}).stderr
     assert "No session" in holdfast("attach", code=4).stderr
     assert "No session abc" in holdfast("logs", "abc", code=4).stderr
@@ -226,3 +221,37 @@ def until_runs(kept: Folders, one: BackgroundSession) -> None:
     while "run_command" not in background.find(kept, one.id, SystemClock().now()).detail:
         assert time.monotonic() < give_up
         Event().wait(0.05)
+
+
+def test_bg_hands_a_running_turn_over_and_quits(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    os.mkfifo(holdfast.work / "go")
+    env["ANTHROPIC_BASE_URL"] = serve(RUN, {"text": "All done."}).url
+    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("Tool run_command cat go: started.")
+        screen.type("/bg\r")
+        screen.wait_for("Handing over to the background after this step.")
+        (holdfast.work / "go").write_text("over\n")
+        screen.wait_for("Open it with: holdfast attach ")
+        assert screen.exit_code() == 0
+    (row,) = listed(holdfast("ps", "--json"))
+    one = until(kept, row["id"], "done")
+    assert one.detail == "All done."
+    kinds = [record["type"] for record in records(one)]
+    assert (kinds.count("user"), kinds.count("tool_result")) == (1, 1)
+    assert "interrupt" not in kinds
+
+
+def test_bg_with_a_prompt_starts_another_one(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    env["ANTHROPIC_BASE_URL"] = serve({"text": "All done."}).url
+    with Terminal([*HOLDFAST, "--plain"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for(" >")
+        screen.type("/bg do it\r")
+        screen.wait_for("Running in the background: ")
+        (row,) = listed(holdfast("ps", "--json"))
+        assert until(kept, row["id"], "done").detail == "All done."
+        screen.type("/bg\r")
+        screen.wait_for("Nothing runs.")

@@ -35,9 +35,9 @@ from tui.core.paths import Folders, shorten
 from tui.tools.process import born
 
 State: TypeAlias = Literal[
-    "starting", "working", "waiting", "parked", "done", "failed", "stopped", "interrupted"
+    "working", "waiting", "parked", "done", "failed", "stopped", "interrupted"
 ]
-RUNNING: Final = frozenset({"starting", "working", "waiting", "parked"})
+RUNNING: Final = frozenset({"working", "waiting", "parked"})
 STATE_WORDS: Final[Mapping[str, str]] = {"waiting": "waiting for you", "parked": "waits"}
 
 LISTED: Final = timedelta(days=1)
@@ -62,7 +62,7 @@ class BackgroundSession:
     pid: int
     born: str
     host: str
-    state: State = "starting"
+    state: State = "working"
     detail: str = ""
     started: str = ""
     since: str = ""
@@ -176,7 +176,7 @@ def running_at(home: Folders, session: Path, now: datetime) -> BackgroundSession
     return next((one for one in every if one.path == real), None)
 
 
-def look_at(home: Folders, one: BackgroundSession) -> None:
+def mark_seen(home: Folders, one: BackgroundSession) -> None:
     """Somebody has seen how it ended: it need not be listed any more."""
     if not one.running and not one.seen:
         with suppress(StorageError):
@@ -354,13 +354,21 @@ def _request_of(home: Folders, id_: str) -> Path:
     return folder_of(home) / f"{id_}.request"
 
 
-def kept_options(options: Options) -> dict[str, Any]:
+def lasting_options(options: Options) -> dict[str, Any]:
     """The options with which somebody else may go on with the session."""
     return {
         name: value for name, value in options_to_json(options).items() if name not in _NOT_KEPT
     }
 
 
+def parting_words(home: Folders, id_: str, otherwise: str) -> str:
+    """What is said on leaving a session: where it runs on in the background, how to get back."""
+    one = _read(folder_of(home) / f"{id_}.json")
+    if one is not None and one.running and is_running(one):
+        return "\n".join(started_words(one))
+    return otherwise
+
+
 def started_words(one: BackgroundSession) -> tuple[str, str]:
     """What is said once one runs, and what to do."""
-    return f"Running in the background: {one.id}", f"holdfast attach {one.id}"
+    return f"Running in the background: {one.id}", f"Open it with: holdfast attach {one.id}"

@@ -20,7 +20,8 @@ class SessionRow:
     """One session of the browser. `size` is in bytes; `state` as `sessions list` names it.
 
     `agent` is the other agent whose session it is, "" for one of ours; `problems` are the codes
-    of what is wrong with its file.
+    of what is wrong with its file; `background` is the state of the process that runs it, "" where
+    none does.
     """
 
     id: str
@@ -33,6 +34,7 @@ class SessionRow:
     cwd: str = ""
     agent: str = ""
     problems: tuple[str, ...] = ()
+    background: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,10 +42,8 @@ async def ask_attach(
     nothing. Without a question where that was chosen already."""
     if choice.attach:
         return "attach"
-    text = f"It is {owner.words}." if owner.state != "starting" else "It has just begun."
-    return await conversation.frontend.choose(
-        ChoiceQuestion("This session runs in the background", text, _ATTACH)
-    )
+    question = ChoiceQuestion("This session runs in the background", f"{owner.words}.", _ATTACH)
+    return await conversation.frontend.choose(question)
 
 
 async def take(
@@ -103,7 +101,8 @@ async def bg(conversation: Conversation, prompt: str) -> None:
     if prompt:
         start = background.start
         one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))
-        say(f"{background.started_words(one)[0]}.", "success", hint=f"See: holdfast ps. {one.cwd}")
+        said, attach = background.started_words(one)
+        say(f"{said}.", "success", hint=f"{attach}.")
         return
     agent = conversation.open_agent()
     if agent is None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tui.app import background
 from tui.app.dialog_data import SessionRow
 from tui.app.services import AppServices
 from tui.context.history import history
@@ -70,7 +71,12 @@ class SessionRepository:
 
         found = catalog.scan(self.folders, None if everywhere else self.workspace)
         entries = index.entries(self.folders.cache, found, progress)
-        return [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+        rows = [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+        every = background.sessions(self.folders, self.clock.now())
+        states = {one.path: one.state for one in every if one.running}
+        if not states:
+            return rows
+        return [replace(row, background=states.get(os.path.realpath(row.path), "")) for row in rows]
 
     def others(self) -> list[SessionRow]:
         """The sessions of other agents in their usual folders."""

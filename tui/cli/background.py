@@ -52,8 +52,7 @@ def launch(options: Options) -> int:
     if not ((options.prompt or "").strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast --bg "…", or pipe it in.')
     one = background.start(folders(), options, attached=attached)
-    said, attach = background.started_words(one)
-    print(f"{said}\nOpen it with: {attach}")  # noqa: T201
+    print("\n".join(background.started_words(one)))  # noqa: T201
     return 0
 
 
@@ -110,7 +109,7 @@ class BackgroundProcess:
             ) as conversation:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, self._stop)
-                loop.add_signal_handler(signal.SIGUSR1, self._look)
+                loop.add_signal_handler(signal.SIGUSR1, self._answer_request)
                 self._begin(conversation, options)
                 opened = True
                 await self._work(conversation, options.prompt or "", attached, go_on=go_on)
@@ -161,7 +160,7 @@ class BackgroundProcess:
             started=now,
             since=now,
             title=session.title or one_line(options.prompt or "")[:_DETAIL_CHARS],
-            options=background.kept_options(options)
+            options=background.lasting_options(options)
             | {"cwd": str(conversation.services.workspace)},
         )
         background.withdraw(self._home, one.id)
@@ -232,7 +231,7 @@ class BackgroundProcess:
         text = one_line(text)
         return text if len(text) <= _DETAIL_CHARS else f"{text[: _DETAIL_CHARS - 1]}…"
 
-    def _look(self) -> None:
+    def _answer_request(self) -> None:
         """Somebody asks for the session, or asks no longer."""
         wanted = background.requested(self._home, self._id)
         if self._conversation is None or not wanted:

@@ -65,7 +65,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
     if one.running and not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")
     if not one.running:
-        background.look_at(home, one)
+        background.mark_seen(home, one)
         note(f"{one.id} doesn't run any more ({one_line(one.words)}); opening its session.")
     if not Path(one.cwd).is_dir():
         raise SessionError(f"Its folder is gone: {one.cwd}.", hint="Restore the folder first.")
@@ -106,7 +106,7 @@ def logs(options: Options, home: Folders, clock: Clock) -> int:
         else:
             while part := file.read(_CHUNK):
                 print_part(part)
-    background.look_at(home, background.find(home, one.id, clock.now()))
+    background.mark_seen(home, background.find(home, one.id, clock.now()))
     return 0
 
 
