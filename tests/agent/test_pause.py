@@ -49,7 +49,7 @@ def results(request: Request) -> list[Block]:
         block
         for message in request.messages
         for block in message["content"]
-        if isinstance(block, dict) and block["type"] == "tool_result"
+        if block["type"] == "tool_result"
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -178,22 +177,3 @@ def test_an_error_is_the_same_where_it_was_started(kind: type[CredentialsError])
     assert (report["message"], report["hint"]) == ("What happened.", "What to do.")
     known = {"CredentialsError", "SessionInUseError"}
     assert report["error"] == (kind.__name__ if kind.__name__ in known else "HoldfastError")
-
-
-async def test_logs_follow_until_nobody_writes(tmp_path: Path) -> None:
-    from tui.cli.background_commands import follow
-
-    path, shown, clock = tmp_path / "log", list[str](), FakeClock()
-    path.write_text("one\n")
-    left = ["two\n", "three\n"]
-
-    def runs() -> bool:
-        if left:
-            with path.open("a") as more:
-                more.write(left.pop(0))
-            return bool(left)
-        return False
-
-    with path.open() as file:
-        await asyncio.wait_for(follow(file, shown.append, runs, clock), 10)
-    assert "".join(shown) == "one\ntwo\nthree\n"
