@@ -232,6 +232,7 @@ def test_bg_hands_a_running_turn_over_and_quits(
         screen.wait_for("Handing over to the background after this step.")
         (holdfast.work / "go").write_text("over\n")
         screen.wait_for("Open it with: holdfast attach ")
+        assert screen.exit_code() == 0
     (row,) = listed(holdfast("ps", "--json"))
     one = until(kept, row["id"], "done")
     assert one.detail == "All done."
