@@ -199,6 +199,53 @@ def test_one_that_was_killed_is_interrupted_and_can_be_continued(
     assert holder(Path(one.path)) is None
 
 
+def test_one_that_is_killed_while_it_is_asked_for_has_handed_over_nothing(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(RUN)
+    until_runs(kept, one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("Taking")
+        os.kill(one.pid, signal.SIGKILL)
+        screen.wait_for("was interrupted", "may or may not have finished")
+
+
+def test_who_comes_second_is_asked(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(WRITE)
+    until(kept, one.id, "waiting")
+    with attach(holdfast.work, env, one.id) as first:
+        first.wait_for("1 once, 2 this session")
+        with Terminal([*HOLDFAST, "--plain", "-r", one.id], cwd=holdfast.work, env=env) as second:
+            second.wait_for("This session is open elsewhere")
+    assert "No session" in holdfast("attach", one.id, code=4).stderr
+
+
+def test_opening_it_elsewhere_asks_first(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+) -> None:
+    one = start(WRITE, {"text": "All done."})
+    until(kept, one.id, "waiting")
+    with Terminal([*HOLDFAST, "--plain", "-r", one.id], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("This session runs in the background", "write_file", "for none: ")
+        assert background.is_running(one)
+        screen.type("1\r")
+        screen.wait_for("1 once, 2 this session")
+    gone(one)
+
+
+def test_what_does_not_apply_is_said_when_it_starts(
+    holdfast: Program, start: Start, kept: Folders
+) -> None:
+    (holdfast.work / ".holdfast").mkdir()
+    settings = '[permissions]\nallow = ["write_file"]\n'
+    (holdfast.work / ".holdfast" / "config.toml").write_text(settings)
+    one = start(WRITE)
+    assert until(kept, one.id, "waiting").detail == "write_file(new.txt)"
+    assert "not applied" in background.log_of(kept, one.id).read_text()
+
+
 def test_what_keeps_it_from_opening_is_said_at_once(
     holdfast: Program, env: dict[str, str], kept: Folders
 ) -> None:

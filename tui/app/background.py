@@ -18,7 +18,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ from tui.core import errors
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_as
 from tui.core.files import read_small, replace_file
-from tui.core.messages import object_of, string_of
+from tui.core.messages import list_of, object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.tools.process import born
 
@@ -239,11 +239,16 @@ def _plain(value: Any) -> Any:
 
 
 def start(
-    home: Folders, options: Options, *, attached: str = "", go_on: bool = False
+    home: Folders,
+    options: Options,
+    *,
+    attached: str = "",
+    go_on: bool = False,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> BackgroundSession:
     """Start a process that sends the prompt of the options, with `attached` after it, or that
     continues a turn which was paused. Blocks until its session is open; raises HoldfastError
-    where it could not be opened.
+    where it could not be opened. `tell` gets what the person should know beforehand.
 
     What it gets goes through a pipe: nothing of it is seen in the list of processes, and the key
     it looks up itself.
@@ -277,6 +282,8 @@ def start(
     if "error" in report:
         kind = getattr(errors, string_of(report.get("error")), HoldfastError)
         raise kind(string_of(report.get("message")), hint=string_of(report.get("hint")))
+    for line in list_of(report.get("notices")):
+        tell(string_of(line))
     found = _read(folder_of(home) / f"{string_of(report.get('id'))}.json")
     if found is None:
         raise HoldfastError("The background process is gone.", hint="See `holdfast ps --all`.")
@@ -322,6 +329,11 @@ def requested(home: Folders, id_: str) -> Literal["", "soon", "now"]:
     if not isinstance(pid, int) or not birth or born(pid) != birth:
         return ""
     return "now" if asked.get("now") is True else "soon"
+
+
+def handed_over(home: Folders, id_: str) -> bool:
+    """Whether a process that has ended let its session go as it was asked: it leaves nothing."""
+    return not (folder_of(home) / f"{id_}.json").exists()
 
 
 def is_running(one: BackgroundSession) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.agent.interrupted_work import last_of_turn, turn_is_open
@@ -13,11 +14,13 @@ from tui.app.background import BackgroundSession
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.app.services import SessionChoice
 from tui.core.errors import HoldfastError
+from tui.session.lock import holder
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.app.options.arguments import Options
+    from tui.core.paths import Folders
 
 PATIENCE_S: Final = 5.0
 """After how long the person is asked what to do about a process that still finishes something."""
@@ -56,9 +59,9 @@ async def take(
     choice = replace(choice, attach=False, take_over=False)
     conversation.frontend.say(f"Taking {owner.id} over from the background.")
     try:
-        while await asyncio.to_thread(background.request, home, owner, now=now):
+        while await asyncio.to_thread(_asked, home, owner, now=now):
             until = clock.monotonic() + PATIENCE_S
-            while await asyncio.to_thread(background.is_running, owner):
+            while await asyncio.to_thread(_has_it, owner):
                 if clock.monotonic() >= until:
                     break
                 await clock.sleep(_POLL_S)
@@ -75,7 +78,18 @@ async def take(
                     return None
     finally:
         await asyncio.to_thread(background.withdraw, home, owner.id)
-    return replace(choice, go_on=True)
+    return replace(choice, go_on=await asyncio.to_thread(background.handed_over, home, owner.id))
+
+
+def _has_it(owner: BackgroundSession) -> bool:
+    """Whether a process runs, or, where it was killed, some thread of it still has the lock."""
+    held = holder(Path(owner.path))
+    return background.is_running(owner) or (held is not None and held.pid == owner.pid)
+
+
+def _asked(home: Folders, owner: BackgroundSession, *, now: bool) -> bool:
+    """Ask a process for its session. False where it has let go of it."""
+    return background.request(home, owner, now=now) or _has_it(owner)
 
 
 async def _ask_patience(conversation: Conversation, owner: BackgroundSession) -> str | None:

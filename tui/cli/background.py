@@ -30,9 +30,16 @@ from tui.app.outcome import Outcome
 from tui.app.services import SessionChoice
 from tui.app.session_path import session_path
 from tui.cli.print_mode import standard_input
+from tui.cli.session_io import note
 from tui.core import log
 from tui.core.clock import Clock, SystemClock, timestamp
-from tui.core.errors import HoldfastError, SessionInUseError, StorageError, UsageError
+from tui.core.errors import (
+    HoldfastError,
+    SessionInUseError,
+    StorageError,
+    UsageError,
+    words,
+)
 from tui.core.formatting import money
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, folders
@@ -51,7 +58,7 @@ def launch(options: Options) -> int:
     attached = standard_input()
     if not ((options.prompt or "").strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast --bg "…", or pipe it in.')
-    one = background.start(folders(), options, attached=attached)
+    one = background.start(folders(), options, attached=attached, tell=note)
     print("\n".join(background.started_words(one)))  # noqa: T201
     return 0
 
@@ -167,7 +174,7 @@ class BackgroundProcess:
         background.save(self._home, one)
         self._one = one
         self._notify = conversation.services.read_settings().config.background.notify
-        self._report({"id": one.id})
+        self._report({"id": one.id, "notices": self._early})
         _write_to(background.log_of(self._home, one.id))
         self._say(f"Session {one.id}, {agent.model}, {one.cwd}", *self._early)
         if self._waiting:  # the turn that continues has asked already
@@ -184,7 +191,7 @@ class BackgroundProcess:
             case events.RequestSent(model=model):
                 self._keep(state="working", detail=f"waiting for {model}")
             case events.Parked(until, _, error_class):
-                self._keep(state="parked", detail=f"{error_class}, until {when(until)}")
+                self._keep(state="parked", detail=f"{words(error_class)}, until {when(until)}")
             case _:
                 pass
 

@@ -106,7 +106,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
 """In the order of the help screen."""
 
 ELSEWHERE: dict[str, str] = {
-    "allowed-tools": "permissions", "approvals": "permissions", "branch": "fork",
+    "allowed-tools": "permissions", "approvals": "permissions", "background": "bg",
+    "branch": "fork",
     "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
     "keybindings": "help", "keys": "help", "logout": "login", "models": "model",
     "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
