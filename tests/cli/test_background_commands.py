@@ -79,3 +79,12 @@ def test_what_runs_elsewhere_is_left_alone(
         assert "runs on elsewhere" in capsys.readouterr().err
     assert main.main(["logs", "abc"]) == main.EXIT_SESSION
     assert "sessions show abc123" in capsys.readouterr().err
+
+
+def test_what_was_never_recorded_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path))
+    background.save(folders(), made("abc123", state="interrupted"))
+    assert main.main(["attach", "abc"]) == main.EXIT_SESSION
+    assert "before anything was recorded" in capsys.readouterr().err

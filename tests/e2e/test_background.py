@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -145,8 +147,9 @@ def test_attaching_puts_the_question_again_and_goes_on_with_the_turn(
     assert listed(holdfast("ps", "--all", "--json")) == []
 
 
+@pytest.mark.parametrize("answer", ["1", "3"])
 def test_attaching_waits_for_the_call_that_runs(
-    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders, answer: str
 ) -> None:
     one = start(RUN, {"text": "All done."})
     until_runs(kept, one)
@@ -154,7 +157,7 @@ def test_attaching_waits_for_the_call_that_runs(
         screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
         (holdfast.work / "go").write_text("over\n")
         gone(one)
-        screen.type("1\r")
+        screen.type(f"{answer}\r")  # to read only comes too late: nobody else has it
         screen.wait_for("All done.")
     (result,) = (record for record in records(one) if record["type"] == "tool_result")
     assert not result["is_error"]
@@ -244,6 +247,29 @@ def test_what_does_not_apply_is_said_when_it_starts(
     one = start(WRITE)
     assert until(kept, one.id, "waiting").detail == "write_file(new.txt)"
     assert "not applied" in background.log_of(kept, one.id).read_text()
+
+
+def test_it_needs_nobody_who_started_it(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    env["ANTHROPIC_BASE_URL"] = serve({"text": "All done."}).url
+    given = {"options": {"prompt": "do it"}, "attached": "", "go_on": False}
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "tui.cli.background"],
+        cwd=holdfast.work,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()  # who started it is gone
+        process.stdin.write(json.dumps(given).encode())
+        process.stdin.close()
+        assert process.wait(PATIENCE_S) == 0
+    (row,) = listed(holdfast("ps", "--json"))
+    assert (row["state"], row["detail"]) == ("done", "All done.")
 
 
 def test_what_keeps_it_from_opening_is_said_at_once(

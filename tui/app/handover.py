@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = 5.0
 """After how long the person is asked what to do about a process that still finishes something."""
+LONG_PATIENCE_S: Final = 60.0
+"""The same, where they chose to wait."""
 _POLL_S: Final = 0.1
 
 _ATTACH: Final = (
@@ -54,26 +56,29 @@ async def take(
 ) -> SessionChoice | None:
     """Wait until the process has let go of its session. What to open then, None for nothing.
     Raises StorageError."""
-    services, now = conversation.services, False
+    services, now, patience = conversation.services, False, PATIENCE_S
     home, clock = services.folders, services.clock
     choice = replace(choice, attach=False, take_over=False)
     conversation.frontend.say(f"Taking {owner.id} over from the background.")
     try:
         while await asyncio.to_thread(_asked, home, owner, now=now):
-            until = clock.monotonic() + PATIENCE_S
+            until = clock.monotonic() + patience
             while await asyncio.to_thread(_has_it, owner):
                 if clock.monotonic() >= until:
                     break
                 await clock.sleep(_POLL_S)
             else:
                 break
-            match await _ask_patience(conversation, owner):
+            answer = await _ask_patience(conversation, owner)
+            if not await asyncio.to_thread(_has_it, owner):
+                break  # it has let go meanwhile: nobody else continues the turn
+            match answer:
                 case "now":
                     now = True
                 case "read_only":
                     return replace(choice, read_only=True)
                 case "wait":
-                    pass
+                    patience = LONG_PATIENCE_S
                 case _:
                     return None
     finally:

@@ -335,7 +335,8 @@ def main() -> int:
     os.close(null)
 
     def report(value: Mapping[str, Any]) -> None:
-        print(json.dumps(value), flush=True)  # noqa: T201
+        with suppress(OSError):  # who started this may be gone by now, as when its terminal closes
+            os.write(1, json.dumps(value).encode() + b"\n")
 
     home = folders()
     log.to_file(home.log)

@@ -66,9 +66,14 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")
     if not one.running:
         background.mark_seen(home, one)
-        note(f"{one.id} doesn't run any more ({one_line(one.words)}); opening its session.")
+    if not one.running and not Path(one.path).exists():
+        raise SessionError(
+            f"{one.id} ended before anything was recorded.", hint="Start it again with --bg."
+        )
     if not Path(one.cwd).is_dir():
         raise SessionError(f"Its folder is gone: {one.cwd}.", hint="Restore the folder first.")
+    if not one.running:
+        note(f"{one.id} doesn't run any more ({one_line(one.words)}); opening its session.")
     started = background.options_from_json(one.options)
     wanted = replace(
         started,

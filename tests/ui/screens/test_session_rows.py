@@ -152,3 +152,9 @@ def test_only_keys_that_mean_something_are_named() -> None:
     narrow = session_rows.session_keys("here", 3, 78).plain
     assert narrow.endswith("ctrl+s sort   ctrl+r rename   esc back")
     assert "\n" not in narrow
+
+
+def test_one_that_runs_in_the_background_is_marked() -> None:
+    for state, badge in (("waiting", "asks you"), ("working", "background")):
+        parts = session_rows.row_parts(row("far", background=state), NOON, 120)
+        assert badge in "".join(text for text, _ in parts)
