@@ -199,6 +199,7 @@ def test_one_that_was_killed_is_interrupted_and_can_be_continued(
     assert "interrupted" in holdfast("ps").stdout
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("was interrupted")
+    assert listed(holdfast("ps", "--json")) == []
     assert holder(Path(one.path)) is None
 
 

@@ -176,6 +176,12 @@ def running_at(home: Folders, session: Path, now: datetime) -> BackgroundSession
     return next((one for one in every if one.path == real), None)
 
 
+def mark_opened(home: Folders, id_: str) -> None:
+    """A session was opened, whether or not it is one of these. Blocks."""
+    if (one := _read(folder_of(home) / f"{id_}.json")) is not None:
+        mark_seen(home, one)
+
+
 def mark_seen(home: Folders, one: BackgroundSession) -> None:
     """Somebody has seen how it ended: it need not be listed any more."""
     if not one.running and not one.seen:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import interrupted_work, new_findings
-from tui.app.background import running_at
+from tui.app.background import mark_opened, running_at
 from tui.app.commands.trust import ask_trust
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
@@ -141,6 +141,7 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
         return
     if choice.path is not None and not choice.go_on:
         await conversation.frontend.painted()
+        await asyncio.to_thread(mark_opened, conversation.services.folders, agent.session.id)
         root, records = conversation.services.workspace, list(agent.session.records)
         work = await asyncio.to_thread(interrupted_work, records, root)
         if work and agent is conversation.agent and not conversation.busy:

@@ -137,7 +137,7 @@ def stop(options: Options, home: Folders, clock: Clock) -> int:
     """Let one record that it was interrupted, and end. Returns the exit code."""
     one = background.find(home, options.target, clock.now())
     if not one.running:
-        note(f"{one.id} doesn't run any more: {one_line(one.words)}.")
+        note(f"{one.id} doesn't run any more: {one_line(one.words).rstrip('.')}.")
         return 0
     if not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Stop it there.")
