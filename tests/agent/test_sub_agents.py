@@ -575,3 +575,32 @@ async def test_a_prompt_of_the_model_switches_nothing(make: Make) -> None:
     ]
     assert not [one for one in child.branch if one.type == "directive"]
     await agent.close()
+
+
+async def test_a_pause_leaves_a_sub_agents_question_for_later(make: Make) -> None:
+    class Nobody(RulesOnly):
+        asked = asyncio.Event()
+
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            self.asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    write = call("write_file", path="a.txt", content="hello\n")
+    family = Family([task("a")], say("All done."), a=[[write], say("Written.")])
+    agent = make(family, approver=Nobody())
+    first = asyncio.create_task(events_of(agent, "go"))
+    await Nobody.asked.wait()
+    agent.pause()
+    assert (await first)[-1] == events.TurnFinished("interrupted", agent.spent.usage, None)
+    path, root = agent.session.path, agent.folders[0]
+    await agent.close()
+
+    again = make(family, path=path, approver=Yes())
+    end = [event async for event in again.go_on(["toolu_a"])][-1]
+    await again.close()
+    assert isinstance(end, events.TurnFinished)
+    assert end.outcome == "done"
+    assert (root / "a.txt").read_text() == "hello\n"
+    assert len(family.of("a")) == 2
+    assert "Written." in text_of(family.requests[-1].messages[-1]["content"][0]["content"])

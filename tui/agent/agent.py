@@ -411,6 +411,16 @@ class Agent:
         """
         self._ctx.events.cancel()
 
+    def pause(self) -> None:
+        """Let the running turn end where `go_on` can continue it, here or in another process.
+
+        What has begun is finished and recorded; a question is taken back, and its call is left
+        without a result. It ends with TurnFinished, as interrupted unless nothing was left to do.
+        """
+        self._ctx.pause.begin()
+        if self._deferred.waiting:
+            self.cancel()
+
     def find_hooks(self) -> Hooks:
         """The person's hooks as they are now. Blocks."""
         find = self._ctx.find_hooks

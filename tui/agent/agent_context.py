@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.agent.events import Debug, Event, QueueChanged
 from tui.agent.limits import Limits, PendingRequests, SessionCost, SpendingCounter, Spent
+from tui.agent.pause import Pause
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.recorder import EventStream, Recorder
 from tui.agent.skills import OfferedSkills
@@ -130,6 +131,8 @@ class AgentContext:
     """Held while the person is asked: one question at a time, of sub-agents too."""
     writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a call writes or runs something, which sub-agents do one after the other."""
+    pause: Pause = field(default_factory=Pause, init=False)
+    """Stops the turn for another process, that of sub-agents too."""
     hooks: asyncio.Task[Hooks] | None = field(default=None, init=False)
     """The person's hooks, read once for a session and its sub-agents."""
     turn_ends: bool = field(default=False, init=False)
@@ -169,6 +172,7 @@ class AgentContext:
         if self.parent is not None:
             self.asking = self.parent.asking
             self.writing = self.writing if self.isolated else self.parent.writing
+            self.pause = self.parent.pause
         self.recorder = Recorder(self.session, self.events, self.ledger)
 
     def callable_tool(self, name: str) -> Tool[Any] | None:

@@ -163,6 +163,14 @@ def last_of_turn(records: Sequence[Record]) -> Record | None:
     return next((record for record in reversed(records) if record.type in _TURN_RECORDS), None)
 
 
+def turn_is_open(records: Sequence[Record]) -> bool:
+    """Whether the last turn of a session can go on: it neither came to its end nor failed."""
+    last = last_of_turn(records)
+    if last is None or last.type == "error":
+        return False
+    return last.type != "assistant" or bool(tool_calls(blocks_of(last.data.get("content"))))
+
+
 def parked_in(records: Sequence[Record]) -> events.Parked | None:
     """How a session is parked: nothing that belongs to a turn followed."""
     last = last_of_turn(records)

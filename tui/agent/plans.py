@@ -75,7 +75,7 @@ class Plans:
         async with ctx.asking:
             ctx.publish(PlanProposed(tool.call_id, title, params.plan))
             ctx.publish(QuestionAsked(tool.call_id, PresentPlan.name, (_question(title),)))
-            review = await ctx.approver.review_plan(title, params.plan)
+            review = await ctx.pause.question(ctx.approver.review_plan(title, params.plan))
         tool.waited()
         labels = [label for verdict, label in PLAN_CHOICES if verdict == review.verdict]
         answer = {"header": _HEADER, "chosen": labels, "text": review.comment}

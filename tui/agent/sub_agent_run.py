@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
-from tui.agent.interrupted_work import last_of_turn
+from tui.agent.interrupted_work import last_of_turn, turn_is_open
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
 from tui.context import untrusted
+from tui.context.interrupted_calls import unsettled_calls
 from tui.context.overrides import content_of
 from tui.core.errors import HoldfastError
 from tui.core.messages import ToolOutput, string_of, tool_calls
@@ -95,10 +97,14 @@ class SubAgentRun:
             one.state, self._had_ended = "done", True
             return
         again = left_open and begun
-        turn = self.agent.go_on() if again else self.agent.send(ParsedPrompt(prompt, prompt))
+        left = [c.call_id for c in unsettled_calls(self._records) if c.outcome == "never_started"]
+        sent = ParsedPrompt(prompt, prompt)
+        turn = self.agent.go_on(left) if again else self.agent.send(sent)
         async with aclosing(turn):
             async for event in turn:
                 self._take(event)
+        if self.ctx.pause.wanted and not one.stopped and turn_is_open(self._records):
+            raise asyncio.CancelledError  # its call is left, and continues it
 
     def _take(self, event: Event) -> None:
         """Keep count of what happens, and hand it on."""

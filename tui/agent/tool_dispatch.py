@@ -25,6 +25,7 @@ from tui.agent.events import (
     ToolStarted,
 )
 from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
+from tui.agent.pause import TurnPausedError
 from tui.agent.recorder import to_the_end
 from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
@@ -109,14 +110,22 @@ class ToolDispatcher:
         return renamed
 
     async def run_all(self, calls: Sequence[Block]) -> None:
-        """Run the calls of one answer: reads side by side, everything else alone and in order."""
+        """Run the calls of one answer: reads side by side, everything else alone and in order.
+
+        Raises TurnPausedError where the turn was paused and calls are left.
+        """
         calls = [as_meant(call) for call in calls]
         open_calls = {str(call["id"]): PendingCall(call) for call in calls}
         try:
             for group in self._groups(calls):
+                if self.ctx.pause.wanted:
+                    break
                 async with asyncio.TaskGroup() as side_by_side:
                     for call in group:
                         side_by_side.create_task(self._run(open_calls, str(call["id"])))
+            if self.ctx.pause.wanted and open_calls:
+                open_calls = {}  # they are made when the turn continues
+                raise TurnPausedError
         except ExceptionGroup as group:
             raise _first_of(group) from group
         finally:
@@ -417,7 +426,7 @@ class ToolDispatcher:
 
     async def _question(self, call: Call, decision: Decision) -> Answer:
         self.ctx.publish(PermissionAsked(call.id, call.tool, decision.reason))
-        answer = await self.ctx.approver.ask(call, decision)
+        answer = await self.ctx.pause.question(self.ctx.approver.ask(call, decision))
         self.ctx.gate.record(call, answer, self._granted(decision.level))
         return answer
 

@@ -21,6 +21,7 @@ from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import call, with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
+from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import (
     HOOKS_SAY,
     CommandTurn,
@@ -198,6 +199,8 @@ class TurnRunner:
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
         self._loops = LoopDetector()
         self._held = 0
+        if self.ctx.parent is None:
+            self.ctx.pause.wanted = False
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
@@ -207,6 +210,8 @@ class TurnRunner:
             with self.ctx.events.interruptible():
                 if await self._begin(prompt, again):
                     await self._go_on()
+        except TurnPausedError:
+            outcome = "interrupted"
         except asyncio.CancelledError:
             outcome = "interrupted"
             self._record_interrupt()
@@ -385,6 +390,8 @@ class TurnRunner:
     async def _go_on(self) -> None:
         """Until the model is done and nothing is queued."""
         while True:
+            if self.ctx.pause.wanted:
+                raise TurnPausedError
             answer = await self._answer()
             calls = tool_calls(await self._record(answer))
             self.ctx.turn_ends = False
@@ -553,7 +560,7 @@ class TurnRunner:
         )
 
     def _record_interrupt(self) -> None:
-        if self.closing and self.deferred.waiting:
+        if (self.closing or self.ctx.pause.wanted) and self.deferred.waiting:
             return
         self.ctx.recorder.append(
             "interrupt",

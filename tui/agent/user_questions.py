@@ -47,7 +47,9 @@ async def put(
     async with ctx.asking:
         shown = tuple(map(question_json, questions))
         ctx.publish(QuestionAsked(call_id, tool, shown, server))
-        given = await ctx.approver.ask_user(questions, ctx.role)
+        asked = ctx.approver.ask_user(questions, ctx.role)
+        # A server's question is part of a call that runs, which a pause lets finish.
+        given = await (asked if server else ctx.pause.question(asked))
     answers = tuple(map(answer_json, questions, _padded(questions, given)))
     ctx.publish(QuestionAnswered(call_id, tool, answers, given.by, server))
     return given

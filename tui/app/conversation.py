@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.events import Event
+from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
@@ -35,6 +36,7 @@ from tui.app.frontend import Frontend
 from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
 from tui.app.work import TurnProgress, Work, follow
+from tui.context.interrupted_calls import open_calls
 from tui.core.errors import StorageError, UsageError
 from tui.core.gc_pause import collect, gc_pause
 
@@ -449,6 +451,19 @@ class Conversation:
             return False
         self._begin_turn(agent, agent.go_on(again))
         return True
+
+    def pause(self) -> None:
+        """Let the turn that runs end where it can be continued, here or in another process; see
+        `Agent.pause`."""
+        if self.agent is not None:
+            self.agent.pause()
+
+    def continue_turn(self) -> bool:
+        """Go on with a turn that was paused or stopped: the calls that it left are made now.
+        False where there is none, or not now."""
+        records = self.agent.session.records if self.agent else ()
+        left = [str(call.get("id")) for call in open_calls(records)]
+        return turn_is_open(records) and self.resume_turn(left)
 
     def start_side_work(self, phase: str, stream: AsyncIterator[Event]) -> bool:
         """Follow what happens between the turns, such as a compaction. False where that cannot be

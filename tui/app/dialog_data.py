@@ -20,7 +20,8 @@ class SessionRow:
     """One session of the browser. `size` is in bytes; `state` as `sessions list` names it.
 
     `agent` is the other agent whose session it is, "" for one of ours; `problems` are the codes
-    of what is wrong with its file.
+    of what is wrong with its file; `background` is the state of the process that runs it, "" where
+    none does.
     """
 
     id: str
@@ -35,6 +36,7 @@ class SessionRow:
     problems: tuple[str, ...] = ()
     parent: str = ""
     """The file of the session whose sub-agent's it is."""
+    background: str = ""
 
 
 @dataclass(frozen=True, slots=True)

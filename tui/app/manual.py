@@ -9,8 +9,8 @@ from typing import Final
 
 TOPICS: Final = (
     "start", "prompt", "keys", "commands", "command-line", "permissions", "editing", "directives",
-    "sessions", "context", "requests", "memory", "errors", "tasks", "print-mode", "python",
-    "editors", "events", "mcp", "agents", "worktrees", "background", "skills", "hooks", "web",
+    "sessions", "background", "context", "requests", "memory", "errors", "tasks", "print-mode",
+    "python", "editors", "events", "mcp", "agents", "worktrees", "jobs", "skills", "hooks", "web",
     "images", "configuration", "themes", "plain", "practice", "files", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import interrupted_work, new_findings
+from tui.app.background import mark_opened, running_at
 from tui.app.commands.trust import ask_trust
 from tui.app.conversation import Conversation
 from tui.app.damage_report import Damage, damage_findings
@@ -24,6 +25,7 @@ from tui.app.dialog_data import (
     SetupQuestion,
     YesNoQuestion,
 )
+from tui.app.handover import ask_attach, take
 from tui.app.services import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
@@ -141,14 +143,20 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
         )
         return
     say_other_worktree(conversation, agent)
-    if choice.path is not None:
+    if choice.path is not None and not choice.go_on:
         await conversation.frontend.painted()
+        await asyncio.to_thread(mark_opened, conversation.services.folders, agent.session.id)
         root, records = conversation.services.workspace, list(agent.session.records)
         path = agent.session.path
         work = await asyncio.to_thread(interrupted_work, records, root, path)
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
+    waits = conversation.busy  # it was parked, and is again
     await _ask_elevated(conversation, agent)
+    if choice.go_on and not waits:
+        while conversation.busy:  # with what the question above came to
+            await conversation.at_rest()
+        conversation.continue_turn()
 
 
 async def set_up(conversation: Conversation, why: str) -> bool:
@@ -211,13 +219,15 @@ async def _ask_in_use(
     conversation: Conversation, choice: SessionChoice, error: SessionInUseError
 ) -> SessionChoice | None:
     """Take it over, only read it, or continue in a copy."""
-    question = ChoiceQuestion(
-        "This session is open elsewhere",
-        f"{error.message} Two instances can't write one session.",
-        _IN_USE,
-        warning=True,
-    )
-    match await conversation.frontend.choose(question):
+    home, now = conversation.services.folders, conversation.services.clock.now()
+    running = choice.path and await asyncio.to_thread(running_at, home, choice.path, now)
+    if running:
+        answer = await ask_attach(conversation, choice, running)
+        if answer == "attach":
+            return await take(conversation, choice, running)
+    else:
+        answer = await _ask_owner(conversation, error)
+    match answer:
         case "take_over":
             return replace(choice, take_over=True)
         case "read_only":
@@ -227,6 +237,17 @@ async def _ask_in_use(
             return SessionChoice(await asyncio.to_thread(copy))
         case _:
             return None
+
+
+async def _ask_owner(conversation: Conversation, error: SessionInUseError) -> str | None:
+    """What to do about a session that another program has open."""
+    question = ChoiceQuestion(
+        "This session is open elsewhere",
+        f"{error.message} Two instances can't write one session.",
+        _IN_USE,
+        warning=True,
+    )
+    return await conversation.frontend.choose(question)
 
 
 @dataclass(slots=True)

@@ -108,7 +108,7 @@ class CompositionRoot:
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
-        return SessionChoice(session_path(self.options))
+        return SessionChoice(session_path(self.options), attach=self.options.attach)
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
@@ -136,6 +136,7 @@ class CompositionRoot:
             brought=lambda: trust.items(root),
             undecided=trust.undecided(home, root) if asking else (),
             run_options=self.run_options,
+            background_options=self.background_options,
             read_settings=self.read_settings,
             use_settings=self.use_settings,
             clipboard=clipboard.read,
@@ -176,6 +177,22 @@ class CompositionRoot:
             deny=self.options.deny,
             trust=self.options.trust,
             yolo=now.elevated,
+        )
+
+    def background_options(self) -> Options:
+        """The options of another session in this folder that works as this screen would."""
+        now = self.launch
+        return replace(
+            self.options,
+            command="chat",
+            cwd=now.workspace.root,
+            prompt=None,
+            newest=False,
+            resume=None,
+            no_session=False,
+            practice=now.practice,
+            plain=False,
+            attach=False,
         )
 
     async def list_sessions(self) -> list[SessionRow]:

@@ -34,6 +34,8 @@ class SessionChoice:
 
     One that another program has open can be taken over from it, or only read.
     `message` is the id of the record to begin at; `foreign`: it is another agent's, to be copied.
+    `attach`: a background process that has it hands it over; `go_on`: the turn that was paused
+    there continues.
     """
 
     path: Path | None = None
@@ -41,6 +43,8 @@ class SessionChoice:
     read_only: bool = False
     message: str = ""
     foreign: bool = False
+    attach: bool = False
+    go_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,7 @@ class AppServices:
     brought: Callable[[], Sequence[TrustItem]] = tuple
     undecided: Sequence[TrustItem] = ()
     run_options: Callable[[Path], Options] | None = None
+    background_options: Callable[[], Options] | None = None
     clipboard: Callable[[], Clip] = Clip
     read_settings: Callable[[], LoadedSettings] = lambda: LoadedSettings(Config(), {}, ())
     use_settings: Callable[[], Awaitable[None]] | None = None

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tui.app import background
 from tui.app.dialog_data import SessionRow
 from tui.app.services import AppServices
 from tui.context.history import history
@@ -82,7 +83,11 @@ class SessionRepository:
                 replace(row_of(entry, one), parent=str(catalog.parent_of(Path(entry.path))))
                 for entry, one in zip(entries, found, strict=True)
             ]
-        return rows
+        every = background.sessions(self.folders, self.clock.now())
+        states = {one.path: one.state for one in every if one.running}
+        if not states:
+            return rows
+        return [replace(row, background=states.get(os.path.realpath(row.path), "")) for row in rows]
 
     def others(self) -> list[SessionRow]:
         """The sessions of other agents in their usual folders."""

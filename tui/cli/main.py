@@ -150,6 +150,7 @@ _RUN_BY = {
     "sessions": "tui.cli.sessions",
     "mcp": "tui.cli.mcp",
     "acp": "tui.cli.acp",
+    **dict.fromkeys(("ps", "attach", "logs", "stop"), "tui.cli.background_commands"),
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
     "tour": "tui.demo.tour",
@@ -176,6 +177,8 @@ def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
             from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
+        case "chat" if options.background:
+            from tui.cli.background import launch as run  # noqa: PLC0415
         case "chat" if options.headless:
             from tui.cli.print_mode import print_answer as run  # noqa: PLC0415
         case "chat" if options.plain or plain_detection.why(()):

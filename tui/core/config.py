@@ -160,6 +160,12 @@ class Status(_Section, frozen=True, kw_only=True):
     interval_s: Seconds = 5
 
 
+class Background(_Section, frozen=True, kw_only=True):
+    """Sessions in the background. `notify` is a shell command that calls the person."""
+
+    notify: str = ""
+
+
 class TerminalSettings(_Section, frozen=True, kw_only=True):
     """What the terminal is sent beside the screen. "auto" is where it is known to understand."""
 
@@ -303,6 +309,7 @@ class Config(_Section, frozen=True, kw_only=True):
     sandbox: SandboxSettings = SandboxSettings()
     status: Status = Status()
     terminal: TerminalSettings = TerminalSettings()
+    background: Background = Background()
     agents: Agents = Agents()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
     jobs: JobSettings = JobSettings()

@@ -80,7 +80,10 @@ def _converse(composition: CompositionRoot, why: str) -> int:
         return TERMINAL_GONE  # nobody is there to be told anything
     session = composition.session
     if session and session.path and session.path.exists():
-        print(f"Resume with: holdfast --plain -r {session.id}")  # noqa: T201
+        from tui.app.background import parting_words  # noqa: PLC0415 - at the end
+
+        resume = f"Resume with: holdfast --plain -r {session.id}"
+        print(parting_words(home, session.id, resume))  # noqa: T201
     return 128 + terminal.ended_by if terminal.ended_by else code
 
 

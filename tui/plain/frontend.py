@@ -118,6 +118,7 @@ class PlainFrontend:
         """The end: what runs is stopped."""
         self.leaving = True
         self.conversation.cancel()
+        self.began_work.set()
 
     # What is spoken
 

@@ -180,7 +180,8 @@ class Terminal:
 
     def _end(self, number: int) -> None:
         self.ended = True  # first, see `answered`
-        self.ended_by = self.ended_by or number
+        if not self._over:  # else it only ends the reading of a line
+            self.ended_by = self.ended_by or number
         self._prompts.hold()
         if self._answers.asked is None and not (self._prompts.editing and self._editor.edits):
             self._ahead.end()

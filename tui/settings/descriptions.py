@@ -31,6 +31,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "sandbox": "What commands can reach",
     "status": "Your own line at the foot of the screen",
     "terminal": "What the terminal's tab and desktop show",
+    "background": "Sessions in the background",
     "agents": "Sub-agents",
     "diagnostics": "Problems in edited files",
     "jobs": "Background commands",
@@ -109,6 +110,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "sandbox.keep_env": "Variables to pass on",
     "sandbox.sockets": "Sockets to allow",
     "sandbox.share_caches": "Share your caches",
+    "background.notify": "Command that calls you",
     "agents.parallel": "At the same time",
     "diagnostics.mode": "Check edited files",
     "diagnostics.wait_s": "Wait for problems",
@@ -200,6 +202,7 @@ _HELP: Final[Mapping[str, str]] = {
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
     "jobs.wake": "Whether an idle agent gets a turn when a background command ends.",
+    "background.notify": "A shell command that calls you; HOLDFAST_TEXT says what there is.",
     "agents.parallel": "How many sub-agents work at the same time; more wait for their turn.",
     "diagnostics.mode": "auto: a language server that's installed checks edited files. off: none.",
     "diagnostics.wait_s": "Seconds an edit waits for new problems; later ones come with the next"

@@ -237,7 +237,7 @@ def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
 
 def _weight(one: layers.BroughtSetting) -> int:
     """What may do most comes first: where the conversation goes, programs, rules, the rest."""
-    first = ("base_url", "mcp", "status", "diagnostics", "permissions")
+    first = ("base_url", "mcp", "status", "diagnostics", "background", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
@@ -281,6 +281,8 @@ def _setting(one: layers.BroughtSetting) -> str:
     if one.path == ("diagnostics", "checkers"):
         starts = [_checker(name, told) for name, told in object_of(value).items()]
         return f"Starts after edits, read-only in the sandbox: {', '.join(starts)}"
+    if one.path == ("background", "notify"):
+        return f"Runs where a background session needs you, outside the sandbox: {value}"
     if one.path == ("permissions", "allow"):
         return f"Allows without asking: {value}"
     if one.path == ("permissions", "auto_grant"):

@@ -163,3 +163,9 @@ def test_a_session_of_a_worktree_is_marked_unless_its_state_matters_more() -> No
     assert "worktree" in text(row("a", cwd=inside))
     assert "damaged" in text(row("a", state="needs_repair", cwd=inside))
     assert "worktree" not in text(row("a", cwd="/w"))
+
+
+def test_one_that_runs_in_the_background_is_marked() -> None:
+    for state, badge in (("waiting", "asks you"), ("working", "background")):
+        parts = session_rows.row_parts(row("far", background=state), NOON, 120)
+        assert badge in "".join(text for text, _ in parts)

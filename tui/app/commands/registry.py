@@ -72,6 +72,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("find [TEXT]", "find in the conversation"),
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
+    _command("bg [PROMPT]", "hand this turn to the background, or start one", "handover"),
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
     _command("plan [show]", "plan mode (toggle), or the approved plan", "commands.context"),
@@ -112,6 +113,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
 
 ELSEWHERE: dict[str, str] = {
     "allowed-tools": "permissions", "approvals": "permissions", "bashes": "jobs",
+    "background": "bg",
     "branch": "fork",
     "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
     "keybindings": "help", "keys": "help", "logout": "login", "models": "model",

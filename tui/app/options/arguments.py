@@ -31,6 +31,10 @@ CommandName: TypeAlias = Literal[
     "sessions",
     "mcp",
     "acp",
+    "ps",
+    "attach",
+    "logs",
+    "stop",
     "doctor",
     "import-settings",
     "tour",
@@ -47,8 +51,8 @@ class Options:
     `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`; `words` are
     those behind `--`. `prompt` is what was
     typed, as PROMPT or as the TEXT of -p. `headless` is -p or `run --headless`. `resume` is ""
-    for the session browser, and `worktree` "" for a new name; `notices` are what the person should
-    know first. Paths are as typed, `~` expanded.
+    for the session browser, and `worktree` "" for a new name; `attach`: a background process hands
+    it over; `notices` are what the person should know first. Paths are as typed, `~` expanded.
     """
 
     command: CommandName = "chat"
@@ -76,6 +80,9 @@ class Options:
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     no_sandbox: bool = False
+    background: bool = False
+    attach: bool = False
+    follow: bool = False
     headless: bool = False
     output_format: Literal["text", "json", "stream-json"] = "text"
     input_format: Literal["text", "stream-json"] = "text"
@@ -197,6 +204,15 @@ def _check(options: Options) -> None:
         (
             o.no_session and (o.newest or o.resume is not None),
             "--no-session saves nothing, so it can't be combined with --continue or --resume.",
+        ),
+        (o.background and o.headless, "--bg and -p can't be combined."),
+        (
+            o.background and o.resume == "",
+            "--bg can't open the session browser; --resume needs an ID.",
+        ),
+        (
+            o.background and o.no_session,
+            "--bg works in a session that is saved, so it can't be combined with --no-session.",
         ),
         (o.plain and o.headless, "-p already prints lines; --plain is for conversations."),
         (o.output_format != "text" and not o.headless, "--output-format needs -p."),

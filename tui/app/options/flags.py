@@ -205,6 +205,11 @@ MAIN = Command(
                 dest="text",
             ),
             _flag(
+                "--bg",
+                "no screen: send PROMPT in the background and return (see background)",
+                dest="background",
+            ),
+            _flag(
                 "--output-format",
                 "-p output: the answer, one JSON object, or one event per line",
                 choices=FORMATS,
@@ -236,6 +241,7 @@ _SERVER = Positional("NAME", "target", "the server's name", "name")
 _SCOPE = _flag(
     "--scope", "whose config.toml: yours (user), or this folder's (project)", choices=SCOPES
 )
+_BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
 _OUT = _flag("--out PATH", "write to PATH")
 
 
@@ -381,6 +387,27 @@ COMMANDS = (
             *_group("Limits", *_SESSION_LIMITS),
         ),
     ),
+    Command(
+        ("ps",),
+        "list the sessions in the background",
+        (_flag("--all", "also those that ended earlier, or that you have looked at"), _JSON),
+    ),
+    Command(
+        ("attach",),
+        "take a session over from the background, and open it",
+        (
+            _flag("--plain", "plain lines, no full screen", group="Screen"),
+            _THEME,
+        ),
+        replace(_BACKGROUND, required=False),
+    ),
+    Command(
+        ("logs",),
+        "print what a session in the background did",
+        (_flag("-f --follow", "keep printing until it ends"),),
+        replace(_BACKGROUND, required=False),
+    ),
+    Command(("stop",), "stop a session in the background", (), _BACKGROUND),
     Command(
         ("doctor",),
         "check the installation, configuration, key and sessions",

@@ -61,6 +61,9 @@ def row_parts(
 ) -> list[Part]:
     """One session in `width` cells: title, folder, messages, size, age, badge."""
     badge, look = state_name(row.state), _STATE_LOOKS.get(row.state, "muted")
+    if row.background:
+        asks = row.background == "waiting"
+        badge, look = ("asks you", "warning") if asks else ("background", "secondary")
     if current:
         badge, look = "open here", "success"
     if not badge and worktree_of(Path(row.cwd)):

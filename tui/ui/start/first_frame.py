@@ -30,7 +30,7 @@ _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL")
 _OLD = ("-c", "--continue", "-r", "--resume")
 """Words that open a session which is there already."""
-_NOT_THE_SCREEN = ("-p", "--print", "-h", "--help", "--version")
+_NOT_THE_SCREEN = ("-p", "--print", "--bg", "-h", "--help", "--version")
 
 _UNHEEDED = {
     signal.SIGINT: signal.default_int_handler,
@@ -46,7 +46,8 @@ _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = (
-    *("run", "sessions", "import-settings", "mcp", "acp", "doctor"),
+    *("run", "sessions", "import-settings", "mcp", "acp", "ps", "attach", "logs", "stop"),
+    "doctor",
     *("tour", "drill", "help", "completion"),
 )
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""

@@ -81,7 +81,10 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     if app.failure:
         raise app.failure
     if program and program.session and program.session.path and program.session.path.exists():
-        print(f"Resume with: holdfast -r {program.session.id}")  # noqa: T201
+        from tui.app.background import parting_words  # noqa: PLC0415 - at the end
+
+        id_, home = program.session.id, program.launch.folders
+        print(parting_words(home, id_, f"Resume with: holdfast -r {id_}"))  # noqa: T201
     return app.return_code or 0
 
 

@@ -1,0 +1,180 @@
+"""Between a screen and the background: taking a session from a process that runs it, and handing
+the one that is open to such a process (/bg)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui.agent.interrupted_work import last_of_turn, turn_is_open
+from tui.app import background
+from tui.app.background import BackgroundSession
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.services import SessionChoice
+from tui.core.errors import HoldfastError
+from tui.session.lock import holder
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.app.conversation import Conversation
+    from tui.app.options.arguments import Options
+    from tui.core.paths import Folders
+
+PATIENCE_S: Final = 5.0
+"""After how long the person is asked what to do about a process that still finishes something."""
+LONG_PATIENCE_S: Final = 60.0
+"""The same, where they chose to wait."""
+_POLL_S: Final = 0.1
+
+_ATTACH: Final = (
+    AnswerOption("a", "Continue it here", "attach"),
+    AnswerOption("r", "Open read-only; it keeps running", "read_only"),
+    AnswerOption("f", "Fork (continue in a copy)", "fork"),
+)
+_WAIT: Final = (
+    AnswerOption("w", "Wait until that is done", "wait"),
+    AnswerOption("n", "Take over now: the call is recorded as interrupted", "now"),
+    AnswerOption("r", "Open read-only; it keeps running", "read_only"),
+)
+
+
+async def ask_attach(
+    conversation: Conversation, choice: SessionChoice, owner: BackgroundSession
+) -> str | None:
+    """What to do about a session that runs in the background: attach, read_only, fork, or
+    nothing. Without a question where that was chosen already."""
+    if choice.attach:
+        return "attach"
+    question = ChoiceQuestion("This session runs in the background", f"{owner.words}.", _ATTACH)
+    return await conversation.frontend.choose(question)
+
+
+async def take(
+    conversation: Conversation, choice: SessionChoice, owner: BackgroundSession
+) -> SessionChoice | None:
+    """Wait until the process has let go of its session. What to open then, None for nothing.
+    Raises StorageError."""
+    services, now, patience = conversation.services, False, PATIENCE_S
+    home, clock = services.folders, services.clock
+    choice = replace(choice, attach=False, take_over=False)
+    conversation.frontend.say(f"Taking {owner.id} over from the background.")
+    try:
+        while await asyncio.to_thread(_asked, home, owner, now=now):
+            until = clock.monotonic() + patience
+            while await asyncio.to_thread(_has_it, owner):
+                if clock.monotonic() >= until:
+                    break
+                await clock.sleep(_POLL_S)
+            else:
+                break
+            answer = await _ask_patience(conversation, owner)
+            if not await asyncio.to_thread(_has_it, owner):
+                break  # it has let go meanwhile: nobody else continues the turn
+            match answer:
+                case "now":
+                    now = True
+                case "read_only":
+                    return replace(choice, read_only=True)
+                case "wait":
+                    patience = LONG_PATIENCE_S
+                case _:
+                    return None
+    finally:
+        await asyncio.to_thread(background.withdraw, home, owner.id)
+    return replace(choice, go_on=await asyncio.to_thread(background.handed_over, home, owner.id))
+
+
+def _has_it(owner: BackgroundSession) -> bool:
+    """Whether a process runs, or, where it was killed, some thread of it still has the lock."""
+    held = holder(Path(owner.path))
+    return background.is_running(owner) or (held is not None and held.pid == owner.pid)
+
+
+def _asked(home: Folders, owner: BackgroundSession, *, now: bool) -> bool:
+    """Ask a process for its session. False where it has let go of it."""
+    return background.request(home, owner, now=now) or _has_it(owner)
+
+
+async def _ask_patience(conversation: Conversation, owner: BackgroundSession) -> str | None:
+    """Ask about a process that finishes something first."""
+    home, clock = conversation.services.folders, conversation.services.clock
+    found = await asyncio.to_thread(background.sessions, home, clock.now())
+    does = next((one.detail for one in found if one.id == owner.id), "")
+    text = f"The background process finishes what it has begun{f': {does}' if does else ''}."
+    question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT)
+    return await conversation.frontend.choose(question)
+
+
+# /bg
+
+
+async def bg(conversation: Conversation, prompt: str) -> None:
+    """Start another session in the background, or hand this one over and leave."""
+    services, say = conversation.services, conversation.frontend.say
+    if services.background_options is None:
+        say("Nothing can run in the background here.", "warning")
+        return
+    options = services.background_options()
+    if prompt:
+        start = background.start
+        one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))
+        said, attach = background.started_words(one)
+        say(f"{said}.", "success", hint=f"{attach}.")
+        return
+    agent = conversation.open_agent()
+    if agent is None:
+        return
+    if agent.session.path is None or agent.session.read_only:
+        why = "This session isn't saved" if agent.session.path is None else "It is read-only"
+        say(f"{why}, so no other process can continue it.", "warning")
+    elif not conversation.busy:
+        say("Nothing runs.", hint="/bg PROMPT starts another session in the background.")
+    elif await _paused(conversation, agent):
+        await _hand_over(conversation, agent, options)
+
+
+async def _paused(conversation: Conversation, agent: Agent) -> bool:
+    """Wait until the turn can be continued elsewhere. False where there is nothing to continue."""
+    say, stop = conversation.frontend.say, conversation.frontend.stop_key
+    conversation.pause()
+    say("Handing over to the background after this step.", hint=f"{stop} stops the turn instead.")
+    while conversation.busy:
+        await conversation.at_rest()
+    last = last_of_turn(agent.session.records)
+    if agent is not conversation.agent or last is None or last.type == "interrupt":
+        say("Stopped, so nothing was handed over.")
+        return False
+    if not turn_is_open(agent.session.records):
+        say("The turn is over: nothing is left for the background.")
+        return False
+    return True
+
+
+async def _hand_over(conversation: Conversation, agent: Agent, options: Options) -> None:
+    """Close the session, let a process continue it, and leave; opened again where that fails."""
+    from tui.app.open_session import open_choice  # noqa: PLC0415 - it imports this module
+
+    path = agent.session.path
+    assert path is not None
+    mode = {"ask": "ask", "accept_edits": "edits", "plan": "plan"}[agent.mode]
+    options = replace(
+        options,
+        resume=str(path),
+        model=None if options.practice else agent.model,
+        permission_mode=mode,  # pyright: ignore[reportArgumentType] - its names on the command line
+        plan=False,
+        yolo=agent.directives.elevated,
+        add_dirs=agent.folders[1:],
+    )
+    home = conversation.services.folders
+    await conversation.close()
+    try:
+        await asyncio.to_thread(background.start, home, options, go_on=True)
+    except HoldfastError as error:
+        conversation.frontend.say(error.message, "error", hint=error.hint)
+        await open_choice(conversation, SessionChoice(path, go_on=True))
+        return
+    if leave := conversation.frontend.view("quit", ""):
+        await leave

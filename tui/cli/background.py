@@ -1,0 +1,356 @@
+"""`holdfast --bg`, and the process that it starts: a conversation that nobody looks at.
+
+Where the person would be asked, it waits; whoever attaches is asked again. It ends when its turn
+has ended, when it is stopped, or when another process takes its session over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, NoReturn
+
+from tui.agent import events
+from tui.agent.event_text import event_lines, when
+from tui.agent.events import Event
+from tui.app import background, headless
+from tui.app.background import BackgroundSession
+from tui.app.commands.registry import route_own
+from tui.app.conversation import Conversation
+from tui.app.options.arguments import Options
+from tui.app.outcome import Outcome
+from tui.app.services import SessionChoice
+from tui.app.session_path import session_path
+from tui.cli.print_mode import standard_input
+from tui.cli.session_io import note
+from tui.core import log
+from tui.core.clock import Clock, SystemClock, timestamp
+from tui.core.errors import (
+    HoldfastError,
+    SessionInUseError,
+    StorageError,
+    UsageError,
+    words,
+)
+from tui.core.formatting import money
+from tui.core.messages import object_of, string_of
+from tui.core.paths import Folders, folders
+from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.core.text_cleaning import clean, one_line
+from tui.permissions.types import Answer, Call, Decision
+from tui.tools.process import born
+
+NOTIFY_LIMIT_S: Final = 10.0
+_LOG_BYTES: Final = 20_000_000
+_DETAIL_CHARS: Final = 100
+
+
+def launch(options: Options) -> int:
+    """`holdfast --bg`: start it, and say its id. Returns the exit code; raises HoldfastError."""
+    attached = standard_input()
+    if not ((options.prompt or "").strip() or attached):
+        raise UsageError("No prompt given.", hint='Type one: holdfast --bg "…", or pipe it in.')
+    one = background.start(folders(), options, attached=attached, tell=note)
+    print("\n".join(background.started_words(one)))  # noqa: T201
+    return 0
+
+
+class WaitingApprover:
+    """Puts a question to nobody: it waits, and is put again where somebody attaches. `waits` gets
+    what it waits for in a few words, "" once it waits no longer."""
+
+    def __init__(self, waits: Callable[[str], None]) -> None:
+        self._waits = waits
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:  # noqa: ARG002 - as the port has it
+        who = f"{call.agent}: " if call.agent else ""
+        return await self._wait(f"{who}{call.tool}({call.subject})")
+
+    async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+        who = f"{agent}: " if agent else ""
+        return await self._wait(f"{who}{' '.join(one.text for one in questions)}")
+
+    async def review_plan(self, title: str, plan: str) -> PlanReview:  # noqa: ARG002 - as the port has it
+        return await self._wait(f"a plan to approve: {title}")
+
+    async def _wait(self, what: str) -> NoReturn:
+        self._waits(what)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._waits("")
+        raise AssertionError
+
+
+class BackgroundProcess:
+    """This process: what it says of itself, and when it ends."""
+
+    def __init__(self, home: Folders, clock: Clock, report: Callable[[Mapping[str, Any]], None]):
+        self._home, self._clock, self._report = home, clock, report
+        self._outcome = Outcome()
+        self._one: BackgroundSession | None = None
+        self._conversation: Conversation | None = None
+        self._stopping = False
+        self._notify = ""
+        self._calls: set[asyncio.Task[None]] = set()
+        self._waiting = ""
+        self._early: list[str] = []
+        """What was said before there was a log."""
+
+    async def run(self, options: Options, attached: str, *, go_on: bool) -> None:
+        """Open the session, work, and say how that ended. Raises what opening it raises."""
+        choice = SessionChoice(session_path(options), go_on=go_on)
+        approver, opened = WaitingApprover(self._waits), False
+        loop, problem = asyncio.get_running_loop(), ""
+        try:
+            async with headless.opened(
+                options, approver, see=self._see, choice=choice
+            ) as conversation:
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, self._stop)
+                loop.add_signal_handler(signal.SIGUSR1, self._answer_request)
+                self._begin(conversation, options)
+                opened = True
+                await self._work(conversation, options.prompt or "", attached, go_on=go_on)
+        except (StorageError, UsageError) as error:
+            if not opened:
+                raise
+            problem = str(error)
+        self._end(problem)
+        if self._calls:
+            await asyncio.wait(self._calls)
+
+    async def _work(
+        self, conversation: Conversation, prompt: str, attached: str, *, go_on: bool
+    ) -> None:
+        """Until nothing is left to do, or somebody takes the session."""
+        if not go_on and await route_own(conversation, prompt, attached) == "refused":
+            raise UsageError(getattr(conversation.frontend, "said", "") or "It was refused.")
+        while True:
+            while conversation.busy:
+                await conversation.at_rest()
+            if self._stopping or background.requested(self._home, self._id):
+                return
+            # It was paused for somebody who is gone by now.
+            if self._outcome.outcome != "interrupted" or not conversation.continue_turn():
+                return
+
+    @property
+    def _id(self) -> str:
+        return self._one.id if self._one else ""
+
+    def _begin(self, conversation: Conversation, options: Options) -> None:
+        """Say to who started this that the session is open; from now on only its log is written.
+        Raises StorageError where nothing can be kept of it."""
+        agent = conversation.agent
+        assert agent is not None
+        session, now = agent.session, timestamp(self._clock.now())
+        if session.read_only or session.path is None:
+            raise SessionInUseError(session.lost or "This session is read-only.")
+        self._conversation = conversation
+        one = BackgroundSession(
+            id=session.id,
+            path=os.path.realpath(session.path),
+            cwd=str(conversation.services.workspace),
+            pid=os.getpid(),
+            born=born(os.getpid()),
+            host=socket.gethostname(),
+            state="working",
+            started=now,
+            since=now,
+            title=session.title or one_line(options.prompt or "")[:_DETAIL_CHARS],
+            options=background.lasting_options(options)
+            | {"cwd": str(conversation.services.workspace)},
+        )
+        background.withdraw(self._home, one.id)
+        background.save(self._home, one)
+        self._one = one
+        self._notify = conversation.services.read_settings().config.background.notify
+        self._report({"id": one.id, "notices": self._early})
+        _write_to(background.log_of(self._home, one.id))
+        self._say(f"Session {one.id}, {agent.model}, {one.cwd}", *self._early)
+        if self._waiting:  # the turn that continues has asked already
+            self._waits(self._waiting)
+
+    # What happens
+
+    def _see(self, event: Event) -> None:
+        self._outcome.see(event)
+        self._say(*log_lines(event))
+        match event:
+            case events.ToolStarted(name=name, label=label):
+                self._keep(detail=f"{name} {label}".strip())
+            case events.RequestSent(model=model):
+                self._keep(state="working", detail=f"waiting for {model}")
+            case events.Parked(until, _, error_class):
+                self._keep(state="parked", detail=f"{words(error_class)}, until {when(until)}")
+            case _:
+                pass
+
+    def _say(self, *lines: str) -> None:
+        """Write to the log. That nobody can read it must not end the turn."""
+        if self._one is None:
+            self._early += lines
+            return
+        text = "\n".join(filter(None, lines))
+        with suppress(OSError):
+            if text and os.fstat(1).st_size < _LOG_BYTES:  # the session's record has everything
+                print(f"{self._clock.now().astimezone():%H:%M:%S} {clean(text)}", flush=True)  # noqa: T201
+
+    def _waits(self, what: str) -> None:
+        self._waiting = what
+        if what:
+            self._say(f"Waiting for you: {what}")
+            self._keep(state="waiting", detail=what)
+            self._call(f"waiting for you: {self._detail(what)}")
+        else:
+            self._keep(state="working", detail="")
+
+    def _keep(self, **changes: Any) -> None:
+        """Say how it is now. Where that can't be written, it goes on all the same."""
+        agent = self._conversation.agent if self._conversation else None
+        if self._one is None or agent is None:
+            return
+        changes["detail"] = self._detail(changes.get("detail", self._one.detail))
+        if changes.get("state", self._one.state) != self._one.state:
+            changes["since"] = timestamp(self._clock.now())
+        cost = agent.spending().session.usd
+        one = replace(self._one, title=agent.session.title, cost_usd=cost or None, **changes)
+        self._save(one)
+
+    def _save(self, one: BackgroundSession) -> None:
+        self._one = one
+        try:
+            background.save(self._home, one)
+        except StorageError as error:
+            self._say(str(error))
+
+    @staticmethod
+    def _detail(text: str) -> str:
+        text = one_line(text)
+        return text if len(text) <= _DETAIL_CHARS else f"{text[: _DETAIL_CHARS - 1]}…"
+
+    def _answer_request(self) -> None:
+        """Somebody asks for the session, or asks no longer."""
+        wanted = background.requested(self._home, self._id)
+        if self._conversation is None or not wanted:
+            return
+        if wanted == "now":
+            self._conversation.cancel()
+        else:
+            self._conversation.pause()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        if self._conversation is not None:
+            self._conversation.cancel()
+
+    def _end(self, problem: str) -> None:
+        """The session is closed: say how it ended, or that it was taken over."""
+        one, outcome = self._one, self._outcome
+        assert one is not None
+        if not self._stopping and not problem and background.requested(self._home, one.id):
+            background.forget(self._home, one.id)
+            return
+        state = {"done": "done", "interrupted": "stopped"}.get(outcome.outcome, "failed")
+        detail = {"done": outcome.answer, "stopped": ""}.get(state, problem or outcome.error)
+        state = "failed" if problem else state
+        now = timestamp(self._clock.now())
+        self._save(replace(one, state=state, since=now, detail=self._detail(problem or detail)))  # pyright: ignore[reportArgumentType] - one of the states
+        self._call(f"{state}: {self._detail(problem or detail)}")
+
+    def _call(self, text: str) -> None:
+        """Let the person's own command call them."""
+        if self._notify and self._one is not None:
+            task = asyncio.create_task(_notify(self._notify, self._one, text), name="notify")
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
+
+
+def log_lines(event: Event) -> Sequence[str]:
+    """An event as lines of the log: what `-p` says on stderr, and the conversation."""
+    match event:
+        case events.UserMessage(text):
+            return [f"> {line}" for line in text.splitlines()]
+        case events.AssistantMessage(text=text):
+            return text.splitlines()
+        case events.ToolStarted(name=name, label=label):
+            return [f"{name} {label}".strip()]
+        case events.ToolFinished(name=name, is_error=True, summary=summary):
+            return [f"{name} failed: {summary}"]
+        case events.PermissionAnswered(answer=("once" | "session" | "always") as answer):
+            return [f"{event.name} was allowed: {answer}"]
+        case events.TurnFinished(outcome):
+            cost = f", {money(event.cost_usd)}" if event.cost_usd else ""
+            return [f"Turn {outcome}{cost}."]
+        case _:
+            return event_lines(event)
+
+
+async def _notify(command: str, one: BackgroundSession, text: str) -> None:
+    """Run the person's own command; what it prints goes to the log."""
+    told = {"HOLDFAST_TEXT": text, "HOLDFAST_SESSION": one.id, "HOLDFAST_TITLE": one.title}
+
+    def run() -> None:
+        subprocess.run(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            cwd=one.cwd,
+            env={**os.environ, **told},
+            timeout=NOTIFY_LIMIT_S,
+            check=False,
+        )
+
+    with suppress(OSError, subprocess.SubprocessError):
+        await asyncio.to_thread(run)
+
+
+def _write_to(path: os.PathLike[str]) -> None:
+    """Let standard output and error be a file: who started this hears that it is done."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        file = os.open(os.devnull, os.O_WRONLY)
+    sys.stdout.flush()
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
+
+
+def main() -> int:
+    """What `background.start` starts: options on standard input, a report on standard output."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until it can be answered
+    given = object_of(json.loads(sys.stdin.buffer.read()))
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+
+    def report(value: Mapping[str, Any]) -> None:
+        with suppress(OSError):  # who started this may be gone by now, as when its terminal closes
+            os.write(1, json.dumps(value).encode() + b"\n")
+
+    home = folders()
+    log.to_file(home.log)
+    options = background.options_from_json(object_of(given.get("options")))
+    options = replace(options, headless=True, background=False)  # its limits, as those of -p
+    process = BackgroundProcess(home, SystemClock(), report)
+    work = process.run(options, string_of(given.get("attached")), go_on=bool(given.get("go_on")))
+    try:
+        asyncio.run(work)
+    except HoldfastError as error:
+        report(background.report_of(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

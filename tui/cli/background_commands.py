@@ -1,0 +1,165 @@
+"""`holdfast ps`, `attach`, `logs` and `stop`: the sessions that run in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TextIO
+
+from tui.app import background
+from tui.app.background import BackgroundSession
+from tui.app.options.arguments import Options
+from tui.cli.session_io import note, print_json, print_text
+from tui.core import plain_detection
+from tui.core.clock import Clock, SystemClock
+from tui.core.errors import HoldfastError, SessionError
+from tui.core.formatting import age, money
+from tui.core.paths import Folders, folders, shorten
+from tui.core.text_cleaning import one_line
+from tui.tools.process import end_group
+
+STOP_PATIENCE_S: Final = 15.0
+"""How long a process that was asked to stop may take to complete its record."""
+_POLL_S: Final = 0.2
+_CHUNK: Final = 1 << 16
+
+
+def ps(options: Options, home: Folders, clock: Clock) -> int:
+    """List them. Returns the exit code."""
+    now = clock.now()
+    found = background.sessions(home, now) if options.all else background.listed(home, now)
+    if options.json:
+        return print_json([one.to_json() for one in found])
+    rows = [("ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER")] if found else []
+    rows += [_row(one, now) for one in found]
+    widths = [max(len(row[at]) for row in rows) for at in range(5)] if rows else []
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        print_text("  ".join((*cells, row[5])))
+    if not found:
+        note("Nothing runs in the background." if options.all else "Nothing to list; see --all.")
+    return 0
+
+
+def _row(one: BackgroundSession, now: datetime) -> tuple[str, ...]:
+    words, title = one_line(one.words), one_line(one.title) or "(no prompt)"
+    return (
+        one.id,
+        words if len(words) <= 60 else f"{words[:59]}…",
+        age(background.moment(one.since, now), now),
+        money(one.cost_usd) if one.cost_usd else "—",
+        title if len(title) <= 40 else f"{title[:39]}…",
+        one_line(shorten(one.cwd)),
+    )
+
+
+def attach(options: Options, home: Folders, clock: Clock) -> int:
+    """Open one on the screen, or in plain lines. Returns the exit code; raises HoldfastError."""
+    one = background.find(home, options.target, clock.now())
+    if one.running and not one.here:
+        raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")
+    if not one.running:
+        background.mark_seen(home, one)
+    if not one.running and not Path(one.path).exists():
+        raise SessionError(
+            f"{one.id} ended before anything was recorded.", hint="Start it again with --bg."
+        )
+    if not Path(one.cwd).is_dir():
+        raise SessionError(f"Its folder is gone: {one.cwd}.", hint="Restore the folder first.")
+    if not one.running:
+        note(f"{one.id} doesn't run any more ({one_line(one.words)}); opening its session.")
+    started = background.options_from_json(one.options)
+    wanted = replace(
+        started,
+        resume=one.path,
+        attach=True,
+        background=False,
+        yolo=False,  # whoever looks decides anew
+        plain=options.plain,
+        theme=options.theme,
+    )
+    os.chdir(one.cwd)
+    if options.plain or plain_detection.why(()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from tui.plain import open_plain  # noqa: PLC0415 - one of them
+
+        return open_plain(replace(wanted, plain=True))
+    from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
+
+    return open_screen(wanted, None)
+
+
+def logs(options: Options, home: Folders, clock: Clock) -> int:
+    """Print what one has said, and with --follow what it says, until it ends."""
+    one = background.find(home, options.target, clock.now())
+    path = background.log_of(home, one.id)
+    try:
+        file = path.open(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise SessionError(
+            f"Can't read {shorten(path)}: {error.strerror or error}.",
+            hint=f"Its session has everything: holdfast sessions show {one.id}",
+        ) from error
+    with file:
+        if options.follow:
+            asyncio.run(follow(file, print_part, lambda: background.is_running(one), clock))
+        else:
+            while part := file.read(_CHUNK):
+                print_part(part)
+    background.mark_seen(home, background.find(home, one.id, clock.now()))
+    return 0
+
+
+async def follow(
+    file: TextIO, show: Callable[[str], None], runs: Callable[[], bool], clock: Clock
+) -> None:
+    """Show what is in a file and what comes, until nobody writes any more."""
+    going = True
+    while going:
+        going = runs()  # before it is read: what came last is shown too
+        while part := file.read(_CHUNK):
+            show(part)
+        if going:
+            await clock.sleep(_POLL_S)
+
+
+def print_part(text: str) -> None:
+    sys.stdout.write(text.encode("utf-8", "replace").decode())
+    sys.stdout.flush()
+
+
+def stop(options: Options, home: Folders, clock: Clock) -> int:
+    """Let one record that it was interrupted, and end. Returns the exit code."""
+    one = background.find(home, options.target, clock.now())
+    if not one.running:
+        note(f"{one.id} doesn't run any more: {one_line(one.words).rstrip('.')}.")
+        return 0
+    if not one.here:
+        raise SessionError(f"{one.id} runs on {one.host}.", hint="Stop it there.")
+    return asyncio.run(_stop(one, clock))
+
+
+async def _stop(one: BackgroundSession, clock: Clock) -> int:
+    background.send(one, signal.SIGTERM)
+    until = clock.monotonic() + STOP_PATIENCE_S
+    while background.is_running(one) and clock.monotonic() < until:
+        await clock.sleep(_POLL_S)
+    killed = background.is_running(one)
+    if killed and not await end_group(one.pid, one.born, clock):
+        raise HoldfastError(f"Process {one.pid} can't be ended.", hint=f"kill -9 {one.pid}")
+    how = "Killed" if killed else "Stopped"
+    print_text(f"{how} {one.id}. Continue it with: holdfast attach {one.id}")
+    return 0
+
+
+_COMMANDS: Final = {"ps": ps, "attach": attach, "logs": logs, "stop": stop}
+
+
+def run(options: Options) -> int:
+    """Carry out one of the commands. Returns the exit code; raises HoldfastError."""
+    return _COMMANDS[options.command](options, folders(), SystemClock())
