@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -18,13 +19,13 @@ from tests.agent.test_sub_agents import Family
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
-from tests.tools.lsp.checking import edited, until, wild, with_wild
+from tests.tools.lsp.checking import WILD, edited, until, with_wild
 from tui.agent import composition, events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
 from tui.core.clock import SystemClock
-from tui.core.config import Config, DiagnosticSettings, SandboxSettings
+from tui.core.config import CheckerSettings, Config, DiagnosticSettings, SandboxSettings
 from tui.core.messages import Message, text_of
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
@@ -112,7 +113,7 @@ async def test_what_comes_late_is_said_at_the_end_of_the_next_request_once(
     await events_of(agent, "go")
     assert results(agent)[0]["summary"] == "new, 1 line"
     (tmp_path / "release").touch()
-    await until(partial(_published, agent.checkers[0], tmp_path / "a.txt"))
+    await until(partial(_published, agent, tmp_path / "a.txt"))
     shown = await events_of(agent, "go on")
     assert "1 new problem after the last edits: a.txt:1:3 error bad: HOLD BAD [wild 7]" in told(
         shown
@@ -135,8 +136,10 @@ def _texts(message: Message) -> str:
     return json.dumps([{**block, "cache_control": None} for block in message["content"]])
 
 
-def _published(checker: Any, path: Path) -> bool:
-    file = checker._files.get(path)
+def _published(agent: Agent, path: Path) -> bool:
+    """Whether the only checker, which is looked for in the background, has said what it has to."""
+    checkers: list[Any] = [*agent.checkers]
+    file = checkers[0]._files.get(path) if checkers else None
     return file is not None and bool(file.current)
 
 
@@ -150,7 +153,7 @@ async def test_what_comes_before_the_turn_ends_is_shown_to_the_person_then(
         shown.append(event)
         if isinstance(event, events.AssistantMessage) and event.text == "done":
             (tmp_path / "release").touch()
-            await until(partial(_published, agent.checkers[0], tmp_path / "a.txt"))
+            await until(partial(_published, agent, tmp_path / "a.txt"))
     later = await events_of(agent, "go on")
     assert len([text for text in told([*shown, *later]) if "1 new problem after" in text]) == 1
     assert len(notes(agent)) == 1
@@ -226,7 +229,10 @@ def work(tmp_path: Path) -> Path:
 
 
 def launch_of(work: Path, *, engine: str = "auto", unconfined: bool = False) -> Launch:
-    settings = DiagnosticSettings(checkers={"wild": wild("reaches")}, unconfined=unconfined)
+    program = work / "wild_server.py"  # where this file lies, a sandbox may not look
+    program.write_bytes(WILD.read_bytes())
+    server = CheckerSettings(command=(sys.executable, program.name, "reaches"), files=("*.txt",))
+    settings = DiagnosticSettings(checkers={"wild": server}, unconfined=unconfined)
     sandbox = msgspec.convert({"engine": engine}, SandboxSettings)
     config = Config(diagnostics=settings, sandbox=sandbox)
     home = folders({"HOLDFAST_HOME": str(work.parent / "home")})

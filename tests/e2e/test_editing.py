@@ -74,7 +74,9 @@ def test_every_way_of_editing_can_be_undone(
     with Terminal([*words, "--allow", "apply_patch"], cwd=work, env=env) as screen:
         screen.wait_for("Ctrl+D quits.", "> ")
         screen.type("edit it all\r")
-        screen.wait_for("+1 -1, indentation differs", "it had line numbers", "All done.")
+        screen.wait_for(
+            "1 line added, 1 removed, indentation differs", "it had line numbers", "All done."
+        )
         assert contents(work) == {
             "README.md": (b"# The demo\n\nIt is a project.\n", before["README.md"][1]),
             "app.py": (

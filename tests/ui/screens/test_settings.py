@@ -220,7 +220,7 @@ async def test_slash_filters_by_what_would_be_a_key(world: World) -> None:
 
 
 async def test_config_takes_words_to_filter_by(world: World) -> None:
-    async with settings(world, "stall") as (screen, _):
+    async with settings(world, "stall_timeout") as (screen, _):
         assert [row.name for row in screen.shown] == ["retry.stall_timeout_s"]
 
 
@@ -353,7 +353,7 @@ async def test_prices_of_the_model_in_use_can_be_given(world: World) -> None:
 
 
 async def test_servers_are_shown_by_their_own_screen(world: World) -> None:
-    async with settings(world, "mcp") as (screen, pilot):
+    async with settings(world, "servers with more tools") as (screen, pilot):
         await pilot.press("d", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, McpScreen))
         await pilot.press("escape")

@@ -125,10 +125,11 @@ class LanguageServer(Checker):
         if self._starting is None:
             self.state = "starting"
             self._starting = asyncio.create_task(self._start(), name=f"start {self.name}")
-        await asyncio.wait({self._starting})
-        if self._starting.cancelled():
+        starting = self._starting  # one that fails is not kept
+        await asyncio.wait({starting})
+        if starting.cancelled():
             raise ToolError("it was ended")
-        return self._starting.result()
+        return starting.result()
 
     async def _start(self) -> Connection:
         try:
