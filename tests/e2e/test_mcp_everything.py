@@ -47,7 +47,7 @@ CALLS: list[Call] = [
     ("get-env", {}, False, "PATH"),
     ("get-resource-links", {"count": 2}, False, "[resource demo://resource/dynamic/text/2: "),
     ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}, False, "plaintext"),
-    ("get-resource-reference", {"resourceType": "Blob", "resourceId": 2}, False, "not shown]"),
+    ("get-resource-reference", {"resourceType": "Blob", "resourceId": 2}, False, "base64 blob"),
     ("get-structured-content", {"location": "New York"}, False, '"conditions"'),
     ("get-structured-content", {"location": "Mars"}, True, "Invalid option"),
     ("get-sum", {"a": 1, "b": 2}, False, "is 3."),
