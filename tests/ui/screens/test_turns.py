@@ -243,7 +243,7 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
 async def test_a_call_of_a_tool_found_by_search_has_the_name_of_that_tool() -> None:
     async with running(World()) as (app, _):
         chat = app.chat
-        calls = ToolCalls(chat, lambda *_: "")
+        calls = ToolCalls(chat)
         written = calls.write("t1", "call_tool")
         assert written is not None
         chat.add(written)
