@@ -345,6 +345,29 @@ async def test_a_question_of_a_server_is_told_and_recorded_with_its_name(tmp_pat
         assert answers[0].answers == ({"header": "Name", "chosen": [], "text": "Ann"},)
 
 
+async def test_an_address_that_the_person_opens_stays_in_the_conversation(tmp_path: Path):
+    class Person(Yes):
+        async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
+            return UserAnswers((UserAnswer(("I open it myself",)),))
+
+    url = "https://a.example/sign?x=1"
+    provider = ScriptedProvider([call("mcp__asking__page", url=url)], say("done"))
+    async with agent_with(tmp_path, provider, {"asking": ASKING}, approver=Person()) as agent:
+        assert notices(await turn(agent, "go")) == [f"Open {url} in a browser."]
+
+
+async def test_a_long_form_that_nobody_answers_is_named_in_short(tmp_path: Path):
+    fields = {f"f{n}": {"type": "string", "title": f"Field {n}"} for n in range(9)}
+    provider = ScriptedProvider(
+        [call("mcp__asking__form", schema={"type": "object", "properties": fields})], say("done")
+    )
+    gate = Gate(Policy.of(allow=["mcp__asking__*"]))
+    async with agent_with(tmp_path, provider, {"asking": ASKING}, gate=gate) as agent:
+        (answered,) = [e for e in await turn(agent, "go") if isinstance(e, events.QuestionAnswered)]
+        (line,) = event_lines(answered)
+        assert line.endswith(" asking (Field 0, Field 1, Field 2 and 6 more): declined.")
+
+
 async def test_a_question_of_a_server_is_declined_and_said_where_nobody_is(tmp_path: Path):
     provider = ScriptedProvider([call("mcp__asking__form", schema=FORM)], say("done"))
     gate = Gate(Policy.of(allow=["mcp__asking__*"]))

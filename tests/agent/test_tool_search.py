@@ -12,6 +12,7 @@ from tests.support.agents import Yes
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.mcp.test_wild_server import wild
 from tui.agent import events
+from tui.app.mcp_offers import tools_of
 from tui.core.config import Config
 from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
@@ -48,6 +49,9 @@ async def test_three_thousand_tools_take_no_room_and_are_found_and_called(tmp_pa
     configured = {"many": wild("3000"), "odd": OURS}
     async with agent_with(tmp_path, provider, configured, approver=Yes()) as agent:
         told = await turn(agent, "go")
+        many, odd = agent.servers
+        assert tools_of(agent, many) == "3,010 tools, by search"
+        assert tools_of(agent, odd) == f"{len(odd.tools)} tools"
         assert all("mcp__odd__echo" in offered(provider, n) for n in range(3))
         assert not any(name.startswith("mcp__many__") for name in offered(provider))
         assert {"search_tools", "call_tool"} <= listed(provider)

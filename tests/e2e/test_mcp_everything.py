@@ -33,9 +33,10 @@ pytestmark = [
 OFFERED = {
     "echo", "get-annotated-message", "get-env", "get-resource-links", "get-resource-reference",
     "get-structured-content", "get-sum", "get-tiny-image", "gzip-file-as-resource",
-    "toggle-simulated-logging", "toggle-subscriber-updates", "trigger-long-running-operation",
+    "toggle-simulated-logging", "toggle-subscriber-updates", "trigger-elicitation-request",
+    "trigger-long-running-operation", "trigger-url-elicitation",
 }  # fmt: skip
-"""What it offers to a client that takes no questions of servers and runs no tasks for them."""
+"""What it offers to a client that takes questions to the person, but lends no model."""
 
 Call = tuple[str, dict[str, Any], bool, str]
 
@@ -46,7 +47,7 @@ CALLS: list[Call] = [
     ("get-env", {}, False, "PATH"),
     ("get-resource-links", {"count": 2}, False, "[resource demo://resource/dynamic/text/2: "),
     ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}, False, "plaintext"),
-    ("get-resource-reference", {"resourceType": "Blob", "resourceId": 2}, False, "not shown]"),
+    ("get-resource-reference", {"resourceType": "Blob", "resourceId": 2}, False, "base64 blob"),
     ("get-structured-content", {"location": "New York"}, False, '"conditions"'),
     ("get-structured-content", {"location": "Mars"}, True, "Invalid option"),
     ("get-sum", {"a": 1, "b": 2}, False, "is 3."),
@@ -59,6 +60,13 @@ CALLS: list[Call] = [
     ),
     ("toggle-simulated-logging", {}, False, "Started simulated"),
     ("toggle-subscriber-updates", {}, False, "Started simulated"),
+    ("trigger-elicitation-request", {}, False, "User declined to provide"),
+    (
+        "trigger-url-elicitation",
+        {"url": "https://example.com/", "message": "Sign in."},
+        False,
+        "User declined to open the URL",
+    ),
     ("trigger-long-running-operation", {"duration": 1, "steps": 4}, False, "completed"),
 ]
 
@@ -127,9 +135,8 @@ def test_a_model_is_offered_what_can_be_called_and_takes_the_image(
     done = holdfast("-p", "look", "--allow", "mcp__all__*", env=env)
     assert done.stdout == "I have seen it.\n"
     asked = server.requests[-1].body
-    named = {tool["name"].removeprefix("mcp__all__") for tool in asked["tools"]}
-    assert named >= OFFERED
-    assert "simulate-research-query" not in named  # it only runs as a task of the protocol
+    mcp = {tool["name"] for tool in asked["tools"] if tool["name"].startswith("mcp__")}
+    assert mcp == {f"mcp__all__{name}" for name in OFFERED}  # no tasks, no `sampling`
     (result,) = [b for b in asked["messages"][-1]["content"] if b["type"] == "tool_result"]
     assert "image" in [block["type"] for block in result["content"]]
 

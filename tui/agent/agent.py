@@ -436,6 +436,10 @@ class Agent:
         """The MCP servers that are configured."""
         return self._ctx.servers.all if self._ctx.servers else ()
 
+    def searched_tools(self, server: Server) -> int:
+        """How many tools of a server the model finds by search only."""
+        return sum(tool.name in self._ctx.deferred for tool in server.tools)
+
     @property
     def checkers(self) -> Sequence[Checker]:
         """The language servers and linters that were asked in this session."""

@@ -14,6 +14,9 @@ from tui.core.formatting import local, plural
 from tui.core.text_cleaning import one_line
 from tui.tools.present_plan import PresentPlan
 
+_HEADERS = 3
+"""Questions nobody could answer that a line names; the others are counted."""
+
 
 def event_lines(event: Event) -> Sequence[str]:
     """An event as lines; none for one that is shown in another way, or not at all."""
@@ -76,7 +79,10 @@ def _unanswered(event: events.QuestionAnswered) -> str:
     """What becomes of a question that nobody could answer."""
     if event.name == PresentPlan.name:
         return "Nobody could approve the plan: it is the result of this run."
-    about = ", ".join(str(one["header"]) for one in event.answers)
+    headers = [str(one["header"]) for one in event.answers]
+    about = ", ".join(headers[:_HEADERS])
+    if (more := len(headers) - _HEADERS) > 0:
+        about += f" and {more} more"
     if event.server:
         name = one_line(event.server)
         return f"Nobody could answer the MCP server {name} ({one_line(about)}): declined."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import QuestionAnswered, QuestionAsked
+from tui.agent.events import Notice, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput
 from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
 from tui.core.text_cleaning import one_line
@@ -52,6 +52,10 @@ async def put(
         given = await (asked if server else ctx.pause.question(asked))
     answers = tuple(map(answer_json, questions, _padded(questions, given)))
     ctx.publish(QuestionAnswered(call_id, tool, answers, given.by, server))
+    for question, answer in zip(questions, given.answers, strict=False):
+        for choice in question.choices:
+            if choice.notice and choice.label in answer.chosen:
+                ctx.publish(Notice(choice.notice))
     return given
 
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.core.formatting import plural
+
 if TYPE_CHECKING:
+    from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
     from tui.tools.mcp import Server
     from tui.tools.mcp.servers import McpPrompt
+
+
+def tools_of(agent: Agent, server: Server) -> str:
+    """How many tools a server has, how many are off, and how many the model finds by search."""
+    off = sum(tool.own_name in server.switched_off for tool in server.tools)
+    found, count = agent.searched_tools(server), len(server.tools)
+    by_search = "by search" if found == count - off else f"{found:,} by search"
+    parts = [plural(count, "tool"), f"{off:,} off" if off else "", by_search if found else ""]
+    return ", ".join(filter(None, parts))
 
 
 def prompts_of(conversation: Conversation) -> dict[str, tuple[Server, McpPrompt]]:

@@ -13,10 +13,12 @@ Answerer: TypeAlias = Literal["person", "default"]
 
 @dataclass(frozen=True, slots=True)
 class AnswerChoice:
-    """One of the answers that are offered; `description` says what it means, in a line."""
+    """One of the answers that are offered; `description` says what it means, in a line. `notice`
+    stays in the conversation once it was taken."""
 
     label: str
     description: str = ""
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

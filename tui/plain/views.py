@@ -23,6 +23,7 @@ from tui.app.commands.views import (
     session_diff,
     usage_rows,
 )
+from tui.app.mcp_offers import tools_of
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
@@ -204,6 +205,8 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
 
 _DECISIONS: Final = 20
 _LOG_LINES: Final = 20
+_TOOLS: Final = 100
+"""Tools of one server that are read out."""
 _LOG_BYTES: Final = 20_000
 _MCP: Final = (
     "/mcp, /mcp restart NAME, /mcp off NAME TOOL, /mcp on NAME TOOL, /mcp log NAME, "
@@ -436,7 +439,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     verb, *rest = argument.split()[:3] or [""]
     if not verb:
         for server in agent.servers:
-            frontend.terminal.say(*server_lines(server))
+            frontend.terminal.say(*server_lines(agent, server))
         frontend.terminal.say(sentence(_MCP))
         return
     server = next((one for one in agent.servers if rest and one.name == rest[0]), None)
@@ -494,17 +497,19 @@ async def _sign_in(frontend: PlainFrontend, server: Server) -> None:
     frontend.terminal.say(f"Signed in to {server.name}.")
 
 
-def server_lines(server: Server) -> list[str]:
+def server_lines(agent: Agent, server: Server) -> list[str]:
     """A server, and below it its tools."""
+    more = len(server.tools) - _TOOLS
     detail = f": {spoken(server.detail)}" if server.detail else ""
     return [
-        f"Server {server.name}, {server.state}, {plural(len(server.tools), 'tool')}{detail}.",
+        f"Server {server.name}, {server.state}, {tools_of(agent, server)}{detail}.",
         *([f"  Also {server.offers}."] if server.offers else []),
         *(
             f"  {tool.own_name}{', off' if tool.own_name in server.switched_off else ''}:"
             f" {spoken(tool.description)[:120]}"
-            for tool in server.tools
+            for tool in server.tools[:_TOOLS]
         ),
+        *([f"  and {plural(more, 'more tool')}"] if more > 0 else []),
     ]
 
 

@@ -110,7 +110,8 @@ class ToolCalls:
     def begin(self, id_: str, name: str, input_: dict[str, Any], label: str) -> None:
         """It runs. Its output is shown, unless that of another one is coming."""
         if item := self._items.get(id_):
-            item.label, item.input, item.state = label, input_, "running"
+            item.name, item.label = name, label  # a tool found by search is called through another
+            item.input, item.state = input_, "running"
             self._chat.conversation.changed(item)
         else:
             item = self._items[id_] = ToolItem(id_, name, label, input=input_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from mcp_types import (
     AudioContent,
@@ -16,8 +18,8 @@ from mcp_types import (
 )
 
 from tui.core.images import MEDIA_TYPES
-from tui.core.messages import Block
-from tui.tools.mcp.tool import tool_output
+from tui.core.messages import Block, text_of
+from tui.tools.mcp.tool import embedded, tool_output
 
 DATA = "aGVsbG8="
 
@@ -63,6 +65,16 @@ def test_what_no_model_can_see_is_named() -> None:
         "[resource demo://e]\ngrüß",
     ]
     assert said.details == {"blocks": 7}
+
+
+def test_text_in_base64_is_text_and_other_bytes_are_not() -> None:
+    def said(data: bytes) -> str:
+        blob = base64.b64encode(data).decode()
+        inside = BlobResourceContents(uri="demo://t", mime_type="text/plain", blob=blob)
+        return text_of([embedded(inside)])
+
+    assert said("grüß".encode()) == "[resource demo://t]\ngrüß"
+    assert said(b"\xff\xfe\x00") == "[resource demo://t, text/plain: not shown]"
 
 
 def test_structured_content_stands_in_for_missing_blocks_only() -> None:

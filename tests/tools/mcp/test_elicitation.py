@@ -190,6 +190,13 @@ def test_a_question_for_a_secret_is_marked() -> None:
         assert "This looks like a secret." in person.shown[0][0].text
     asyncio.run(fill(plain := Person([DECLINE]), {"properties": {"keyboard": {"type": "string"}}}))
     assert "secret" not in plain.shown[0][0].text
+    about = "Any number, but not your pin or a token."
+    field = {"type": "string", "description": about}
+    asyncio.run(fill(plain := Person([DECLINE]), {"properties": {"number": field}}))
+    assert "secret" not in plain.shown[0][0].text
+    field["description"] = "The password of your account."
+    asyncio.run(fill(plain := Person([DECLINE]), {"properties": {"number": field}}))
+    assert "This looks like a secret." in plain.shown[0][0].text
 
 
 @pytest.mark.parametrize(
@@ -216,23 +223,34 @@ async def test_a_page_is_opened_only_with_consent_and_shown_with_its_host(
         return True
 
     monkeypatch.setenv("BROWSER", "some")
-    told: list[str] = []
     url = "https://bücher.example/sign?x=1"
     for answer in (DECLINE, UserAnswer(("Open the page",))):
         person = Person([answer])
-        reply = await open_address("docs", "Sign.", url, person.ask, told.append, opens=opens)
+        reply = await open_address("docs", "Sign.", url, person.ask, opens=opens)
         assert reply == Reply("decline" if answer is DECLINE else "accept")
         (page,) = person.shown[0]
         assert "https://xn--bcher-kva.example/sign?x=1" in page.text
         assert "The page is on xn--bcher-kva.example." in page.text
     assert opened == ["https://xn--bcher-kva.example/sign?x=1"]
-    assert told == []
     person = Person([UserAnswer(("I open it myself",))])
-    await open_address("docs", "Sign.", url, person.ask, told.append, opens=opens)
-    assert told == ["Open in a browser: https://xn--bcher-kva.example/sign?x=1\n"]
+    await open_address("docs", "Sign.", url, person.ask, opens=opens)
     assert len(opened) == 1
     with pytest.raises(ToolError):
-        await open_address("docs", "", "javascript:alert(1)", person.ask, told.append)
+        await open_address("docs", "", "javascript:alert(1)", person.ask)
+
+
+async def test_a_page_that_cannot_be_opened_is_left_to_the_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BROWSER", "some")
+    person = Person([UserAnswer(("Open the page",))], [UserAnswer(("I open it myself",))])
+    url = "https://a.example/x"
+    reply = await open_address("docs", "Sign.", url, person.ask, opens=lambda _: False)
+    assert reply == Reply("accept")
+    first, second = (pages[0] for pages in person.shown)
+    assert [one.label for one in first.choices] == ["Open the page", "I open it myself"]
+    assert [one.notice for one in second.choices] == [f"Open {url} in a browser."]
+    assert "It couldn't be opened from here." in second.text
 
 
 # Real servers
@@ -300,7 +318,6 @@ async def test_a_call_that_needs_a_page_first_says_so_to_the_model(tmp_path: Pat
         output = await call(servers.all[0], "locked", person.ask, url=url)
         assert output.is_error
         assert "Ask whether they are done, then call the tool again." in text_of(output.content)
-        assert f"Open in a browser: {url}" in text_of(output.content)
         output = await call(servers.all[0], "locked", Person([DECLINE]).ask, url=url)
         assert "they didn't want to" in text_of(output.content)
         assert output.details["asked"][0]["action"] == "decline"

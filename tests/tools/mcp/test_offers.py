@@ -29,6 +29,7 @@ async def test_resources_and_prompts_are_listed_and_read(tmp_path: Path):
         (odd,) = servers.all
         assert McpResource("note://all", "All notes") in odd.resources
         assert {one.uri for one in odd.resources} == {"note://all", "note://picture"}
+        assert [one.uri for one in odd.templates] == ["note://{name}/text"]
         assert "]\nall of them" in text_of((await read(odd, "note://all")).content)
         assert "Dear Ann" in text_of((await read(odd, "note://Ann/text")).content)
         (image,) = (await read(odd, "note://picture")).content
@@ -42,7 +43,7 @@ async def test_resources_and_prompts_are_listed_and_read(tmp_path: Path):
         assert await odd.prompt_text(prompt, "a.py two words") == "Review a.py for two words."
         with pytest.raises(ToolError, match="The prompt review needs: path"):
             await odd.prompt_text(prompt, "")
-    assert odd.resources == ()
+    assert odd.resources == odd.templates == ()
 
 
 async def test_prompts_that_join_are_listed_again(tmp_path: Path):

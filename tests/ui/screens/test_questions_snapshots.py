@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from textual.pilot import Pilot
 
@@ -29,10 +30,13 @@ from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.core.errors import ErrorClass, ProviderError
+from tui.core.questions import UserAnswers, UserQuestion
 from tui.permissions.types import Call, Decision
 from tui.provider import catalogue
 from tui.session.records import Record
 from tui.settings.trust import TrustItem
+from tui.tools.mcp.elicitation import fill_form
+from tui.ui.app import HoldfastApp
 from tui.ui.screens.picker import PickScreen
 from tui.ui.screens.plan import PlanModal, PlanScreen
 from tui.ui.screens.recovery import RecoveryScreen
@@ -117,6 +121,41 @@ def questions(stage: Stage) -> Shot:
         await prompt("plan it", lambda app: isinstance(app.screen, QuestionnaireModal))(pilot)
 
     return stage.app(world), drive
+
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "region": {
+            "type": "string",
+            "title": "Region",
+            "description": "Where the database is created. It can't be moved later.",
+            "default": "eu",
+            "oneOf": [
+                {"const": "eu", "title": "Frankfurt"},
+                {"const": "us", "title": "Virginia"},
+            ],
+        },
+        "size": {"type": "integer", "minimum": 1, "maximum": 64},
+    },
+}
+
+
+def form(stage: Stage) -> Shot:
+    """A form of a server, at its first field."""
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        app = cast("HoldfastApp", pilot.app)
+
+        async def ask(questions: Sequence[UserQuestion]) -> UserAnswers:
+            await app.push_screen(QuestionnaireModal(tuple(questions), "", app.chat.clock))
+            return UserAnswers()
+
+        await fill_form("cloud", "Where should the database be?", FORM, ask)
+        await pilot.pause()
+
+    return stage.app(World()), drive
 
 
 PLAN = """\
@@ -291,6 +330,7 @@ PICTURES: Pictures = {
     "page": Picture(ApprovalModal, asks(PAGE, REACHES), state=True),
     "why not": Picture(ApprovalModal, asks(RUN, RISKY, "4"), state=True),
     "questions": Picture(QuestionnaireModal, questions),
+    "form": Picture(QuestionnaireModal, form, state=True),
     "plan": Picture(PlanModal, plan),
     "approved plan": Picture(PlanScreen, approved_plan),
     "trust": Picture(ChoiceDialog, trust),

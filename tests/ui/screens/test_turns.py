@@ -17,6 +17,7 @@ from tui.app.services import Opening
 from tui.app.work import BURST
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
+from tui.ui.tool_calls import ToolCalls
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
@@ -26,6 +27,7 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
+from tui.ui.widgets.tool_titles import title
 
 
 async def test_a_prompt_becomes_a_conversation() -> None:
@@ -236,6 +238,18 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
         await until(pilot, lambda: not app.conversation.busy)
         assert (item.state, item.summary, item.seconds) == ("ok", "2 files", 0.2)
         assert app.chat.output.text == "a.py\nb.py"
+
+
+async def test_a_call_of_a_tool_found_by_search_has_the_name_of_that_tool() -> None:
+    async with running(World()) as (app, _):
+        chat = app.chat
+        calls = ToolCalls(chat)
+        written = calls.write("t1", "call_tool")
+        assert written is not None
+        chat.add(written)
+        calls.begin("t1", "mcp__shop__refund", {"id": 7}, "id=7")
+        (item,) = items(app, ToolItem)
+        assert title(item.name, item.label) == "shop: refund id=7"
 
 
 async def test_calls_that_the_turn_left_open_are_shown_as_interrupted() -> None:

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -35,6 +35,8 @@ _SECRET: Final = re.compile(
     r"pass(?:word|phrase|code)|secret|token|api.?key|private.?key|credential|\bpin\b|\bcvv?\b",
     re.IGNORECASE,
 )
+_PASSWORD: Final = re.compile(r"pass(?:word|phrase|code)|(?:api|private).?key", re.IGNORECASE)
+"""What means a secret in a description too; other words of `_SECRET` often don't there."""
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
@@ -43,7 +45,6 @@ _ACCEPT: Final = AnswerChoice("Accept")
 _SEND: Final = AnswerChoice("Send")
 _CHANGE: Final = AnswerChoice("Change an answer")
 _OPEN: Final = AnswerChoice("Open the page", "In your browser.")
-_MYSELF: Final = AnswerChoice("I open it myself", "The address stays below the call.")
 
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
 Value: TypeAlias = str | int | float | bool | list[str]
@@ -174,28 +175,33 @@ async def open_address(
     message: str,
     url: str,
     ask: AskPerson,
-    tell: Callable[[str], object],
     *,
     opens: Callable[[str], bool] = open_page,
 ) -> Reply:
-    """Show the person a page that the server wants them to open; open it if they agree. Raises
-    ToolError for an address that is none of the web."""
+    """Show the person a page that the server wants them to open; open it if they agree, and where
+    that fails leave it to them. Raises ToolError for an address that is none of the web."""
     address = WebAddress.parse(url)
     text = (
         f"The MCP server {server} wants you to open a page, and gets what you do there.\n\n"
         f"{message:.{TEXT_MAX}}\n\n{address}\n\nThe page is on {address.site}."
     )
-    choices = (*((_OPEN,) if has_browser(os.environ) else ()), _MYSELF)
+    myself = AnswerChoice(
+        "I open it myself", "The conversation shows the address.", f"Open {address} in a browser."
+    )
+    choices = (*((_OPEN,) if has_browser(os.environ) else ()), myself)
     page = UserQuestion(
         "Open a page", text, choices, own="none", ways=(_decline(server),), server=server
     )
-    answers = await ask([page])
-    if (ended := _ended(server, answers, 1)) is not None:
-        return ended
-    opened = answers.answers[0].chosen == (_OPEN.label,)
-    if not (opened and await asyncio.to_thread(opens, str(address))):
-        tell(f"Open in a browser: {address}\n")
-    return Reply("accept")
+    while True:
+        answers = await ask([page])
+        if (ended := _ended(server, answers, 1)) is not None:
+            return ended
+        if answers.answers[0].chosen != (_OPEN.label,):
+            return Reply("accept")
+        if await asyncio.to_thread(opens, str(address)):
+            return Reply("accept")
+        failed = f"{text}\n\nIt couldn't be opened from here."
+        page = replace(page, text=failed, choices=(myself,))
 
 
 async def _confirm(server: str, message: str, ask: AskPerson) -> Reply:
@@ -235,7 +241,7 @@ def _page(
     """The question for a field."""
     about = one_line(str(one.rules.get("description") or ""))[:TEXT_MAX]
     lines = [_words(server, message), "\n".join(filter(None, (about, _hint(one))))]
-    if _SECRET.search(f"{one.name} {one.title} {about}"):
+    if _SECRET.search(f"{one.name} {one.title}") or _PASSWORD.search(about):
         lines.append("This looks like a secret. A server may not ask for one here: decline.")
     if problem:
         lines.append(f"{problem} Please answer again.")

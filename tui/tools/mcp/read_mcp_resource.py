@@ -41,6 +41,9 @@ class ReadMcpResource(Tool[ReadMcpResourceParams]):
         lines = [f"{one.uri}  {one.title}" for one in found[:LISTED_MAX]]
         if more := len(found) - len(lines):
             lines.append(f"[{more} more]")
+        if patterns := server.templates[:LISTED_MAX]:
+            lines += ["By pattern, with values for what is in braces:"]
+            lines += [f"{one.uri}  {one.title}" for one in patterns]
         return ToolOutput.text("\n".join(lines) or "The server lists no resources.")
 
     def subject(self, params: ReadMcpResourceParams) -> str:

@@ -18,7 +18,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase as fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, TypeVar, cast
 
 from msgspec import ValidationError, convert, structs
 
@@ -75,6 +75,7 @@ OTHERS_MAX: Final = 1000
 NOTE_MAX: Final = 4000
 NOTES_MAX: Final = 10_000
 """Characters of a message of a server in its log, and messages."""
+_Listed = TypeVar("_Listed")
 _CHANGES: Final = frozenset(
     {
         "ToolListChangedNotification",
@@ -113,6 +114,7 @@ class McpPrompt:
 class Server:
     """One configured server. `detail` is its name and version when ready, the reason when failed.
 
+    `templates` are patterns of URIs that can be read beside the listed `resources`.
     `left_out` says which of its tools the model cannot get, and why.
     `environment` is what its process gets, the usual one if it is None; `confine` turns its command
     into one that starts it in the sandbox, where the settings want that; `vault` keeps the tokens
@@ -131,6 +133,7 @@ class Server:
     detail: str = ""
     tools: tuple[McpTool, ...] = ()
     resources: tuple[McpResource, ...] = ()
+    templates: tuple[McpResource, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     left_out: str = ""
     switched_off: set[str] = field(default_factory=set[str])
@@ -189,7 +192,7 @@ class Server:
             self._task.cancel()
             await asyncio.wait({self._task})
             self._task = None
-        self.tools, self.resources, self.prompts = (), (), ()
+        self.tools, self.resources, self.templates, self.prompts = (), (), (), ()
         self._set("off", "")
 
     async def restart(self) -> None:
@@ -316,9 +319,7 @@ class Server:
         try:
             if params.mode == "url":
                 entry["url"] = params.url
-                reply = await open_address(
-                    self.name, params.message, params.url, call.ask, call.tell
-                )
+                reply = await open_address(self.name, params.message, params.url, call.ask)
             else:
                 reply = await fill_form(
                     self.name, params.message, params.requested_schema, call.ask
@@ -488,13 +489,20 @@ class Server:
     async def _list_others(self, client: Client) -> None:
         """List its resources and prompts. One that cannot list them has none."""
         known = client.server_capabilities
+        if known.resources:
+            self.resources = await self._listed(_resources(client), self.resources)
+            self.templates = await self._listed(_templates(client), self.templates)
+        if known.prompts:
+            self.prompts = await self._listed(_prompts(client), self.prompts)
+
+    async def _listed(
+        self, listing: Awaitable[list[_Listed]], before: tuple[_Listed, ...]
+    ) -> tuple[_Listed, ...]:
         try:
-            if known.resources:
-                self.resources = tuple(await _resources(client))
-            if known.prompts:
-                self.prompts = tuple(await _prompts(client))
+            return tuple(await listing)
         except Exception as error:  # noqa: BLE001 - its tools work all the same
             log.warning("the MCP server %s: %s", self.name, _error_line(error))
+            return before
 
     def _choose(self, found: list[McpTool], odd: int) -> tuple[McpTool, ...]:
         """Those that the settings name and that a request can carry."""
@@ -675,6 +683,14 @@ async def _resources(client: Client) -> list[McpResource]:
         if not cursor or len(found) >= OTHERS_MAX:
             break
     return found[:OTHERS_MAX]
+
+
+async def _templates(client: Client) -> list[McpResource]:
+    page = await client.list_resource_templates()
+    return [
+        McpResource(one.uri_template, one.title or one.description or one.name)
+        for one in page.resource_templates[:OTHERS_MAX]
+    ]
 
 
 async def _prompts(client: Client) -> list[McpPrompt]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from tui.core.errors import ToolError
@@ -177,4 +179,7 @@ def embedded(resource: mcp_types.TextResourceContents | mcp_types.BlobResourceCo
         return text_block(f"[resource {resource.uri}]\n{text}")
     if isinstance(blob, str) and resource.mime_type in MEDIA_TYPES:
         return image_block(resource.mime_type, blob)
+    if isinstance(blob, str) and (resource.mime_type or "").startswith("text/"):
+        with suppress(ValueError):  # it is no text after all
+            return text_block(f"[resource {resource.uri}]\n{b64decode(blob).decode('utf-8-sig')}")
     return text_block(f"[resource {resource.uri}, {resource.mime_type or 'binary'}: not shown]")

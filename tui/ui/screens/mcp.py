@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui.app.dialog_data import YesNoQuestion
+from tui.app.mcp_offers import tools_of
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -106,7 +107,7 @@ class McpScreen(TableDialog[None]):
             (one.name, one.state, one.detail, one.left_out, *one.tools, frozenset(one.switched_off))
             for one in self._agent.servers
         ]
-        return servers, price
+        return servers, price, [self._agent.searched_tools(one) for one in self._agent.servers]
 
     def refresh_servers(self) -> None:
         """Show how the servers stand now."""
@@ -229,8 +230,7 @@ class McpScreen(TableDialog[None]):
             return [mark, (name, "muted" if off else "text"), (f"  {about}", "muted")]
         glyph, look = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
-        off = sum(tool.own_name in server.switched_off for tool in server.tools)
-        tools = plural(len(server.tools), "tool") + (f", {off} off" if off else "")
+        tools = tools_of(self._agent, server)
         names = (cell_len(one_line(other.name)) for other in self._agent.servers)
         column = max(10, min(max(names), width // 3))
         name = Content(one_line(server.name)).truncate(column, ellipsis=True, pad=True)
@@ -264,6 +264,8 @@ class McpScreen(TableDialog[None]):
             else:
                 where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
+                if found := self._agent.searched_tools(server):
+                    more += f"\nThe model finds {plural(found, 'tool')} of it by search."
                 state = server.detail or server.state
                 more += f"\n{offers}" if (offers := server.offers) else ""
                 text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"

@@ -199,6 +199,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
         answers.styles.max_height = wanted
         asked.styles.max_height = max(1, room - wanted)
         self._begins(self.query_one("#box").region.y)
+        self.call_after_refresh(self._foot)
 
     def action_answer(self) -> None:
         """Enter: what is marked; where nothing is, the row in focus."""
