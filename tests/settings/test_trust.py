@@ -161,14 +161,14 @@ def test_what_is_gone_and_comes_back_is_asked_about_again(home: Folders, project
             "../.claude/commands/git/go.md",
             "---\nallowed-tools: Write\n---\nGo.\n",
             (
-                "Adds the command /go: .claude/commands/git/go.md, 4 lines, “allowed-tools: Write”"
+                "Adds the command /go: .claude/commands/git/go.md, 4 lines, “Go.”"
                 "; in its turns it allows without asking: write_file"
             ),
         ),
         (
             "skills/pdf/SKILL.md",
             "---\nname: pdf\n---\nGo.\n",
-            "Adds the skill pdf: .holdfast/skills/pdf/SKILL.md, 4 lines, “name: pdf”",
+            "Adds the skill pdf: .holdfast/skills/pdf/SKILL.md, 4 lines, “Go.”",
         ),
     ],
 )
