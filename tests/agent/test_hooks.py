@@ -45,6 +45,7 @@ def make(tmp_path: Path) -> Make:
         hooks: Mapping[str, tuple[str, str] | str],
         *,
         timeout: float = 60,
+        find: Callable[[], hook_files.Hooks] | None = None,
         **fields: Any,
     ) -> Agent:
         groups: dict[str, Any] = {}
@@ -60,7 +61,7 @@ def make(tmp_path: Path) -> Make:
         (tmp_path / "hooks.json").write_text(json.dumps({"hooks": groups}))
         root = tmp_path / "workspace"
         root.mkdir(exist_ok=True)
-        find = partial(hook_files.load, [tmp_path / "hooks.json"])
+        find = find or partial(hook_files.load, [tmp_path / "hooks.json"])
         fields.setdefault("approver", Yes())
         return make_agent(root, provider, find_hooks=find, **fields)
 
@@ -371,4 +372,31 @@ async def test_an_interrupt_in_a_hook_keeps_what_the_tool_did(make: Make, tmp_pa
             agent.cancel()
     assert results(agent) == ["Created a.txt: 1 B."]
     assert len(changes(agent.session.records)) == 1
+    await agent.close()
+
+
+async def test_a_script_that_changes_in_the_session_runs_no_more(
+    make: Make, tmp_path: Path
+) -> None:
+    root = tmp_path / "workspace"
+    (root / ".holdfast").mkdir(parents=True)
+    (root / "hooks").mkdir()
+    (root / "notes.md").write_text("one\n")
+    (root / "hooks/x.sh").write_text("true\n")
+    one = {"type": "command", "command": "cd hooks && sh x.sh; cat ../notes.md"}
+    text = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [one]}]}})
+    file = root / ".holdfast/hooks.json"
+    file.write_text(text)
+    find = partial(hook_files.load, [file], workspace=root)
+    agent = make(ScriptedProvider(say("a"), say("b"), say("c")), {}, find=find)
+    await events_of(agent, "first")
+    (root / "notes.md").write_text("two\n")
+    shown = await events_of(agent, "second")
+    assert finished(shown) == [("UserPromptSubmit", "ok")]
+    (root / "hooks/x.sh").write_text("touch ../ran\n")
+    shown = await events_of(agent, "third")
+    assert finished(shown) == [("UserPromptSubmit", "failed")]
+    (last,) = [event for event in shown if isinstance(event, events.HookFinished)]
+    assert "a script that it names has changed" in last.text
+    assert not (root / "ran").exists()
     await agent.close()

@@ -307,7 +307,11 @@ async def test_what_is_hidden_stays_so_when_it_is_moved(tmp_path: Path) -> None:
     (owned,) = agent.jobs
     await owned.job.stop("person")
     await until(lambda: isinstance(frontend.shown[-1], events.JobFinished))
-    assert owned.job.path.read_text() == "one\n"
+    job = owned.job
+    assert job.path.read_text() == "one\n"
+    assert tmp_path not in job.path.parents  # where the model's tools could read it
+    (ended,) = [record.data for record in agent.session.records if record.type == "job_ended"]
+    assert (ended["text"], ended["path"], ended["exit_code"]) == ("", "", job.exit_code)
     assert not unreported(agent.session.records)
     await conversation.close()
 

@@ -419,3 +419,112 @@ def test_the_environment_does_not_lead_elsewhere(
     monkeypatch.setenv("GIT_CONFIG_COUNT", "x")
     assert enter(repo).new
     assert os.environ["GIT_DIR"]
+
+
+def test_what_changes_after_it_was_looked_at_is_never_removed(repo: Path) -> None:
+    made = enter(repo)
+    mine = Repository.of(repo)
+    (made.folder / "build" / "deep").mkdir(parents=True)
+    state = mine.state(made.tree)
+    (made.folder / "new.txt").write_text("precious\n")
+    with pytest.raises(GitError, match="has just changed"):
+        mine.remove(made.tree, state)
+    state = mine.state(made.tree)
+    (made.folder / "build" / "deep" / "result").write_text("took a day\n")
+    with pytest.raises(GitError, match="has just changed"):
+        mine.remove(made.tree, state)
+    assert (made.folder / "new.txt").read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_repository_inside_is_never_removed(repo: Path, committed: bool) -> None:
+    made = enter(repo)
+    inner = made.folder / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    git(inner, "config", "user.email", "test@example.org")
+    git(inner, "config", "user.name", "Test")
+    commit(inner, "work.txt", "work\n")
+    mine = Repository.of(repo)
+    if committed:
+        commit(made.folder, "a.txt", "with inner\n")
+        mine.merge(made.tree)
+    state = mine.state(made.tree)
+    assert not state.is_empty
+    assert state.inner == ("inner",)
+    with pytest.raises(GitError, match="inner, with a repository of its own"):
+        mine.remove(made.tree, state)
+    assert (inner / "work.txt").exists()
+
+
+@pytest.mark.parametrize("flag", ["--skip-worktree", "--assume-unchanged"])
+def test_changes_that_git_takes_no_notice_of_count(repo: Path, flag: str) -> None:
+    made = enter(repo)
+    git(made.folder, "update-index", flag, "a.txt")
+    mine = Repository.of(repo)
+    assert mine.state(made.tree).is_empty
+    (made.folder / "a.txt").write_text("mine\n")
+    state = mine.state(made.tree)
+    assert state.changed == ("a.txt",)
+    ref = mine.remove(made.tree, state).ref
+    assert git(repo, "show", f"{ref}:a.txt") == "mine"
+
+
+def test_what_is_only_staged_is_saved_too(repo: Path) -> None:
+    made = enter(repo)
+    (made.folder / "staged.txt").write_text("staged\n")
+    git(made.folder, "add", "staged.txt")
+    (made.folder / "staged.txt").unlink()
+    mine = Repository.of(repo)
+    ref = mine.remove(made.tree, mine.state(made.tree)).ref
+    assert git(repo, "show", f"{ref}^2:staged.txt") == "staged"
+
+
+def test_the_last_branch_with_some_commits_stays(repo: Path) -> None:
+    git(repo, "switch", "-q", "-c", "feature")
+    commit(repo, "f.txt", "f\n")
+    made = enter(repo)
+    git(repo, "switch", "-q", "main")
+    git(repo, "branch", "-q", "-D", "feature")
+    mine = Repository.of(repo)
+    tree = mine.find("fix")
+    assert mine.remove(tree, mine.state(tree)).branch == "worktree-fix"
+    assert git(repo, "show", "worktree-fix:f.txt") == "f"
+    assert not made.folder.exists()
+
+
+def test_settings_that_hold_in_worktrees_only_run_nothing(repo: Path, tmp_path: Path) -> None:
+    trap = tmp_path / "ran"
+    (repo / ".git" / "more").write_text(
+        f'[filter "trap"]\n\tclean = "touch {trap}; cat"\n\tsmudge = "touch {trap}; cat"\n'
+    )
+    commit(repo, ".gitattributes", "*.txt filter=trap\n")
+    with (repo / ".git" / "config").open("a") as config:
+        config.write('[includeIf "gitdir:**/worktrees/**"]\n\tpath = more\n')
+    made = enter(repo)
+    (made.folder / "a.txt").write_text("changed\n")
+    mine = Repository.of(repo)
+    state = mine.state(made.tree)
+    assert state.changed == ("a.txt",)
+    mine.remove(made.tree, state)
+    assert not trap.exists()
+    assert "The repository's own filters (trap) didn't run" in " ".join(made.notes)
+
+
+def test_nothing_is_fetched_and_a_worktree_that_cannot_be_filled_is_none(
+    repo: Path, tmp_path: Path
+) -> None:
+    trap = tmp_path / "ran"
+    blob = git(repo, "rev-parse", "HEAD:a.txt")
+    with (repo / ".git" / "config").open("a") as config:
+        config.write(
+            f'[remote "far"]\n\turl = "ext::touch {trap}"\n\tpromisor = true\n'
+            '[protocol "ext"]\n\tallow = always\n'
+            "[extensions]\n\tpartialClone = far\n[core]\n\trepositoryFormatVersion = 1\n"
+        )
+    (repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(GitError, match="reset failed"):
+        enter(repo)
+    assert not trap.exists()
+    assert not (repo / ".holdfast" / "worktrees" / "fix").exists()
+    assert git(repo, "branch", "--list", "worktree-fix") == ""

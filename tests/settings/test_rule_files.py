@@ -36,6 +36,14 @@ def write(path: Path, text: str) -> Path:
         ("docs/**", "docs/a/b", True),
         ("a?.py, lib/*.py", "lib/x.py", True),
         ("[a].py", "a.py", False),
+        ("**/x/**/*.py", "a/x/b/c/d.py", True),
+        ("**/x/**/*.py", "a/y/b/c/d.py", False),
+        ("./src/{a*,b}/**", "src/abc/d/e", True),
+        ("src/{a*,b}/**", "src/c/d", False),
+        ("a**b", "a/c/b", True),
+        ("**/" * 160 + "x.py", "a/" * 500 + "y.py", False),
+        ("*a" * 240 + "b", "a" * 250, False),
+        ("{*a*a*a*a*a*a*a*a*a,*a*a*a*a*a*a*a}c", "a" * 250, False),
     ],
 )
 def test_a_rule_holds_for_what_its_globs_name(

@@ -161,14 +161,14 @@ def test_what_is_gone_and_comes_back_is_asked_about_again(home: Folders, project
             "../.claude/commands/git/go.md",
             "---\nallowed-tools: Write\n---\nGo.\n",
             (
-                "Adds the command /go: .claude/commands/git/go.md, 4 lines, “allowed-tools: Write”"
+                "Adds the command /go: .claude/commands/git/go.md, 4 lines, “Go.”"
                 "; in its turns it allows without asking: write_file"
             ),
         ),
         (
             "skills/pdf/SKILL.md",
             "---\nname: pdf\n---\nGo.\n",
-            "Adds the skill pdf: .holdfast/skills/pdf/SKILL.md, 4 lines, “name: pdf”",
+            "Adds the skill pdf: .holdfast/skills/pdf/SKILL.md, 4 lines, “Go.”",
         ),
     ],
 )
@@ -329,6 +329,12 @@ def test_a_folder_of_definitions_that_leads_out_has_none(tmp_path: Path) -> None
         "bash ./.claude/hooks/x.sh | tee log",
         "python3 .claude/hooks/x.sh && true",
         "A=.claude/hooks/x.sh sh -c 'exit 0'",
+        'bash -c ".claude/hooks/x.sh --fast"',
+        "$PWD/.claude/hooks/x.sh",
+        '"$(git rev-parse --show-toplevel)"/.claude/hooks/x.sh',
+        "`pwd`/.claude/hooks/x.sh",
+        ".claude/'hooks/x.sh'",
+        r".claude\/hooks/x.sh",
     ],
 )
 def test_trust_in_hooks_covers_the_scripts_that_they_name(
@@ -358,6 +364,23 @@ def test_trust_in_hooks_covers_the_scripts_that_they_name(
     assert ".claude/hooks/x.sh" not in scripts_in(hooks, root)
     (linked,) = trust.undecided(home, root)
     assert linked.sha256 not in {item.sha256, gone.sha256}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd .claude/hooks && ./x.sh",
+        "cd .claude; cd hooks; sh x.sh",
+        "sh -c 'cd .claude/hooks && ./x.sh'",
+        "env -C .claude/hooks ./x.sh",
+    ],
+)
+def test_a_script_is_found_in_a_folder_that_the_command_names(tmp_path: Path, command: str) -> None:
+    script = tmp_path / ".claude/hooks/x.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("echo one\n")
+    hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+    assert scripts_in(hooks, tmp_path)[".claude/hooks/x.sh"] == b"echo one\n"
 
 
 def test_language_servers_of_a_folder_need_trust_by_their_paths(

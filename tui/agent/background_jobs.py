@@ -91,7 +91,7 @@ class BackgroundJobs:
         """Record the end of a command, then show it."""
         ctx, there = self.ctx, job.bytes > 0
         text = await asyncio.to_thread(job.tail, lines=TAIL_LINES, chars=TAIL_CHARS)
-        if there and ctx.outputs is not None:
+        if there and ctx.outputs is not None and not job.origin.hidden:
             await asyncio.to_thread(ctx.outputs.note, job.path)
         finished = JobFinished(
             job.id,
@@ -107,6 +107,8 @@ class BackgroundJobs:
         )
         fields = finished.to_json()
         del fields["type"]
+        if job.origin.hidden:  # kept nowhere, as if it had ended in front
+            fields |= {"text": "", "path": ""}
         ctx.recorder.append(JOB_ENDED, **fields, hidden=job.origin.hidden, end_read=job.end_read)
         await self._tell(finished)
 

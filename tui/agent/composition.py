@@ -434,7 +434,7 @@ def _hooks(launch: Launch) -> Hooks:
         bound = with_scripts(hooks, hook_files.scripts_in(hooks, root))
         return launch.trust.allows(path.relative_to(root).as_posix(), bound)
 
-    return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts)
+    return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:

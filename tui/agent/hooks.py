@@ -76,6 +76,12 @@ class _Run:
     problem: str = ""
 
 
+_CHANGED: Final = (
+    "not run, as a script that it names has changed since the session began; trust it in the next "
+    "session"
+)
+
+
 @dataclass(slots=True)
 class HookRunner:
     """Runs the hooks of one agent."""
@@ -180,6 +186,8 @@ class HookRunner:
 
         root, limit = self.ctx.workspace.root, min(hook.timeout_s, most_s)
         environment = child_environment() | {"CLAUDE_PROJECT_DIR": str(root)}
+        if not await asyncio.to_thread(hook.holds_in, root):
+            return ended("failed", None, "", _CHANGED)
         try:
             process = await asyncio.create_subprocess_exec(
                 *shell(),

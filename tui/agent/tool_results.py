@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
@@ -213,7 +214,9 @@ class ShellOutput:
         place for it."""
         if self.jobs is None:
             return None
-        path = self._spill_path(f"job-{origin.call_id}")
+        path = self._spill_path(name := f"job-{origin.call_id}")
+        if origin.hidden:  # the model may read what lies in the workspace
+            path = Path(await asyncio.to_thread(mkdtemp, prefix="holdfast-")) / name
         return await self.jobs.adopt(command, process, copy_to, path=path, origin=origin)
 
     def capture(self, name: str) -> Capture:

@@ -29,6 +29,8 @@ _SETTINGS: Final = (
     "-c", "submodule.recurse=false",
     "-c", "core.fsyncMethod=batch",  # one sync for many new files
 )  # fmt: skip
+_OFFLINE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+"""What is missing in a partial clone isn't fetched: its settings may name a program for that."""
 _NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
 
 
@@ -58,7 +60,8 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     for the person's own commits and checkouts.
     """
     clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
-    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **(env or {})}
+    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **_OFFLINE}
+    clean |= env or {}
     said = ""
     for _ in range(_LOCK_TRIES):
         with os_error_as(GitError, "can't run git"):

@@ -8,13 +8,14 @@ of the repository runs, and no filter that its own settings name.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +40,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?")
 _NAMED: Final = 5
 """Files that a sentence names."""
 _LIMIT: Final = 10_000_000
+_STAMPED: Final = 10_000
+"""Files in an ignored folder whose changes are noticed."""
 _CACHES: Final = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules"}
 )
@@ -95,7 +98,8 @@ class Worktree:
 class WorktreeState:
     """What is in a worktree: its branch ("" where detached) and commit, the changed files, the
     commits that the base lacks and that it has more, ignored files that nothing makes again,
-    `loose` commits that no branch has, and what git is in the middle of."""
+    `loose` commits that no branch has, what git is in the middle of, and `inner` repositories,
+    which no commit of this one can hold."""
 
     branch: str
     head: str
@@ -105,12 +109,14 @@ class WorktreeState:
     ignored: tuple[str, ...]
     loose: int
     busy: str
+    inner: tuple[str, ...]
     fingerprint: str
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is lost with it."""
-        return not (self.changed or self.ahead or self.ignored or self.loose or self.busy)
+        lost = self.changed or self.ahead or self.ignored or self.loose or self.busy or self.inner
+        return not lost
 
     def words(self, base: str) -> str:
         """What is in it, in words: "2 changed files (a, b), 1 commit that main lacks"."""
@@ -124,6 +130,7 @@ class WorktreeState:
             if self.ignored
             else "",
             f"a {self.busy} in progress" if self.busy else "",
+            f"inner repositories ({some(self.inner)})" if self.inner else "",
         ]
         return ", ".join(filter(None, parts)) or "nothing changed"
 
@@ -160,14 +167,12 @@ class RemovedWorktree:
 @dataclass(frozen=True, slots=True)
 class Repository:
     """The repository of a folder. `top` is the checkout that the folder lies in, `home` the one
-    that holds the worktrees. `env` switches off the filters that its own settings name, `filters`;
-    `drivers` says that they name programs that merge."""
+    that holds the worktrees. `_programs` are those that its own settings name, by the checkout:
+    settings may differ from one to the other."""
 
     top: Path
     home: Path
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    filters: tuple[str, ...] = ()
-    drivers: bool = False
+    _programs: dict[Path, _Programs] = field(default_factory=dict["Path", "_Programs"])
 
     @classmethod
     def of(cls, folder: Path) -> Repository:
@@ -195,8 +200,7 @@ class Repository:
         main = Path(first.get("worktree", ""))
         usable = "bare" not in first and (main / ".git").exists()
         home = Path(os.path.realpath(main)) if usable else checkout_of(top)
-        env, filters, drivers = _without_programs(top)
-        return cls(top, home, env, filters, drivers)
+        return cls(top, home)
 
     @property
     def place(self) -> Path:
@@ -239,12 +243,20 @@ class Repository:
                 hint="Commit something first.",
             )
         branch = _PREFIX + name
-        add = ("worktree", "add", "-q")
-        if self._answer(self.home, "rev-parse", "--verify", "-q", f"refs/heads/{branch}"):
+        add = ("worktree", "add", "-q", "--no-checkout")  # its own settings are not known yet
+        known = self._answer(self.home, "rev-parse", "--verify", "-q", f"refs/heads/{branch}")
+        if known:
             notes.append(f"The branch {branch} was there already: the worktree continues it.")
             self._git(self.home, *add, str(path), branch)
         else:
             self._git(self.home, *add, "--no-track", "-b", branch, str(path), start)
+        try:
+            self._git(path, "reset", "-q", "--hard")
+        except GitError:
+            self._git(self.home, "worktree", "remove", "--force", str(path))
+            if not known:
+                self._git(self.home, "branch", "-q", "-D", branch)
+            raise
         git_dir = Path(self._git(path, "rev-parse", "--absolute-git-dir").rstrip("\n"))
         base = self._answer(self.top, "symbolic-ref", "-q", "--short", "HEAD")
         tree = Worktree(name, path, git_dir, self.top, base, start)
@@ -264,9 +276,9 @@ class Repository:
             yield f"Copied, as git ignores {_them(tree.copies)}: {some(tuple(tree.copies))}."
         if self._submodules(tree.path):
             yield "Submodules are empty in it. To fill them: git submodule update --init"
-        if self.filters:
+        if filters := self._programs_of(tree.path).filters:
             yield (
-                f"The repository's own filters ({some(self.filters)}) didn't run: files that need "
+                f"The repository's own filters ({some(filters)}) didn't run: files that need "
                 "them are as git stores them."
             )
 
@@ -357,16 +369,18 @@ class Repository:
         path = tree.path
         head = self._git(path, "rev-parse", "HEAD").strip()
         branch = self._answer(path, "symbolic-ref", "-q", "--short", "HEAD")
-        changed = self._changed(path, "all")
+        changed = (*self._changed(path, "all"), *self._unseen(tree))
         base = self._base_of(tree)
         ahead, behind = self._count(path, f"{base}..HEAD"), self._count(path, f"HEAD..{base}")
         elsewhere = ("--not", "--branches", "--tags", "--remotes")
         loose = 0 if branch else self._count(path, "HEAD", *elsewhere)
         busy = next((what for name, what in _BUSY.items() if (tree.git_dir / name).exists()), "")
-        ignored = tuple(self._ignored(tree))
-        facts = [head, branch, busy, *_stamps(path, (*changed, *ignored))]
+        ignored, inner = tuple(self._ignored(tree)), tuple(self._inner(path, changed))
+        facts = [head, branch, busy, *inner, *_stamps(path, (*changed, *ignored))]
         mark = sha256("\0".join(facts).encode("utf-8", "surrogateescape")).hexdigest()
-        return WorktreeState(branch, head, changed, ahead, behind, ignored, loose, busy, mark)
+        return WorktreeState(
+            branch, head, changed, ahead, behind, ignored, loose, busy, inner, mark
+        )
 
     def diffstat(self, tree: Worktree) -> str:
         """How much a worktree differs from where it came from, in git's words."""
@@ -387,6 +401,38 @@ class Repository:
         entries = self._git(checkout, "status", *options, apart).split("\0")
         names = (entry[3:] for entry in entries)
         return tuple(name for name in names if name and not _PROGRAM_FILES.search(name))
+
+    def _unseen(self, tree: Worktree) -> Iterator[str]:
+        """The changed files that git is set to take no notice of (skip-worktree and the like)."""
+        entries = self._git(tree.path, "ls-files", "-v", "-z").split("\0")
+        quiet = {one[2:] for one in entries if one[:1].islower() or one.startswith("S")}
+        quiet = {name for name in quiet if os.path.lexists(tree.path / name)}
+        if not quiet:
+            return
+        with self._fresh_index(tree, "HEAD") as env:
+            shown = ("diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules=dirty")
+            names = self._git(tree.path, *shown, env=env).split("\0")
+        yield from (name for name in names if name in quiet)
+
+    def _inner(self, path: Path, changed: Iterable[str]) -> Iterator[str]:
+        """The repositories in a worktree that have their commits in themselves."""
+        entries = self._git(path, "ls-files", "--stage", "-z").split("\0")
+        links = [one.partition("\t")[2] for one in entries if one.startswith("160000 ")]
+        new = [name.rstrip("/") for name in changed if name.endswith("/")]
+        for name in dict.fromkeys((*links, *new)):
+            if (path / name / ".git").is_dir():
+                yield name
+
+    @contextmanager
+    def _fresh_index(self, tree: Worktree, commit: str) -> Generator[dict[str, str]]:
+        """Variables that let git use an index of its own, which holds a commit."""
+        index = tree.git_dir / f"holdfast-index-{os.getpid()}"
+        env = {"GIT_INDEX_FILE": str(index)}
+        try:
+            self._git(tree.path, "read-tree", commit, env=env)
+            yield env
+        finally:
+            index.unlink(missing_ok=True)
 
     def _ignored(self, tree: Worktree) -> Iterator[str]:
         """The ignored files and folders that no tool makes again and that aren't mere copies."""
@@ -437,7 +483,7 @@ class Repository:
                 f"{shorten(target)} is on {now or 'no branch'}, not on {tree.base}.",
                 hint=f"Switch to it there first: git switch {tree.base}",
             )
-        if self.drivers:
+        if self._programs_of(target).merges:
             raise GitError(
                 "This repository's own settings name a program that merges files.", hint=by_hand
             )
@@ -498,42 +544,51 @@ class Repository:
         _write_note(replace(tree, agreed=state.fingerprint))
 
     def remove(self, tree: Worktree, state: WorktreeState) -> RemovedWorktree:
-        """Remove a worktree. Its branch stays unless the base has its commits; what was not
-        committed stays as a commit under `refs/holdfast/worktrees/`. Raises GitError."""
+        """Remove a worktree that is still in a state that was looked at. Its branch stays unless
+        others have its commits; what was not committed stays as a commit under
+        `refs/holdfast/worktrees/`. Raises GitError."""
         if not in_use(tree).acquire():
             raise GitError(
                 f"Another session works in the worktree {tree.name}.", hint="Leave that one first."
             )
+        if self.state(tree).fingerprint != state.fingerprint:
+            raise GitError(
+                f"The worktree {tree.name} has just changed, so it wasn't removed.",
+                hint="Look at it again: /worktree list",
+            )
+        check_removable(tree, state)
         ref = ""
         if state.changed or state.loose or state.busy:
             commit = self._saved(tree, state)
             ref = f"refs/holdfast/worktrees/{tree.name}-{commit[:8]}"
             self._git(self.home, "update-ref", ref, commit)
-        base = self._base_of(tree)
         self._git(self.home, "worktree", "remove", "--force", str(tree.path))
         for folder in (self.place, self.place.parent):
             with suppress(OSError):
                 folder.rmdir()
         branch = tree.own_branch
         tip = self._answer(self.home, "rev-parse", "--verify", "-q", f"refs/heads/{branch}")
-        if tip and not self._count(self.home, tip, "--not", base):
+        others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes")
+        if tip and not self._count(self.home, tip, *others):
             with suppress(GitError):
                 self._git(self.home, "branch", "-q", "-D", branch)
                 return RemovedWorktree("", ref)
         return RemovedWorktree(branch if tip else "", ref)
 
     def _saved(self, tree: Worktree, state: WorktreeState) -> str:
-        """A commit of the files as they are, on top of the worktree's."""
-        index = tree.git_dir / f"holdfast-index-{os.getpid()}"
-        env = {"GIT_INDEX_FILE": str(index)}
-        try:
-            self._git(tree.path, "read-tree", state.head, env=env)
+        """A commit of the files as they are, on top of the worktree's. Where the index holds
+        something else, that is its second parent, as in a stash."""
+        said, parents = f"Uncommitted in {tree.name}", ["-p", state.head]
+        who = identity(tree.path)
+        staged = self._answer(tree.path, "write-tree")  # none in the middle of a merge
+        with self._fresh_index(tree, state.head) as env:
+            before = self._git(tree.path, "write-tree", env=env).strip()
             self._git(tree.path, "add", "-A", "--", ".", env=env)
             content = self._git(tree.path, "write-tree", env=env).strip()
-        finally:
-            index.unlink(missing_ok=True)
-        words = ("commit-tree", content, "-p", state.head, "-m", f"Uncommitted in {tree.name}")
-        return self._git(tree.path, *words, env=identity(tree.path)).strip()
+        if staged not in {"", before, content}:
+            words = ("commit-tree", staged, *parents, "-m", f"Staged in {tree.name}")
+            parents += ["-p", self._git(tree.path, *words, env=who).strip()]
+        return self._git(tree.path, "commit-tree", content, *parents, "-m", said, env=who).strip()
 
     # Git
 
@@ -551,7 +606,13 @@ class Repository:
     ) -> str:
         if not where.is_dir():
             raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
-        return git(where, *args, stdin=stdin, env={**self.env, **(env or {})})
+        off = self._programs_of(where).env
+        return git(where, *args, stdin=stdin, env={**off, **(env or {})})
+
+    def _programs_of(self, where: Path) -> _Programs:
+        if where not in self._programs:
+            self._programs[where] = _programs_at(where)
+        return self._programs[where]
 
 
 class UseLock:
@@ -606,6 +667,16 @@ def check_name(name: str) -> None:
     )
 
 
+def check_removable(tree: Worktree, state: WorktreeState) -> None:
+    """Raises GitError for a worktree that holds what can't be saved."""
+    if state.inner:
+        raise GitError(
+            f"The worktree {tree.name} holds {some(state.inner)}, with a repository of its own. "
+            "Its commits would be lost.",
+            hint="Move it out of the worktree, or delete it, first.",
+        )
+
+
 def some(names: Sequence[str]) -> str:
     """A few names, and how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
@@ -639,9 +710,17 @@ def _listed_worktrees(where: Path) -> Iterator[dict[str, str]]:
 _PROGRAM = re.compile(r"filter\.(.*)\.(smudge|clean|process|required)|merge\..*\.driver", re.DOTALL)
 
 
-def _without_programs(where: Path) -> tuple[dict[str, str], tuple[str, ...], bool]:
-    """Variables that switch off the filters of the repository's own settings, the names of these,
-    and whether such settings name a program that merges."""
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """What a repository's own settings would run in a checkout: the names of filters, and whether
+    programs that merge. `env` switches the filters off."""
+
+    env: Mapping[str, str]
+    filters: tuple[str, ...]
+    merges: bool
+
+
+def _programs_at(where: Path) -> _Programs:
     entries = git(where, "config", "--list", "--includes", "--show-scope", "--name-only", "-z")
     words = entries.split("\0")
     own = [key for scope, key in zip(words[::2], words[1::2], strict=False) if scope in _FROM_REPO]
@@ -652,7 +731,7 @@ def _without_programs(where: Path) -> tuple[dict[str, str], tuple[str, ...], boo
         value = "false" if key.endswith(".required") else ""
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     filters = dict.fromkeys(key.split(".", 1)[1].rpartition(".")[0] for key in off)
-    return env, tuple(filters), any(key.startswith("merge.") for key in named)
+    return _Programs(env, tuple(filters), any(key.startswith("merge.") for key in named))
 
 
 _FROM_REPO: Final = frozenset({"local", "worktree"})
@@ -701,11 +780,13 @@ def _hash(path: Path) -> str:
 
 
 def _stamps(top: Path, names: Iterable[str]) -> Iterator[str]:
-    """When files changed last, and how large they are."""
+    """When files changed last, and how large they are; of folders, the first many in them."""
     for name in names:
-        with suppress(OSError):
-            now = (top / name).lstat()
-            yield f"{name} {now.st_mtime_ns} {now.st_size}"
+        inner = (Path(p, one) for p, _, files in os.walk(top / name) for one in (*files, "."))
+        for path in (top / name, *itertools.islice(inner, _STAMPED)):
+            with suppress(OSError):
+                now = path.lstat()
+                yield f"{name} {path} {now.st_mtime_ns} {now.st_size}"
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

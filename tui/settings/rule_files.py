@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -22,6 +21,7 @@ from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR
 from tui.settings.agent_definitions import agent_files
+from tui.settings.path_globs import path_glob
 
 RULE_FOLDERS: Final = (".claude/rules", f"{PRIVATE_DIR}/rules")
 """Where a workspace brings some along."""
@@ -30,7 +30,6 @@ _PATTERNS = 50
 _PATTERN_CHARS = 500
 _BETWEEN = re.compile(r",(?![^{}]*\})")
 """A comma that is in no braces."""
-_TOKEN = re.compile(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class RuleFile:
     def holds_for(self, files: Iterable[Path], root: Path) -> bool:
         """Whether one of these files is one that it names."""
         names = [path.relative_to(root).as_posix() for path in files if root in path.parents]
-        return any(_pattern(glob).fullmatch(name) for glob in self.paths for name in names)
+        return any(path_glob(glob).matches(name) for glob in self.paths for name in names)
 
 
 def brought_files(workspace: Path) -> Sequence[Path]:
@@ -111,29 +110,3 @@ def _take(
     size = state.st_size if state.st_size > len(data) else 0
     if text:
         found.append(RuleFile(name, path, text, paths_of(data), size, own))
-
-
-@lru_cache(maxsize=500)
-def _pattern(glob: str) -> re.Pattern[str]:
-    """A glob as a regular expression: `**` takes folders too, `{a,b}` one of several."""
-    parts: list[str] = []
-    for token in _TOKEN.findall(glob.removeprefix("./").removeprefix("/")):
-        match token:
-            case "**/":
-                parts.append("(?:.+/)?")
-            case "**":
-                parts.append(".*")
-            case "*":
-                parts.append("[^/]*")
-            case "?":
-                parts.append("[^/]")
-            case _ if len(token) > 1:
-                parts.append(f"(?:{'|'.join(map(_choice, token[1:-1].split(',')))})")
-            case _:
-                parts.append(re.escape(token))
-    return re.compile("".join(parts), re.DOTALL)
-
-
-def _choice(text: str) -> str:
-    """One of the texts between braces, which may have a `*`."""
-    return "[^/]*".join(map(re.escape, text.split("*")))

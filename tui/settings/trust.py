@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from tui.core import variables
+from tui.core import front_matter, variables
 from tui.core.checkers import brought_programs
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
@@ -256,7 +256,8 @@ def _file_item(
         return TrustItem(name, f"{does}: {name}, which can't be read: {error.strerror}", _hash(b""))
     text = data.decode("utf-8-sig", "replace")
     lines = text.strip().splitlines()
-    first = next((line.strip() for line in lines if line.strip(" #-")), "")
+    body = front_matter.parse(data).body.splitlines()
+    first = next((line.strip() for line in body or lines if line.strip(" #-")), "")
     said = f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”{more(data)}"
     return TrustItem(name, said, _hash(data), text[:_TEXT_MAX])
 

@@ -320,6 +320,10 @@ class Jobs:
             for job in self.list():
                 if not job.ended:
                     job.kill()
+                if job.origin.hidden:  # its output is kept no longer than it can be looked at
+                    with suppress(OSError):
+                        job.path.unlink()
+                        job.path.parent.rmdir()
 
 
 @dataclass(frozen=True, slots=True)

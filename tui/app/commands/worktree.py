@@ -10,7 +10,7 @@ from tui.app.dialog_data import YesNoQuestion
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.core.worktrees import Repository, Worktree, WorktreeState
+from tui.core.worktrees import Repository, Worktree, WorktreeState, check_removable
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation
@@ -104,6 +104,7 @@ async def _remove(conversation: Conversation, repository: Repository, name: str)
         return
     tree = await asyncio.to_thread(_named, conversation, repository, name)
     state = await asyncio.to_thread(repository.state, tree)
+    check_removable(tree, state)
     if not state.is_empty and not await frontend.confirm(_removal(tree, state)):
         return
     if await asyncio.to_thread(repository.at, conversation.services.workspace) == tree:
