@@ -27,6 +27,7 @@ from tui.batch.state import (
     recovered,
     with_added,
 )
+from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError, os_error_as
@@ -41,6 +42,7 @@ _MARKS: Final[dict[str, Mark]] = {
     "failed": "!",
     "interrupted": "~",
     "pending": " ",
+    "unmerged": "~",
 }
 _TO_DO: Final = frozenset({"pending", "interrupted"})
 
@@ -64,6 +66,7 @@ class RunStore:
         task_file: Path,
         folder: RunFolder,
         isolation: Isolation,
+        worktrees: TaskWorktrees,
         *,
         clock: Clock,
         say: Callable[[str], None],
@@ -98,7 +101,12 @@ class RunStore:
                     said += f" Its command was still running and has been stopped: {command}."
                 output = await asyncio.to_thread(store.logged, task)
                 store.state = store.state.with_task(replace(task, partial_context=output))
-                kept = await asyncio.to_thread(isolation.recover, store.label(task))
+                label = store.label(task)
+                kept = await (
+                    asyncio.to_thread(worktrees.recover, task.worktree, label)
+                    if task.worktree
+                    else asyncio.to_thread(isolation.recover, label)
+                )
                 where = f" Its changes are kept in {kept}." if kept else ""
                 say(said + where)
             await asyncio.to_thread(isolation.check)
@@ -118,10 +126,26 @@ class RunStore:
     def task(self, index: int) -> TaskState:
         return self.state.tasks[index]
 
-    def next_index(self, skipped: Collection[int]) -> int | None:
-        """The first task that is to be done, in the order of the file; None when none is left."""
-        wanted = (t.index for t in self.state.tasks if t.status in _TO_DO)
+    def next_index(
+        self,
+        skipped: Collection[int],
+        *,
+        busy: Callable[[TaskState], bool] = lambda _: False,
+    ) -> int | None:
+        """The first task that is to be done, in the order of the file; None when none is left.
+        `busy` says whether one has to wait for another."""
+        wanted = (t.index for t in self.state.tasks if t.status in _TO_DO and not busy(t))
         return next((index for index in wanted if index not in skipped), None)
+
+    def worktree_of(self, task: TaskState, group: Collection[TaskState]) -> str:
+        """The name of the worktree in which a group is worked on from this task on: the one that
+        still holds something of it, else one of a name that no other group has."""
+        held = (t.worktree for t in group if t.status in {"unmerged", "interrupted"})
+        name = f"task-{task.index + 1}-{self._began}"
+        taken = {other.worktree for other in self.state.tasks}
+        while name in taken:
+            name += "b"
+        return next(filter(None, held), name)
 
     def more_in_group(self, task: TaskState) -> bool:
         """Whether a task of the same group is to be done after this one."""
@@ -173,8 +197,9 @@ class RunStore:
                 await asyncio.to_thread(replace_file, self.task_file, data)
             await asyncio.to_thread(self.folder.save, self.state)
 
-    async def take_up_added(self) -> None:
-        """Take over tasks that somebody has added to the task file while the run is at work."""
+    async def take_up_added(self, running: Collection[int] = ()) -> None:
+        """Take over tasks that somebody has added to the task file while the run is at work.
+        One that was added before a task that is running has to wait for that."""
         try:
             file = await asyncio.to_thread(read_tasks, self.task_file)
         except UsageError:
@@ -184,6 +209,9 @@ class RunStore:
         state = with_added(self.state, file)
         if state is None:
             return  # `_mark` says that it was changed
+        begun = max(running, default=-1) + 1
+        if [t.task for t in state.tasks[:begun]] != [t.task for t in self.state.tasks[:begun]]:
+            return
         added = len(state.tasks) - len(self.state.tasks)
         self.state = state
         await asyncio.to_thread(self.folder.save, state)
@@ -191,8 +219,11 @@ class RunStore:
 
     def label(self, task: TaskState) -> str:
         """The name under which the files of an attempt are kept."""
-        began = "".join(filter(str.isdigit, self.state.started_at))[:14]
-        return f"{began}/task-{task.index + 1}-attempt-{task.attempts}"
+        return f"{self._began}/task-{task.index + 1}-attempt-{task.attempts}"
+
+    @property
+    def _began(self) -> str:
+        return "".join(filter(str.isdigit, self.state.started_at))[:14]
 
     def logged(self, task: TaskState) -> str:
         """The end of a task's log, for one that was killed. Blocks."""
@@ -260,10 +291,10 @@ class OfflineRun:
         self.state: RunState | None = None
 
     @property
-    def running(self) -> int | None:
-        """The task that another program works on, or worked on when it was killed."""
+    def running(self) -> tuple[int, ...]:
+        """The tasks that another program works on, or worked on when it was killed."""
         tasks = self.state.tasks if self.state else ()
-        return next((task.index for task in tasks if task.status == "running"), None)
+        return tuple(task.index for task in tasks if task.status == "running")
 
     async def refresh(self) -> None:
         """Read the state again. Raises UsageError for a damaged one."""

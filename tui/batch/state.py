@@ -24,7 +24,8 @@ from tui.core.files import private_dir, read_small, replace_file
 from tui.core.messages import Usage
 from tui.core.workspace import PRIVATE_DIR
 
-Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
+Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted", "unmerged"]
+"""`unmerged`: done in a worktree, and not in the branch yet."""
 
 RUN_DIR: Final = f"{PRIVATE_DIR}/run"
 PARTIAL_CHARS: Final = 500
@@ -38,7 +39,8 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     `section` is the group, counted: two of the same name are two.
     `session_tokens` are those of its session until it was completed: the sum over the last request
     of each task. `message` says why it failed; `seconds` is how long it took, all attempts and
-    waits.
+    waits. `worktree` is where it was worked on while that was not merged, None for the folder of
+    the run.
     """
 
     index: int
@@ -48,6 +50,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     status: Status = "pending"
     session_id: str | None = None
     change: str | None = None
+    worktree: str | None = None
     log: str | None = None
     attempts: int = 0
     interrupted_at: str | None = None

@@ -125,7 +125,7 @@ async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path
 async def test_the_palette_lists_what_works_in_a_run_and_does_it(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0)
+        await until(pilot, lambda: app.run_on.running == (0,))
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
         screen = app.screen
@@ -202,7 +202,7 @@ async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
 async def test_pause_skip_and_go_on(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == (0,) and 60 in clock.slept)
         await pilot.press("p")
         assert "pauses after this task" in shown(app, "#totals")
         app.run_on.screen.queue.follow(1)
@@ -220,7 +220,7 @@ async def test_pause_skip_and_go_on(repo: Path) -> None:
 
 async def test_ctrl_c_stops_and_saves_and_q_leaves_only_then(repo: Path) -> None:
     async with working(repo, turns("slow", delay_s=600)) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0)
+        await until(pilot, lambda: app.run_on.running == (0,))
         await pilot.press("q")
         assert app.is_running
         assert "A task is running" in app.run_on.screen.notice.text
@@ -237,7 +237,7 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
     broken, clock = "[[turn]]\nfaults = [{status = 400}]\n", ManualClock()
     script = broken + turns("two", delay_s=60) + turns("one again", "three")
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 1 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == (1,) and 60 in clock.slept)
         assert statuses(app)[0] == "failed"
         app.run_on.screen.queue.follow(0)
         await pilot.press("r")
@@ -250,7 +250,7 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
 async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("new"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == (0,) and 60 in clock.slept)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditText))
         area = app.screen.query_one("#text", TextArea)
@@ -271,7 +271,7 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
 async def test_the_session_of_a_task_is_opened(repo: Path) -> None:
     script = turns("one", "two") + turns("slow", delay_s=600)
     async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 2 and len(items(app, UserItem)) == 1)
+        await until(pilot, lambda: app.run_on.running == (2,) and len(items(app, UserItem)) == 1)
         app.run_on.screen.queue.follow(0)
         await pilot.press("enter")
         await until(pilot, lambda: len(items(app, UserItem)) == 2)  # of the whole group
