@@ -143,7 +143,7 @@ async def test_tasks_of_a_group_share_a_session_and_a_worktree(repo: Path):
     assert ids[0] == ids[1] != ids[2]
     found = dict(places)
     assert found[0] == found[1] != found[2]
-    assert files(repo)["one"] == b"2\n"
+    assert files(repo)["one"] == "2\n"
     assert log(repo).count("one 1") == log(repo).count("one 2") == 1
 
 
@@ -153,7 +153,7 @@ async def test_a_conflict_is_kept_and_merged_by_the_next_run_once_it_is_solved(r
     )
     state = await w.run()
     assert statuses(state) == ["completed", "unmerged", "unmerged", "completed"]
-    assert files(repo)["a.txt"] == b"1\n"
+    assert files(repo)["a.txt"] == "1\n"
     assert "three" in files(repo)
     hit, behind = state.tasks[1:3]
     assert hit.error_class == "conflict"
@@ -172,10 +172,10 @@ async def test_a_conflict_is_kept_and_merged_by_the_next_run_once_it_is_solved(r
     assert not worker.requests  # nothing was solved, and nothing is done twice
 
     tree = repo / ".holdfast" / "worktrees" / str(hit.worktree)
-    git(tree, "merge", "-q", "-s", "ours", "--no-edit", "main")
+    git(tree, "merge", "-q", "-X", "ours", "--no-edit", "main")
     w, worker = again(repo, at_once=1)
     assert statuses(await w.run()) == ["completed"] * 4
-    assert files(repo)["a.txt"] == b"2\n"
+    assert files(repo)["a.txt"] == "2\n"
     assert {"two", "three"} <= files(repo).keys()
     assert not worker.requests
     assert not worktrees(repo)
@@ -208,7 +208,7 @@ async def test_changes_that_stay_are_left_alone_and_the_work_waits(repo: Path):
         isinstance(event, TaskStarted) and (repo / "a.txt").write_text("my\n")
     )
     assert statuses(await w.run()) == ["unmerged"] * 2
-    assert files(repo)["a.txt"] == b"my\n"
+    assert files(repo)["a.txt"] == "my\n"
     git(repo, "checkout", "a.txt")
     w, worker = again(repo)
     assert statuses(await w.run()) == ["completed"] * 2
@@ -338,7 +338,7 @@ def check(repo: Path, state: RunState) -> None:
     assert statuses(state) == ["completed"] * 4
     assert log(repo).count("one 1") == log(repo).count("one 2") == 1
     found = files(repo)
-    assert (found["one"], found["two"], found["three"]) == (b"2\n", b"2\n", b"3\n")
+    assert (found["one"], found["two"], found["three"]) == ("2\n", "2\n", "3\n")
     assert "[ ]" not in (repo / "TASKS.md").read_text()
     assert not worktrees(repo)
 

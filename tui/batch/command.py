@@ -27,6 +27,7 @@ from tui.batch.report import RunSummary, lines_of, one_line
 from tui.batch.run_store import not_taken, read_tasks
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState, begin, is_over
+from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.clock import SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
@@ -110,13 +111,23 @@ def reset(options: Options) -> int:
         except UsageError:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
+        said = _left_worktrees(state, folder.target) if state else []
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
+    for line in said:
+        print_notice(line)
     done = state.counts().get("completed", 0) if state else 0
     if state and done:
         of = f"{done} of {plural(len(state.tasks), 'task')}"
         what = f"{of} was done. Its commit stays" if done == 1 else f"{of} were done. Commits stay"
         print_notice(f"{what}; tasks without [x] in {shorten(state.task_file)} would run again.")
     return EXIT_DONE
+
+
+def _left_worktrees(state: RunState, target: Path) -> list[str]:
+    """Remove the worktrees of a run, as far as nothing is lost with them. What stays, in lines."""
+    places = TaskWorktrees(target, Path(state.task_file))
+    names = dict.fromkeys(task.worktree for task in state.tasks if task.worktree)
+    return [said for name in names if (said := places.leave(name))]
 
 
 def status(options: Options) -> int:

@@ -78,7 +78,7 @@ class GroupSession:
         assert self.agent is not None
         try:
             return await attempt(
-                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.stopping
+                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.ending
             )
         except HoldfastError as error:
             self.run.say(f"  {error}")

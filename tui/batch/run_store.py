@@ -171,6 +171,12 @@ class RunStore:
             await asyncio.to_thread(self._mark, task)
         return task
 
+    async def forget_worktree(self, name: str) -> None:
+        """A worktree is gone: no task has it any more."""
+        for task in self.state.tasks:
+            if task.worktree == name:
+                await self.save(replace(task, worktree=None))
+
     async def take_up_failed(self, index: int | None = None) -> None:
         """Make every failed task pending again, or one of them."""
         for task in self.state.tasks:

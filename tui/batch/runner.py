@@ -151,7 +151,8 @@ class Runner:
     def stop(self) -> None:
         """End the run now: running tasks become interrupted. Again it changes nothing."""
         self._stop.set()
-        self._cancel()
+        for group in self._groups.values():
+            group.cancel()
 
     def pause(self, wanted: bool = True) -> None:
         """End the run after the task that is running; not `wanted` takes that back."""
@@ -204,6 +205,11 @@ class Runner:
         return self._stop.is_set()
 
     @property
+    def ending(self) -> bool:
+        """Whether no attempt is to begin any more."""
+        return self.stopping or bool(self.fatal)
+
+    @property
     def reason(self) -> str:
         """Why the run ended before all was done; "" where it did not."""
         return self._why_stop(self._book) if self._book else ""
@@ -221,7 +227,9 @@ class Runner:
         most = self.setup.stops.cost_usd
         if self.parallel and most is not None and not self.fatal and self.spent_usd >= most:
             self.fatal = cost_reached(most)
-            self._cancel()
+            for group in self._groups.values():
+                if group.running != index:  # that one may be done with this answer
+                    group.cancel()
 
     def counted(self, index: int) -> None:
         """What a task has paid is part of its state from now on."""
@@ -256,10 +264,6 @@ class Runner:
         setup.publish(
             RunStarted(file, count, done, setup.boot, setup.isolation.name, setup.at_once)
         )
-
-    def _cancel(self) -> None:
-        for group in self._groups.values():
-            group.cancel()
 
     async def _work(self, book: RunStore) -> None:
         """Run what is to be run, in the order of the file, as many at a time as may be."""
@@ -363,8 +367,7 @@ class Runner:
         except GitError as error:
             await self._unmerged(book, task, str(error))
             return False
-        done = replace(task, status="completed", worktree=None, message=None, error_class=None)
-        await book.rest(done)
+        await book.rest(replace(task, status="completed", message=None, error_class=None))
         self.setup.publish(TaskMerged(task.index, "completed", task.change, ""))
         return True
 
@@ -383,6 +386,8 @@ class Runner:
         for name in sorted(names - waits - {""}):
             if said := await asyncio.to_thread(self.setup.worktrees.leave, name):
                 self.say(said)
+            else:
+                await book.forget_worktree(name)
 
     def _why_stop(self, book: RunStore) -> str:
         """Why the run goes no further now; "" where it does, or nothing is left."""

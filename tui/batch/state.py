@@ -39,8 +39,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     `section` is the group, counted: two of the same name are two.
     `session_tokens` are those of its session until it was completed: the sum over the last request
     of each task. `message` says why it failed; `seconds` is how long it took, all attempts and
-    waits. `worktree` is where it was worked on while that was not merged, None for the folder of
-    the run.
+    waits. `worktree` is the one it was worked on in, as long as that is there.
     """
 
     index: int

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tui.agent.events import Event, RequestPaid
+from tui.agent.events import Event, RequestPaid, RequestSent
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
@@ -216,12 +216,10 @@ class TaskRun:
         self._group.models = self._group.models.restored()
         self._group.cumulative += made.context
         total = self._group.cumulative
-        worktree = self.task.worktree if change else None
         await self._rest(
             "",
-            status="unmerged" if worktree else "completed",
+            status="unmerged" if change and self.task.worktree else "completed",
             change=change or None,
-            worktree=worktree,
             session_tokens=total,
         )
         await self._compact(made.context)
@@ -303,6 +301,11 @@ class TaskRun:
         self._run.say(f"[{self.task.index + 1}] {text.strip()}" if self._run.parallel else text)
 
     def _publish(self, event: Event) -> None:
-        if isinstance(event, RequestPaid):
-            self._run.paid(self.task.index, event.usd or 0.0)
+        match event:
+            case RequestPaid(usd):
+                self._run.paid(self.task.index, usd or 0.0)
+            case RequestSent() if self._run.parallel and self._run.fatal:
+                self._group.cancel()  # the run has ended beside it
+            case _:
+                pass
         self._setup.publish(FromAgent(self.task.index, event))
