@@ -16,7 +16,9 @@ from tests.batch.test_git import files, git, log, make_repo, status
 from tests.batch.test_runner import World, statuses
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
+from tui.app.options.arguments import parse
 from tui.batch import state as state_module
+from tui.batch.command import reset
 from tui.batch.events import BatchEvent, FromAgent, TaskFinished, TaskMerged, TaskStarted
 from tui.batch.git import GitIsolation
 from tui.batch.report import RunSummary, lines_of
@@ -181,6 +183,15 @@ async def test_a_conflict_is_kept_and_merged_by_the_next_run_once_it_is_solved(r
     assert not worktrees(repo)
 
 
+async def test_a_reset_says_which_worktrees_stay(repo: Path, capsys: pytest.CaptureFixture[str]):
+    w, _ = world(repo, "- a.txt 1\n- a.txt 2\n")
+    state = await w.run()
+    assert reset(parse(["run", "--reset", "-C", str(repo)])) == 0
+    said = capsys.readouterr().err
+    assert f"The worktree {state.tasks[1].worktree} stays: 1 commit that main lacks." in said
+    assert len(worktrees(repo)) == 1
+
+
 async def test_merges_wait_while_the_checkout_has_changes(repo: Path):
     w, worker = world(repo, "## g\n- one 1\n## h\n- two 2\n## i\n- three 3\n")
     worker.hold("two 2")
@@ -204,9 +215,12 @@ async def test_merges_wait_while_the_checkout_has_changes(repo: Path):
 
 async def test_changes_that_stay_are_left_alone_and_the_work_waits(repo: Path):
     w, _ = world(repo, "- one 1\n- two 2\n")
-    w.on_event = lambda event: (
-        isinstance(event, TaskStarted) and (repo / "a.txt").write_text("my\n")
-    )
+
+    def on(event: BatchEvent) -> None:
+        if isinstance(event, TaskStarted):
+            (repo / "a.txt").write_text("my\n")
+
+    w.on_event = on
     assert statuses(await w.run()) == ["unmerged"] * 2
     assert files(repo)["a.txt"] == "my\n"
     git(repo, "checkout", "a.txt")
@@ -220,7 +234,12 @@ async def test_stopped_all_are_interrupted_and_done_by_the_next_run(repo: Path):
     w, worker = world(repo, "## g\n- one 1\n## h\n- two 2\n## i\n- three 3\n", at_once=3)
     worker.hold("one 1", "two 2")
     done = asyncio.Event()
-    w.on_event = lambda event: isinstance(event, TaskFinished) and done.set()
+
+    def on(event: BatchEvent) -> None:
+        if isinstance(event, TaskFinished):
+            done.set()
+
+    w.on_event = on
     running = asyncio.create_task(w.run())
     await worker.until("one 1", "two 2")
     async with asyncio.timeout(PATIENCE_S):

@@ -111,7 +111,7 @@ def reset(options: Options) -> int:
         except UsageError:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
-        said = _left_worktrees(state, folder.target) if state else []
+        said = _remaining_worktrees(state, folder.target) if state else []
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in said:
         print_notice(line)
@@ -123,7 +123,7 @@ def reset(options: Options) -> int:
     return EXIT_DONE
 
 
-def _left_worktrees(state: RunState, target: Path) -> list[str]:
+def _remaining_worktrees(state: RunState, target: Path) -> list[str]:
     """Remove the worktrees of a run, as far as nothing is lost with them. What stays, in lines."""
     places = TaskWorktrees(target, Path(state.task_file))
     names = dict.fromkeys(task.worktree for task in state.tasks if task.worktree)

@@ -183,19 +183,23 @@ class RunStore:
             if task.status == "failed" and index in {None, task.index}:
                 await self.rest(replace(task, status="pending", attempts=0))
 
-    async def edit(self, data: bytes, *, running: int | None) -> None:
+    async def edit(self, data: bytes, *, running: Collection[int] = ()) -> None:
         """Use a task file that was edited on the screen from now on.
 
-        Raises UsageError for a file without tasks, and while a task runs, for a change of it or
-        of one before it.
+        Raises UsageError for a file without tasks, and for a change of a task that is running or
+        waits to be merged, or of one before it.
         """
         file = parse(data)
-        begun = 0 if running is None else running + 1
+        waits = [task.index for task in self.state.tasks if task.status == "unmerged"]
+        begun = max((*running, *waits), default=-1) + 1
         same = [(task.section, task.group, task.text) for task in file.tasks[:begun]]
         had = [(t.section, t.group, t.task) for t in self.state.tasks[:begun]]
         if not file.tasks or same != had:
             raise UsageError(
-                "Only tasks after the running one can be edited.", hint="Pause the run first."
+                "Only tasks after those that run or have to be merged can be edited."
+                if waits
+                else "Only tasks after the running one can be edited.",
+                hint="Pause the run first.",
             )
         self.state = edited(self.state, file)
         async with self._saving:
@@ -323,7 +327,7 @@ class OfflineRun:
         """Take over an edited task file; the run continues with it."""
         with self._folder.locked():
             store = await self._book()
-            await store.edit(data, running=None)
+            await store.edit(data)
             self.state = store.state
 
     async def _book(self) -> RunStore:

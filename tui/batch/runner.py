@@ -175,8 +175,7 @@ class Runner:
     async def edit(self, data: bytes) -> None:
         """Take over a task file that was edited on the screen; see `RunStore.edit`."""
         if self._book:
-            begun = {task.index for task in self._book.state.tasks if task.worktree}
-            await self._book.edit(data, running=max((*self.running, *begun), default=None))
+            await self._book.edit(data, running=self.running)
 
     @property
     def running(self) -> tuple[int, ...]:

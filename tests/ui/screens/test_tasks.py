@@ -131,6 +131,15 @@ async def test_tasks_that_run_at_the_same_time_are_all_shown_and_open(repo: Path
         assert [item.text for item in items(app, AssistantItem)] == ["x"]
 
 
+async def test_the_cursor_is_on_the_task_that_asks_beside_the_shown_one(repo: Path) -> None:
+    git(repo, "commit", "-qam", "tasks")
+    async with working(repo, WRITES * 2, "--parallel", "2") as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await until(pilot, lambda: app.run_on.screen.queue.at_cursor == 2)
+        assert app.run_on.running == (0, 2)
+        assert [item.text for item in items(app, UserItem)] == ["say one"]
+
+
 async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path) -> None:
     async with working(repo, turns("one!", "two!", "three!")) as (app, pilot):
         await pilot.press("f1")

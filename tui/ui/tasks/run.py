@@ -15,6 +15,7 @@ from typing import Any
 from textual import work
 from textual.app import App
 
+from tui.agent import events
 from tui.agent.events import Notice
 from tui.app.options.arguments import Options
 from tui.batch.command import exit_code, write_summary
@@ -258,6 +259,8 @@ class RunOnScreen:
             case FromAgent(task=task, event=inner):
                 if task == self._shown:
                     self._renderer.show(inner)
+                elif events.awaits_person(inner):
+                    screen.queue.follow(task)  # whose question it is
                 return
             case RetryDelayed(task, seconds):
                 screen.wait(task, seconds, self.state.tasks[task].attempts + 1)
