@@ -300,6 +300,29 @@ async def test_added_tasks_wait_for_those_that_run_below_them(repo: Path):
     assert {"zero", "one", "two"} <= files(repo).keys()
 
 
+async def test_a_group_that_was_added_above_has_a_session_of_its_own(repo: Path):
+    w, worker = world(repo, "## g\n- one 1\n- one 2\n## h\n- two 1\n- two 2\n- two 3\n")
+    worker.hold("one 2")
+    text = "## g\n- one 1\n- one 2\n## new\n- new 1\n## h\n- two 1\n- two 2\n- two 3\n"
+
+    def on(event: BatchEvent) -> None:
+        match event:
+            case TaskFinished(task=2):
+                (repo / "TASKS.md").write_text(text)
+            case TaskFinished(task=4):
+                worker.held["one 2"].set()
+            case _:
+                pass
+
+    w.on_event = on
+    state = await w.run()
+    assert statuses(state) == ["completed"] * 6
+    ids = [task.session_id for task in state.tasks]
+    assert len(set(ids)) == 3
+    assert ids[3] == ids[4] == ids[5] != ids[2]
+    assert (files(repo)["two"], files(repo)["new"]) == ("3\n", "1\n")
+
+
 async def test_what_is_in_a_worktree_beside_the_commits_is_not_thrown_away(repo: Path):
     w, _ = world(repo, "- one.o 1\n- two 2\n")  # git ignores *.o
     state = await w.run()

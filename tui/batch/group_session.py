@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class GroupSession:
-    """Holds the agent of a group at work in `place`; `section` counts the group, and `running` is
-    its task that is being worked on. `alone`: no other task belongs to it.
+    """Holds the agent of a group at work in `place`; `section` counts the group, `running`
+    is its task that is being worked on, and `last` the one that was begun last. `alone`: no other
+    task belongs to it.
 
     Carried from one task to the next: `models`, and `summary` of the group's last session, for the
     next prompt. `cumulative` is the sum of the tokens of each task's last request so far.
@@ -36,6 +37,7 @@ class GroupSession:
     agent: Agent | None = None
     section: int | None = None
     running: int | None = None
+    last: int = -1
     summary: str | None = None
     cumulative: int = 0
     _opened: list[Event] = field(default_factory=list[Event])

@@ -44,7 +44,6 @@ _MARKS: Final[dict[str, Mark]] = {
     "pending": " ",
     "unmerged": "~",
 }
-_TO_DO: Final = frozenset({"pending", "interrupted"})
 
 
 @dataclass(slots=True)
@@ -134,7 +133,7 @@ class RunStore:
     ) -> int | None:
         """The first task that is to be done, in the order of the file; None when none is left.
         `busy` says whether one has to wait for another."""
-        wanted = (t.index for t in self.state.tasks if t.status in _TO_DO and not busy(t))
+        wanted = (t.index for t in self.state.tasks if t.is_to_do and not busy(t))
         return next((index for index in wanted if index not in skipped), None)
 
     def worktree_of(self, task: TaskState, group: Collection[TaskState]) -> str:
@@ -150,7 +149,7 @@ class RunStore:
     def more_in_group(self, task: TaskState) -> bool:
         """Whether a task of the same group is to be done after this one."""
         later = self.state.tasks[task.index + 1 :]
-        return any(other.section == task.section and other.status in _TO_DO for other in later)
+        return any(other.section == task.section and other.is_to_do for other in later)
 
     def note(self, task: TaskState) -> TaskState:
         """Set the state of a task in memory; the next save writes it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -131,9 +131,7 @@ class Runner:
                 await self._merge(book)
                 await self._work(book)
             finally:
-                for group in self._groups.values():
-                    await group.leave()
-                    group.place.leave()
+                await self._leave_groups(self._groups)
             await self._merge(book, everything=True)
             await self._remove_worktrees(book)
         setup.publish(
@@ -175,7 +173,7 @@ class Runner:
     async def edit(self, data: bytes) -> None:
         """Take over a task file that was edited on the screen; see `RunStore.edit`."""
         if self._book:
-            await self._book.edit(data, running=self.running)
+            await self._book.edit(data, running=self._begun or self.running)
 
     @property
     def running(self) -> tuple[int, ...]:
@@ -277,6 +275,11 @@ class Runner:
                     at_work.pop(one).running = None
                     one.result()
                 await self._merge(book)
+                if self.parallel:
+                    to_do = {self._key_of(task) for task in book.state.tasks if task.is_to_do}
+                    over = (key for key, group in self._groups.items() if group.running is None)
+                    await self._leave_groups([key for key in over if key not in to_do])
+                    await self._remove_worktrees(book)
         finally:
             for one in at_work:
                 one.cancel()
@@ -288,7 +291,7 @@ class Runner:
     ) -> None:
         """Begin tasks whose group is free while there is room."""
         while len(at_work) < self.setup.at_once and not self._why_stop(book):
-            await book.take_up_added(self.running)
+            await book.take_up_added(self._begun)
             index = book.next_index(self._skipped, busy=self._is_busy)
             if index is None:
                 return
@@ -298,9 +301,22 @@ class Runner:
                 self.fatal = str(error)
                 self.say(str(error))
                 return
-            group.running = index
+            group.running = group.last = index
             work = TaskRun(self, book, book.task(index), group).run()
             at_work[asyncio.create_task(work, name=f"task {index + 1}")] = group
+
+    @property
+    def _begun(self) -> list[int]:
+        """The task that each group in a worktree has come to: none before it may move."""
+        return [group.last for group in self._groups.values()] if self.parallel else []
+
+    async def _leave_groups(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Close the sessions of groups that have nothing to do any more."""
+        for key in [*keys]:
+            group = self._groups.pop(key)
+            await group.leave()
+            group.place.leave()
+            self._left.add(group.place.worktree)
 
     def _is_busy(self, task: TaskState) -> bool:
         group = self._groups.get(self._key_of(task))
@@ -349,7 +365,7 @@ class Runner:
         """Whether a task is being worked on, or will be in this run."""
         if task.index in self.running:
             return True
-        return task.status in {"pending", "interrupted"} and task.index not in self._skipped
+        return task.is_to_do and task.index not in self._skipped
 
     async def _merge_one(self, book: RunStore, task: TaskState) -> bool:
         """Merge a task. False where it cannot be: the state says why, and what to do."""
@@ -380,9 +396,10 @@ class Runner:
 
     async def _remove_worktrees(self, book: RunStore) -> None:
         """Remove the worktrees of tasks that hold nothing any more; the others are named."""
-        names = {group.place.worktree for group in self._groups.values()} | self._left
+        busy = {group.place.worktree for group in self._groups.values()}
         waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
-        for name in sorted(names - waits - {""}):
+        for name in sorted(self._left - busy - waits - {""}):
+            self._left.discard(name)
             if said := await asyncio.to_thread(self.setup.worktrees.leave, name):
                 self.say(said)
             else:

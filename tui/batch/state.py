@@ -61,6 +61,11 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     session_tokens: int = 0
 
+    @property
+    def is_to_do(self) -> bool:
+        """Whether a run works on it when its turn comes."""
+        return self.status in {"pending", "interrupted"}
+
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """A run of one task file. `sha256` is of its groups and texts."""
