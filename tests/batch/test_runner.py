@@ -37,6 +37,7 @@ from tui.batch.report import lines_of
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.runner import Runner, RunSetup, first_record_of
 from tui.batch.state import RunFolder, RunState
+from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.config import Batch, Compaction, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError
 from tui.core.messages import Usage
@@ -64,6 +65,7 @@ class World:
     limits: Limits | None = None
     prices: dict[str, Price] = field(default_factory=dict[str, Price])
     window: int = 1000
+    at_once: int = 1
     asked: list[str] = field(default_factory=list[str])
     events: list[BatchEvent] = field(default_factory=list[BatchEvent])
     agents: list[Agent] = field(default_factory=list[Agent])
@@ -81,6 +83,7 @@ class World:
                 task_file=self.task_file,
                 target=self.root,
                 isolation=self.isolation,
+                worktrees=TaskWorktrees(self.root, self.task_file),
                 open_agent=self.open_agent,
                 ask=self.ask,
                 model_info=self.model_info,
@@ -89,16 +92,17 @@ class World:
                 publish=self.publish,
                 batch=self.batch,
                 stops=self.stops,
+                at_once=self.at_once,
                 threshold=self.threshold,
                 rng=random.Random(1),
             )
         )
 
-    async def open_agent(self, model: str) -> Agent:
+    async def open_agent(self, model: str, folder: Path) -> Agent:
         provider = self.sessions[len(self.agents)]
         provider.window = self.window
         agent = make_agent(
-            self.root,
+            folder,
             provider,
             approver=Yes(),
             model=self.model_info(model),

@@ -400,3 +400,18 @@ def test_the_tasks_of_a_run_share_the_mcp_servers(
     assert said[:3] == [("echo", False), ("echo", False), ("die", True)]
     assert set(said[3:]) == {("echo", False)}  # it was started again by the call
     assert starts.read_text() == "xx"
+
+
+def test_tasks_in_parallel_are_split_run_merged_and_refused_in_words(
+    holdfast: Program, repo: Path, script: Script
+) -> None:
+    file = tasks(repo, "## a\n- [ ] one\n## b\n- [ ] two\n")
+    told = holdfast("run", file, "--parallel", "2", "--dry-run", "--practice")
+    assert "parallel: 2 tasks at a time, each group in a git worktree" in told.stdout
+    turns = script(writes("same") + writes("same"))  # in whatever order: each makes the same file
+    done = holdfast("run", file, "--parallel", "2", "--practice-script", turns, *ASK)
+    assert [e["at_once"] for e in of_type(done.events, "run_started")] == [2]
+    assert {e["task"] for e in of_type(done.events, "turn_finished")} == {0, 1}
+    git(repo, "checkout", "-q", "--detach")
+    no = holdfast("run", file, "--parallel", "2", "--practice", code=2)
+    assert "is on none" in no.stderr

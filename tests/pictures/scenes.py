@@ -241,7 +241,7 @@ async def _tour(app: TourApp, pilot: Pilot[None], settled: Settled) -> None:
 
 
 async def _tasks(app: TasksApp, pilot: Pilot[None], settled: Settled) -> None:
-    await settled(pilot, lambda: app.run_on.running == 2)  # the third
+    await settled(pilot, lambda: app.run_on.running == (2,))  # the third
     await pilot.pause(12)
 
 

@@ -27,6 +27,7 @@ from tui.batch.report import RunSummary, lines_of, one_line
 from tui.batch.run_store import not_taken, read_tasks
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState, begin, is_over
+from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.clock import SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
@@ -35,6 +36,7 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, for_stream
 from tui.permissions.gate import RulesOnly
 
+_TO_DO = {"pending": "run", "interrupted": "run", "running": "run", "unmerged": "merge"}
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
 
 
@@ -109,13 +111,23 @@ def reset(options: Options) -> int:
         except UsageError:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
+        said = _remaining_worktrees(state, folder.target) if state else []
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
+    for line in said:
+        print_notice(line)
     done = state.counts().get("completed", 0) if state else 0
     if state and done:
         of = f"{done} of {plural(len(state.tasks), 'task')}"
         what = f"{of} was done. Its commit stays" if done == 1 else f"{of} were done. Commits stay"
         print_notice(f"{what}; tasks without [x] in {shorten(state.task_file)} would run again.")
     return EXIT_DONE
+
+
+def _remaining_worktrees(state: RunState, target: Path) -> list[str]:
+    """Remove the worktrees of a run, as far as nothing is lost with them. What stays, in lines."""
+    places = TaskWorktrees(target, Path(state.task_file))
+    names = dict.fromkeys(task.worktree for task in state.tasks if task.worktree)
+    return [said for name in names if (said := places.leave(name))]
 
 
 def status(options: Options) -> int:
@@ -154,8 +166,9 @@ def _how(state: RunState, folder: RunFolder) -> str:
     begun = f"started {when(state.started_at)}"
     if folder.worked_on():
         return f"{begun}, running now"
-    if any(task.status == "running" for task in state.tasks):
-        return f"{begun}, killed; the next run resumes the interrupted task"
+    if running := state.counts().get("running", 0):
+        resumed = "the interrupted task" if running == 1 else f"{running} interrupted tasks"
+        return f"{begun}, killed; the next run resumes {resumed}"
     return begun
 
 
@@ -168,7 +181,12 @@ def dry_run(planned: RunPlan) -> int:
         state = begin(planned.task_file, planned.file, now="")
     done = state.counts().get("completed", 0)
     started = RunStarted(
-        str(planned.task_file), len(state.tasks), done, planned.boot.shown, planned.isolation.name
+        str(planned.task_file),
+        len(state.tasks),
+        done,
+        planned.boot.shown,
+        planned.isolation.name,
+        planned.at_once,
     )
     for line in lines_of(started):
         print_line(line)
@@ -179,7 +197,7 @@ def dry_run(planned: RunPlan) -> int:
         if task.section != section:
             section = task.section
             print_line(f"\n{one_line(task.group, 200)}")
-        todo = "run" if task.status in {"pending", "interrupted", "running"} else task.status
+        todo = _TO_DO.get(task.status, task.status)
         print_line(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
     for line in not_taken(planned.file):
         print_notice(line)
@@ -189,7 +207,9 @@ def dry_run(planned: RunPlan) -> int:
 
 
 async def _work(planned: RunPlan, options: Options) -> int:
-    printer = _Printer(json_=options.json, total=len(planned.file.tasks))
+    printer = _Printer(
+        json_=options.json, total=len(planned.file.tasks), numbered=planned.at_once > 1
+    )
     shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=SystemClock())
     runner = shop.runner
     printer.on_lost = runner.stop
@@ -213,8 +233,8 @@ async def _work(planned: RunPlan, options: Options) -> int:
 class _Printer:
     """The only writer to stdout. When nobody can read it any more, the run is stopped."""
 
-    def __init__(self, *, json_: bool, total: int) -> None:
-        self._json, self._total = json_, total
+    def __init__(self, *, json_: bool, total: int, numbered: bool) -> None:
+        self._json, self._total, self._numbered = json_, total, numbered
         self.on_lost: Callable[[], None] = lambda: None
         self.lost = False
         self.seconds: float | None = None
@@ -230,7 +250,7 @@ class _Printer:
         if self._json:
             self.line(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")))
         else:
-            for text in lines_of(event, total=self._total):
+            for text in lines_of(event, total=self._total, numbered=self._numbered):
                 self.line(text)
 
     def line(self, text: str) -> None:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 
 from tui.agent.agent import Agent
-from tui.agent.composition import listed_model, make_agent, make_provider, make_servers
+from tui.agent.composition import Launch, listed_model, make_agent, make_provider, make_servers
 from tui.agent.limits import Limits, Spent
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
@@ -17,6 +18,7 @@ from tui.batch.runner import Runner, RunSetup
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.messages import Message, text_block, text_of
+from tui.core.workspace import BOOT_FILES
 from tui.permissions.types import Approver
 from tui.provider.base import Completed, ModelInfo, Provider, Request
 from tui.provider.prices import price_of
@@ -51,6 +53,7 @@ class RunComposition:
                 task_file=planned.task_file,
                 target=planned.target,
                 isolation=planned.isolation,
+                worktrees=planned.worktrees,
                 open_agent=self._open_agent,
                 ask=self._ask,
                 model_info=self._model_info,
@@ -61,6 +64,7 @@ class RunComposition:
                 threshold=planned.launch.config.compaction.threshold,
                 stops=planned.stops,
                 boot=planned.boot.shown,
+                at_once=planned.at_once,
                 folders=planned.launch.folders,
             )
         )
@@ -73,18 +77,18 @@ class RunComposition:
         finally:
             await self._provider.aclose()
 
-    async def _open_agent(self, model: str) -> Agent:
-        agent = await asyncio.to_thread(self._new_agent)
+    async def _open_agent(self, model: str, folder: Path) -> Agent:
+        agent = await asyncio.to_thread(self._new_agent, folder)
         if agent.model != model:
             agent.use_model(self._model_info(model))
         return agent
 
-    def _new_agent(self) -> Agent:
-        launch = self._plan.launch
+    def _new_agent(self, folder: Path) -> Agent:
+        launch = self._launch_in(folder)
         most = self._plan.stops.cost_usd
         if most is not None:
             launch = replace(launch, limits=Limits(max_cost=max(0.0, most - self.runner.spent_usd)))
-        session = Session.create(self._plan.target, folders=launch.folders, clock=self._clock)
+        session = Session.create(folder, folders=launch.folders, clock=self._clock)
         agent = make_agent(
             launch,
             session,
@@ -95,6 +99,19 @@ class RunComposition:
         )
         self._plan = replace(self._plan, launch=replace(self._plan.launch, notices=()))
         return agent
+
+    def _launch_in(self, folder: Path) -> Launch:
+        """The launch for work in a folder: that of the run, or the same in a worktree of it. What a
+        task's tools print in full stays when the worktree is removed."""
+        launch, target = self._plan.launch, self._plan.target
+        if folder == target:
+            return launch
+        usual = (
+            target / name for name in BOOT_FILES if launch.trust.allows_file(name, target / name)
+        )
+        results = None if launch.workspace.scratch else launch.workspace.tool_results.parent
+        workspace = replace(launch.workspace, root=folder, spare=results, temporary=None)
+        return replace(launch, workspace=workspace, boot=launch.boot or next(usual, None))
 
     async def _ask(self, question: str) -> TaskAttempt:
         """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S
@@ -122,7 +139,7 @@ class RunComposition:
 
 
 class SharedProvider(ProviderWrapper):
-    """A provider that the sessions of a run use one after the other: closing one leaves it open.
+    """A provider that the sessions of a run share: closing one leaves it open.
 
     So a practice script continues where the last session left it. Whoever made the inner one closes
     it.

@@ -16,13 +16,15 @@ from tui.provider.base import WireEvent
 
 
 class RunStarted(WireEvent, frozen=True, tag="run_started"):
-    """`boot` is the boot file as shown, "" without one; `isolation` is git, jj or none."""
+    """`boot` is the boot file as shown, "" without one; `isolation` is git, jj or none. `at_once`
+    tasks are worked on at a time."""
 
     task_file: str
     tasks: int
     done: int
     boot: str
     isolation: str
+    at_once: int = 1
 
 
 class TaskStarted(WireEvent, frozen=True, tag="task_started"):
@@ -68,6 +70,16 @@ class TaskFinished(WireEvent, frozen=True, tag="task_finished"):
     cost_usd: float | None
 
 
+class TaskMerged(WireEvent, frozen=True, tag="task_merged"):
+    """A task that was done in a worktree is in the branch, as `completed`, or is `unmerged` still:
+    `message` says why, and what to do."""
+
+    task: int
+    status: Status
+    change: str | None
+    message: str
+
+
 class RunFinished(WireEvent, frozen=True, tag="run_finished"):
     """The run is over. `reason` says why tasks are left, "" where none is; `tasks` are as in
     `run --status --json`."""
@@ -81,6 +93,13 @@ class RunFinished(WireEvent, frozen=True, tag="run_finished"):
 
 
 BatchEvent: TypeAlias = (
-    RunStarted | TaskStarted | FromAgent | RetryDelayed | Notice | TaskFinished | RunFinished
+    RunStarted
+    | TaskStarted
+    | FromAgent
+    | RetryDelayed
+    | Notice
+    | TaskFinished
+    | TaskMerged
+    | RunFinished
 )
 """A `Notice` is about the run: a model swapped, a session begun afresh, a warning."""

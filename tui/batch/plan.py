@@ -19,6 +19,7 @@ from tui.batch.isolation import Isolation
 from tui.batch.jj import JjIsolation
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
+from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import TaskFile
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
@@ -93,9 +94,11 @@ class RunPlan:
     file: TaskFile
     boot: Boot
     isolation: Isolation
+    worktrees: TaskWorktrees
     models: ModelPair
     stops: RunLimits
     summary: Path | None = None
+    at_once: int = 1
 
 
 def plan(options: Options) -> RunPlan:
@@ -121,6 +124,9 @@ def plan(options: Options) -> RunPlan:
     )
     if stops.cost_usd is not None:
         _check_prices(launch, models)
+    worktrees = TaskWorktrees(target, options.tasks.absolute())
+    if options.parallel > 1:
+        worktrees.check()
     if not options.dry_run:
         launch = launching.with_key(launch)
     # A server's long limits are waited for, unless another model can be asked meanwhile.
@@ -132,9 +138,11 @@ def plan(options: Options) -> RunPlan:
         file=file,
         boot=found,
         isolation=find_isolation(target, options.tasks.absolute()),
+        worktrees=worktrees,
         models=models,
         stops=stops,
         summary=options.summary,
+        at_once=options.parallel,
     )
 
 

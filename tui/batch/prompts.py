@@ -66,6 +66,11 @@ def read_analysis(answer: str) -> Analysis:
     return Analysis(retry=False, reason="couldn't analyze the failure")
 
 
+def merge_message(index: int, task: str) -> str:
+    """The message of the merge of a task."""
+    return commit_message(f"Merge task {index + 1}: {task}")
+
+
 def commit_message(task: str) -> str:
     """A task's text as a commit message; the whole of it below where the first line is cut."""
     title = " ".join(task.split())

@@ -17,6 +17,7 @@ from tui.batch.events import (
     RunFinished,
     RunStarted,
     TaskFinished,
+    TaskMerged,
     TaskStarted,
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
@@ -26,7 +27,9 @@ from tui.core.paths import shorten
 
 ROWS_MAX: Final = 60
 """A table of more tasks leaves out those that are completed."""
-_ORDER: Final[tuple[Status, ...]] = ("completed", "failed", "interrupted", "running", "pending")
+_ORDER: Final[tuple[Status, ...]] = (
+    "completed", "failed", "unmerged", "interrupted", "running", "pending",
+)  # fmt: skip
 _ISOLATION: Final = {
     "git": "isolation: git, one commit per task",
     "jj": "isolation: jj, one change per task",
@@ -34,16 +37,20 @@ _ISOLATION: Final = {
 }
 _TITLE: Final = 44
 _LINE: Final = 200
+_WHY: Final = 600
 
 
-def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
-    """The plain lines of `run --headless`, without the summary. `total` is the number of tasks."""
+def lines_of(event: BatchEvent, *, total: int = 0, numbered: bool = False) -> Iterator[str]:
+    """The plain lines of `run --headless`, without the summary. `total` is the number of tasks;
+    `numbered`: several run at a time, and each line about one says which."""
+    if numbered and isinstance(event, TaskStarted | FromAgent | TaskFinished):
+        of = f"[{event.task + 1}] "
+        for line in lines_of(event, total=total):
+            yield of + line.removeprefix("  ") if line.startswith("  ") else line
+        return
     match event:
-        case RunStarted(task_file, tasks, done, boot, isolation):
-            yield f"holdfast run {shorten(task_file)}: {plural(tasks, 'task')}, {done} done"
-            if boot:
-                yield f"boot: {boot}"
-            yield _ISOLATION.get(isolation, f"isolation: {isolation}")
+        case RunStarted():
+            yield from _begun(event)
         case TaskStarted(task, group, text, attempt):
             if attempt == 1:
                 yield f"[{task + 1}/{total}] {one_line(f'{group}: {text}', _LINE)}"
@@ -55,8 +62,23 @@ def lines_of(event: BatchEvent, *, total: int = 0) -> Iterator[str]:
             yield "".join(c if c.isprintable() else " " for c in text).rstrip()
         case TaskFinished():
             yield from _finished(event)
+        case TaskMerged(task, message=message):
+            yield f"[{task + 1}] " + (
+                f"not merged: {one_line(message, _WHY)}" if message else "merged"
+            )
         case RetryDelayed() | RunFinished():
             pass  # what is waited for has been said, and the end is the summary
+
+
+def _begun(event: RunStarted) -> Iterator[str]:
+    yield (
+        f"holdfast run {shorten(event.task_file)}: {plural(event.tasks, 'task')}, {event.done} done"
+    )
+    if event.boot:
+        yield f"boot: {event.boot}"
+    yield _ISOLATION.get(event.isolation, f"isolation: {event.isolation}")
+    if event.at_once > 1:
+        yield f"parallel: {event.at_once} tasks at a time, each group in a git worktree"
 
 
 def _agent_lines(event: Event) -> Iterator[str]:
@@ -94,12 +116,14 @@ def _finished(event: TaskFinished) -> Iterator[str]:
         case "completed":
             change = f", commit {event.change[:10]}" if event.change else ""
             yield f"  completed: {figures}{change}"
+        case "unmerged":
+            yield f"  done: {figures}, commit {(event.change or '')[:10]}, to be merged"
         case "failed":
             kind = f" ({event.error_class})" if event.error_class else ""
             yield f"  failed{kind}: {figures}"  # why has been said
         case _:
             yield f"  interrupted: {figures}; runs again next time"
-    if event.change and event.status != "completed":
+    if event.change and event.status not in {"completed", "unmerged"}:
         yield f"  its attempt is kept: {_show_command(event.change)}"
 
 
@@ -246,6 +270,9 @@ def _why(task: TaskState) -> str:
             return f"failed{kind}: {reason}.{kept}{log}"
         case "interrupted":
             return f"interrupted; runs again next time.{kept}{log}"
+        case "unmerged":
+            reason = one_line(task.message or "It waits for the tasks before it.", _WHY)
+            return f"not merged: {reason}{log}"
         case "running":
             return f"running.{log}"
 

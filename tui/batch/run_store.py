@@ -27,6 +27,7 @@ from tui.batch.state import (
     recovered,
     with_added,
 )
+from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError, os_error_as
@@ -41,8 +42,8 @@ _MARKS: Final[dict[str, Mark]] = {
     "failed": "!",
     "interrupted": "~",
     "pending": " ",
+    "unmerged": "~",
 }
-_TO_DO: Final = frozenset({"pending", "interrupted"})
 
 
 @dataclass(slots=True)
@@ -64,6 +65,7 @@ class RunStore:
         task_file: Path,
         folder: RunFolder,
         isolation: Isolation,
+        worktrees: TaskWorktrees,
         *,
         clock: Clock,
         say: Callable[[str], None],
@@ -98,7 +100,12 @@ class RunStore:
                     said += f" Its command was still running and has been stopped: {command}."
                 output = await asyncio.to_thread(store.logged, task)
                 store.state = store.state.with_task(replace(task, partial_context=output))
-                kept = await asyncio.to_thread(isolation.recover, store.label(task))
+                label = store.label(task)
+                kept = await (
+                    asyncio.to_thread(worktrees.recover, task.worktree, label)
+                    if task.worktree
+                    else asyncio.to_thread(isolation.recover, label)
+                )
                 where = f" Its changes are kept in {kept}." if kept else ""
                 say(said + where)
             await asyncio.to_thread(isolation.check)
@@ -118,15 +125,31 @@ class RunStore:
     def task(self, index: int) -> TaskState:
         return self.state.tasks[index]
 
-    def next_index(self, skipped: Collection[int]) -> int | None:
-        """The first task that is to be done, in the order of the file; None when none is left."""
-        wanted = (t.index for t in self.state.tasks if t.status in _TO_DO)
+    def next_index(
+        self,
+        skipped: Collection[int],
+        *,
+        busy: Callable[[TaskState], bool] = lambda _: False,
+    ) -> int | None:
+        """The first task that is to be done, in the order of the file; None when none is left.
+        `busy` says whether one has to wait for another."""
+        wanted = (t.index for t in self.state.tasks if t.is_to_do and not busy(t))
         return next((index for index in wanted if index not in skipped), None)
+
+    def worktree_of(self, task: TaskState, group: Collection[TaskState]) -> str:
+        """The name of the worktree in which a group is worked on from this task on: the one that
+        still holds something of it, else one of a name that no other group has."""
+        held = (t.worktree for t in group if t.status in {"unmerged", "interrupted"})
+        name = f"task-{task.index + 1}-{self._began}"
+        taken = {other.worktree for other in self.state.tasks}
+        while name in taken:
+            name += "b"
+        return next(filter(None, held), name)
 
     def more_in_group(self, task: TaskState) -> bool:
         """Whether a task of the same group is to be done after this one."""
         later = self.state.tasks[task.index + 1 :]
-        return any(other.section == task.section and other.status in _TO_DO for other in later)
+        return any(other.section == task.section and other.is_to_do for other in later)
 
     def note(self, task: TaskState) -> TaskState:
         """Set the state of a task in memory; the next save writes it."""
@@ -147,25 +170,35 @@ class RunStore:
             await asyncio.to_thread(self._mark, task)
         return task
 
+    async def forget_worktree(self, name: str) -> None:
+        """A worktree is gone: no task has it any more."""
+        for task in self.state.tasks:
+            if task.worktree == name:
+                await self.save(replace(task, worktree=None))
+
     async def take_up_failed(self, index: int | None = None) -> None:
         """Make every failed task pending again, or one of them."""
         for task in self.state.tasks:
             if task.status == "failed" and index in {None, task.index}:
                 await self.rest(replace(task, status="pending", attempts=0))
 
-    async def edit(self, data: bytes, *, running: int | None) -> None:
+    async def edit(self, data: bytes, *, running: Collection[int] = ()) -> None:
         """Use a task file that was edited on the screen from now on.
 
-        Raises UsageError for a file without tasks, and while a task runs, for a change of it or
-        of one before it.
+        Raises UsageError for a file without tasks, and for a change of a task that is running or
+        waits to be merged, or of one before it.
         """
         file = parse(data)
-        begun = 0 if running is None else running + 1
+        waits = [task.index for task in self.state.tasks if task.status == "unmerged"]
+        begun = max((*running, *waits), default=-1) + 1
         same = [(task.section, task.group, task.text) for task in file.tasks[:begun]]
         had = [(t.section, t.group, t.task) for t in self.state.tasks[:begun]]
         if not file.tasks or same != had:
             raise UsageError(
-                "Only tasks after the running one can be edited.", hint="Pause the run first."
+                "Only tasks after those that run or have to be merged can be edited."
+                if waits
+                else "Only tasks after the running one can be edited.",
+                hint="Pause the run first.",
             )
         self.state = edited(self.state, file)
         async with self._saving:
@@ -173,8 +206,9 @@ class RunStore:
                 await asyncio.to_thread(replace_file, self.task_file, data)
             await asyncio.to_thread(self.folder.save, self.state)
 
-    async def take_up_added(self) -> None:
-        """Take over tasks that somebody has added to the task file while the run is at work."""
+    async def take_up_added(self, running: Collection[int] = ()) -> None:
+        """Take over tasks that somebody has added to the task file while the run is at work.
+        One that was added before a task that is running has to wait for that."""
         try:
             file = await asyncio.to_thread(read_tasks, self.task_file)
         except UsageError:
@@ -184,6 +218,9 @@ class RunStore:
         state = with_added(self.state, file)
         if state is None:
             return  # `_mark` says that it was changed
+        begun = max(running, default=-1) + 1
+        if [t.task for t in state.tasks[:begun]] != [t.task for t in self.state.tasks[:begun]]:
+            return
         added = len(state.tasks) - len(self.state.tasks)
         self.state = state
         await asyncio.to_thread(self.folder.save, state)
@@ -191,8 +228,11 @@ class RunStore:
 
     def label(self, task: TaskState) -> str:
         """The name under which the files of an attempt are kept."""
-        began = "".join(filter(str.isdigit, self.state.started_at))[:14]
-        return f"{began}/task-{task.index + 1}-attempt-{task.attempts}"
+        return f"{self._began}/task-{task.index + 1}-attempt-{task.attempts}"
+
+    @property
+    def _began(self) -> str:
+        return "".join(filter(str.isdigit, self.state.started_at))[:14]
 
     def logged(self, task: TaskState) -> str:
         """The end of a task's log, for one that was killed. Blocks."""
@@ -260,10 +300,10 @@ class OfflineRun:
         self.state: RunState | None = None
 
     @property
-    def running(self) -> int | None:
-        """The task that another program works on, or worked on when it was killed."""
+    def running(self) -> tuple[int, ...]:
+        """The tasks that another program works on, or worked on when it was killed."""
         tasks = self.state.tasks if self.state else ()
-        return next((task.index for task in tasks if task.status == "running"), None)
+        return tuple(task.index for task in tasks if task.status == "running")
 
     async def refresh(self) -> None:
         """Read the state again. Raises UsageError for a damaged one."""
@@ -286,7 +326,7 @@ class OfflineRun:
         """Take over an edited task file; the run continues with it."""
         with self._folder.locked():
             store = await self._book()
-            await store.edit(data, running=None)
+            await store.edit(data)
             self.state = store.state
 
     async def _book(self) -> RunStore:

@@ -1,101 +1,42 @@
 """The runner: task after task until the file is done, something stops it, or it cannot go on.
 
-How one task is worked on stands in `task_run`.
+Several at a time work in worktrees, group by group, and are merged in the order of the file. How
+one task is worked on stands in `task_run`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tui.agent.agent import Agent
-from tui.agent.events import Event, Notice
+from tui.agent.events import Notice
 from tui.batch import prompts
-from tui.batch.attempt import TaskAttempt, attempt
-from tui.batch.events import BatchEvent, RunFinished, RunStarted
+from tui.batch.attempt import TaskAttempt
+from tui.batch.events import BatchEvent, RunFinished, RunStarted, TaskMerged
+from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
-from tui.batch.run_policy import ModelPair, RunLimits
+from tui.batch.run_policy import ModelPair, RunLimits, cost_reached
 from tui.batch.run_store import RunStore
-from tui.batch.state import RunFolder, RunState, total_usage
+from tui.batch.state import RunFolder, RunState, TaskState, total_usage
 from tui.batch.task_run import TaskRun
+from tui.batch.task_worktrees import TaskPlace, TaskWorktrees
+from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock
 from tui.core.config import Batch
-from tui.core.errors import HoldfastError
+from tui.core.formatting import plural
+from tui.core.git import GitError
 from tui.core.paths import Folders, folders
+from tui.core.worktrees import MergeConflictError
 from tui.provider.base import ModelInfo
-from tui.provider.task_error_class import classify_error
 from tui.session.records import Record
-
-
-@dataclass(slots=True)
-class GroupSession:
-    """Holds the agent of the running group, which `section` counts.
-
-    `cumulative` is the sum of the tokens of each task's last request so far.
-    """
-
-    run: Runner
-    agent: Agent | None = None
-    section: int | None = None
-    cumulative: int = 0
-    _opened: list[Event] = field(default_factory=list[Event])
-
-    async def enter(self, section: int) -> Agent:
-        """The agent to go on with; a fresh session where there is none."""
-        if self.agent is None:
-            self.agent = await self.run.setup.open_agent(self.run.models.current)
-            self.section, self.cumulative = section, 0
-            self._opened = await self.agent.start()
-        return self.agent
-
-    def news(self) -> list[Event]:
-        """The events of a session that was just opened, once."""
-        events, self._opened = self._opened, []
-        return events
-
-    async def leave(self) -> None:
-        """Let go of the agent. What could not be saved is said, never raised."""
-        agent, self.agent = self.agent, None
-        if agent is not None:
-            try:
-                await agent.close()
-            except HoldfastError as error:
-                self.run.say(str(error))
-
-    async def attempt(
-        self, prompt: str, *, log: Path, publish: Callable[[Event], None]
-    ) -> TaskAttempt:
-        """Send a prompt on the session, "" to continue where its last attempt failed.
-
-        Nothing is raised: a failure is the attempt's.
-        """
-        assert self.agent is not None
-        try:
-            return await attempt(
-                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.stopping
-            )
-        except HoldfastError as error:
-            self.run.say(f"  {error}")
-            return TaskAttempt("failed", classify_error(error), str(error))
-
-    async def summarise(
-        self, *, log: Path, publish: Callable[[Event], None]
-    ) -> tuple[str, TaskAttempt]:
-        """The session's summary of its work, and what it cost; the session is then closed.
-
-        Without an answer the summary says so.
-        """
-        made = TaskAttempt("failed")
-        if self.agent is not None:
-            made = await self.attempt(prompts.SUMMARY, log=log, publish=publish)
-        await self.leave()
-        told = made.answer.strip() if made.outcome == "done" else ""
-        return told or prompts.NO_SUMMARY, made
 
 
 def first_record_of(records: Sequence[Record], index: int) -> str:
@@ -112,14 +53,16 @@ def first_record_of(records: Sequence[Record], index: int) -> str:
 class RunSetup:
     """What a run is made of. `task_file` and `target` are real paths.
 
-    `open_agent` makes an agent on a new session that asks the named model; `ask` puts one
-    question to the small model and returns its answer with what it cost, or raises HoldfastError.
+    `open_agent` makes an agent on a new session that asks the named model and works in a folder;
+    `ask` puts one question to the small model and returns its answer with what it cost, or raises
+    HoldfastError. `at_once` tasks are worked on at a time; more than one in `worktrees`.
     """
 
     task_file: Path
     target: Path
     isolation: Isolation
-    open_agent: Callable[[str], Awaitable[Agent]]
+    worktrees: TaskWorktrees
+    open_agent: Callable[[str, Path], Awaitable[Agent]]
     ask: Callable[[str], Awaitable[TaskAttempt]]
     model_info: Callable[[str], ModelInfo]
     models: ModelPair
@@ -129,6 +72,7 @@ class RunSetup:
     threshold: float = 0.8
     stops: RunLimits = field(default_factory=RunLimits)
     boot: str = ""
+    at_once: int = 1
     rng: random.Random = field(default_factory=random.Random)
     folders: Folders = field(default_factory=folders)
 
@@ -139,26 +83,23 @@ _NO_ISOLATION = "Neither jj nor git isolates tasks here: changes made by failed 
 class Runner:
     """Runs one task file. `stop`, `pause`, `skip`, `redo` and `edit` may be called meanwhile.
 
-    `running` is the task that is being worked on; `pausing`: the run ends after it.
-
-    Carried from one task to the next: `group` and `models`; `summary` of the group's last session,
-    for the next prompt; `failures`, those in a row; `fatal`, why the run cannot go on, and
-    `fatal_class`, the class of that error.
+    `pausing`: the run ends after the tasks that are being worked on. `failures` are those in a
+    row; `fatal` says why the run cannot go on, and `fatal_class` is the class of that error.
     """
 
     def __init__(self, setup: RunSetup) -> None:
         self.setup = setup
-        self.models = setup.models
-        self.group = GroupSession(self)
-        self.summary: str | None = None
         self.failures = 0
         self.fatal = ""
         self.fatal_class: str | None = None
         self._began = setup.clock.monotonic()
         self._stop = asyncio.Event()
         self._book: RunStore | None = None
-        self.running: int | None = None
         self.pausing = False
+        self._groups: dict[tuple[int, int], GroupSession] = {}
+        self._unpaid: dict[int, float] = {}
+        self._conflicts: set[str] = set()
+        self._left: set[str] = set()
         self._skipped: set[int] = set()
         self._again = False
 
@@ -175,19 +116,24 @@ class Runner:
                 setup.task_file,
                 folder,
                 setup.isolation,
+                setup.worktrees,
                 clock=setup.clock,
                 say=self.say,
                 opened=self._announce,
                 folders=setup.folders,
             )
+            self._left = {task.worktree for task in book.state.tasks if task.worktree}
             if self._again:
                 await book.take_up_failed()
             if setup.isolation.name == "none":
                 self.say(_NO_ISOLATION)
             try:
+                await self._merge(book)
                 await self._work(book)
             finally:
-                await self.group.leave()
+                await self._leave_groups(self._groups)
+            await self._merge(book, everything=True)
+            await self._remove_worktrees(book)
         setup.publish(
             RunFinished(
                 book.state.counts(),
@@ -201,10 +147,10 @@ class Runner:
         return book.state
 
     def stop(self) -> None:
-        """End the run now: the running task becomes interrupted. Again it changes nothing."""
+        """End the run now: running tasks become interrupted. Again it changes nothing."""
         self._stop.set()
-        if self.group.agent is not None:
-            self.group.agent.cancel()
+        for group in self._groups.values():
+            group.cancel()
 
     def pause(self, wanted: bool = True) -> None:
         """End the run after the task that is running; not `wanted` takes that back."""
@@ -227,7 +173,18 @@ class Runner:
     async def edit(self, data: bytes) -> None:
         """Take over a task file that was edited on the screen; see `RunStore.edit`."""
         if self._book:
-            await self._book.edit(data, running=self.running)
+            await self._book.edit(data, running=self._begun or self.running)
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """The tasks that are being worked on."""
+        groups = self._groups.values()
+        return tuple(sorted(one.running for one in groups if one.running is not None))
+
+    @property
+    def parallel(self) -> bool:
+        """Whether tasks are worked on in worktrees."""
+        return self.setup.at_once > 1
 
     @property
     def state(self) -> RunState | None:
@@ -245,6 +202,11 @@ class Runner:
         return self._stop.is_set()
 
     @property
+    def ending(self) -> bool:
+        """Whether no attempt is to begin any more."""
+        return self.stopping or bool(self.fatal)
+
+    @property
     def reason(self) -> str:
         """Why the run ended before all was done; "" where it did not."""
         return self._why_stop(self._book) if self._book else ""
@@ -253,7 +215,22 @@ class Runner:
     def spent_usd(self) -> float:
         """What the run has cost so far, as far as it is known."""
         tasks = self._book.state.tasks if self._book else ()
-        return sum(task.cost_usd or 0.0 for task in tasks)
+        return sum(task.cost_usd or 0.0 for task in tasks) + sum(self._unpaid.values())
+
+    def paid(self, index: int, usd: float) -> None:
+        """A running task has paid for a request. Where the run's limit of cost is reached by that,
+        the other running tasks end, too."""
+        self._unpaid[index] = self._unpaid.get(index, 0.0) + usd
+        most = self.setup.stops.cost_usd
+        if self.parallel and most is not None and not self.fatal and self.spent_usd >= most:
+            self.fatal = cost_reached(most)
+            for group in self._groups.values():
+                if group.running != index:  # that one may be done with this answer
+                    group.cancel()
+
+    def counted(self, index: int) -> None:
+        """What a task has paid is part of its state from now on."""
+        self._unpaid.pop(index, None)
 
     def say(self, text: str) -> None:
         """A line for the person."""
@@ -281,27 +258,160 @@ class Runner:
     def _announce(self, state: RunState) -> None:
         setup, done = self.setup, state.counts().get("completed", 0)
         file, count = str(setup.task_file), len(state.tasks)
-        setup.publish(RunStarted(file, count, done, setup.boot, setup.isolation.name))
+        setup.publish(
+            RunStarted(file, count, done, setup.boot, setup.isolation.name, setup.at_once)
+        )
 
     async def _work(self, book: RunStore) -> None:
-        """Run what is to be run, in the order of the file."""
-        while not self._why_stop(book):
-            await book.take_up_added()
-            index = book.next_index(self._skipped)
+        """Run what is to be run, in the order of the file, as many at a time as may be."""
+        at_work: dict[asyncio.Task[None], GroupSession] = {}
+        try:
+            while True:
+                await self._begin_more(book, at_work)
+                if not at_work:
+                    return
+                done, _ = await asyncio.wait(at_work, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    at_work.pop(one).running = None
+                    one.result()
+                await self._merge(book)
+                if self.parallel:
+                    to_do = {self._key_of(task) for task in book.state.tasks if task.is_to_do}
+                    over = (key for key, group in self._groups.items() if group.running is None)
+                    await self._leave_groups([key for key in over if key not in to_do])
+                    await self._remove_worktrees(book)
+        finally:
+            for one in at_work:
+                one.cancel()
+            if at_work:
+                await asyncio.wait(at_work)
+
+    async def _begin_more(
+        self, book: RunStore, at_work: dict[asyncio.Task[None], GroupSession]
+    ) -> None:
+        """Begin tasks whose group is free while there is room."""
+        while len(at_work) < self.setup.at_once and not self._why_stop(book):
+            await book.take_up_added(self._begun)
+            index = book.next_index(self._skipped, busy=self._is_busy)
             if index is None:
                 return
-            self.running = index
             try:
-                await TaskRun(self, book, book.task(index)).run()
-            finally:
-                self.running = None
+                group = await self._group_of(book, book.task(index))
+            except GitError as error:
+                self.fatal = str(error)
+                self.say(str(error))
+                return
+            group.running = group.last = index
+            work = TaskRun(self, book, book.task(index), group).run()
+            at_work[asyncio.create_task(work, name=f"task {index + 1}")] = group
+
+    @property
+    def _begun(self) -> list[int]:
+        """The task that each group in a worktree has come to: none before it may move."""
+        return [group.last for group in self._groups.values()] if self.parallel else []
+
+    async def _leave_groups(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Close the sessions of groups that have nothing to do any more."""
+        for key in [*keys]:
+            group = self._groups.pop(key)
+            await group.leave()
+            group.place.leave()
+            self._left.add(group.place.worktree)
+
+    def _is_busy(self, task: TaskState) -> bool:
+        group = self._groups.get(self._key_of(task))
+        return group is not None and group.running is not None
+
+    def _key_of(self, task: TaskState) -> tuple[int, int]:
+        """What is the same for the tasks that are worked on one after the other: those of a group.
+        Where several run at a time, a task above the first heading is on its own."""
+        if not self.parallel:
+            return (0, 0)
+        return (task.section, task.index if task.group == UNGROUPED else 0)
+
+    async def _group_of(self, book: RunStore, task: TaskState) -> GroupSession:
+        """The group of a task at its place. Raises GitError where there can be no worktree."""
+        setup, key = self.setup, self._key_of(task)
+        if key not in self._groups:
+            place = TaskPlace(setup.target, setup.isolation)
+            if self.parallel:
+                members = [one for one in book.state.tasks if self._key_of(one) == key]
+                name = book.worktree_of(task, members)
+                place = await asyncio.to_thread(setup.worktrees.enter, name)
+                for note in place.notes:
+                    self.say(f"[{task.index + 1}] {note}")
+            alone = self.parallel and task.group == UNGROUPED
+            self._groups[key] = GroupSession(self, place, setup.models, alone)
+        return self._groups[key]
+
+    # Merging
+
+    async def _merge(self, book: RunStore, *, everything: bool = False) -> None:
+        """Merge what is done in worktrees, in the order of the file: a task waits for those before
+        it, unless `everything` is merged that can be."""
+        blocked: dict[str, int] = {}
+        for index in range(len(book.state.tasks)):
+            task = book.task(index)
+            if task.status == "unmerged" and task.worktree:
+                if task.worktree in blocked:
+                    why = f"Task {blocked[task.worktree] + 1} of its group has to be merged first."
+                    await self._unmerged(book, task, why)
+                elif task.worktree in self._conflicts or not await self._merge_one(book, task):
+                    blocked[task.worktree] = index
+            elif not everything and self._is_before_others(task):
+                return
+
+    def _is_before_others(self, task: TaskState) -> bool:
+        """Whether a task is being worked on, or will be in this run."""
+        if task.index in self.running:
+            return True
+        return task.is_to_do and task.index not in self._skipped
+
+    async def _merge_one(self, book: RunStore, task: TaskState) -> bool:
+        """Merge a task. False where it cannot be: the state says why, and what to do."""
+        name = task.worktree or ""
+        solved = task.error_class == "conflict"  # by now, as a later commit of the worktree
+        commit = "" if solved else task.change or ""
+        message = prompts.merge_message(task.index, task.task)
+        try:
+            await asyncio.to_thread(self.setup.worktrees.merge, name, commit, message)
+        except MergeConflictError as error:
+            self._conflicts.add(name)
+            await self._unmerged(book, task, str(error), "conflict")
+            return False
+        except GitError as error:
+            await self._unmerged(book, task, str(error))
+            return False
+        await book.rest(replace(task, status="completed", message=None, error_class=None))
+        self.setup.publish(TaskMerged(task.index, "completed", task.change, ""))
+        return True
+
+    async def _unmerged(
+        self, book: RunStore, task: TaskState, message: str, error_class: str | None = None
+    ) -> None:
+        """Note why a task is not merged. It is said once."""
+        if task.message != message or task.error_class != error_class:
+            await book.save(replace(task, message=message, error_class=error_class))
+            self.setup.publish(TaskMerged(task.index, "unmerged", task.change, message))
+
+    async def _remove_worktrees(self, book: RunStore) -> None:
+        """Remove the worktrees of tasks that hold nothing any more; the others are named."""
+        busy = {group.place.worktree for group in self._groups.values()}
+        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
+        for name in sorted(self._left - busy - waits - {""}):
+            self._left.discard(name)
+            if said := await asyncio.to_thread(self.setup.worktrees.leave, name):
+                self.say(said)
+            else:
+                await book.forget_worktree(name)
 
     def _why_stop(self, book: RunStore) -> str:
         """Why the run goes no further now; "" where it does, or nothing is left."""
         if self.stopping:
             return "interrupted"
         if book.next_index(()) is None:
-            return ""
+            left = book.state.counts().get("unmerged", 0)
+            return f"{plural(left, 'task')} couldn't be merged" if left else ""
         if self.fatal:
             return self.fatal
         if book.next_index(self._skipped) is None:

@@ -24,7 +24,8 @@ from tui.core.files import private_dir, read_small, replace_file
 from tui.core.messages import Usage
 from tui.core.workspace import PRIVATE_DIR
 
-Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted"]
+Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted", "unmerged"]
+"""`unmerged`: done in a worktree, and not in the branch yet."""
 
 RUN_DIR: Final = f"{PRIVATE_DIR}/run"
 PARTIAL_CHARS: Final = 500
@@ -38,7 +39,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     `section` is the group, counted: two of the same name are two.
     `session_tokens` are those of its session until it was completed: the sum over the last request
     of each task. `message` says why it failed; `seconds` is how long it took, all attempts and
-    waits.
+    waits. `worktree` is the one it was worked on in, as long as that is there.
     """
 
     index: int
@@ -48,6 +49,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     status: Status = "pending"
     session_id: str | None = None
     change: str | None = None
+    worktree: str | None = None
     log: str | None = None
     attempts: int = 0
     interrupted_at: str | None = None
@@ -58,6 +60,11 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     usage: dict[str, int] = {}
     cost_usd: float | None = None
     session_tokens: int = 0
+
+    @property
+    def is_to_do(self) -> bool:
+        """Whether a run works on it when its turn comes."""
+        return self.status in {"pending", "interrupted"}
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):

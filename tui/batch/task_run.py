@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tui.agent.events import Event
+from tui.agent.events import Event, RequestPaid, RequestSent
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
+from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
 from tui.batch.run_policy import answer_to, class_of, cost_reached, switch_line, wait_line, wait_s
 from tui.batch.run_store import RunStore
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
 class TaskRun:
     """Works on one task of a run. `task` is its state."""
 
-    def __init__(self, run: Runner, book: RunStore, task: TaskState) -> None:
+    def __init__(self, run: Runner, book: RunStore, task: TaskState, group: GroupSession) -> None:
         self._run, self._setup, self._book = run, run.setup, book
-        self._group = run.group
+        self._group, self._isolation = group, group.place.isolation
         self._began = run.setup.clock.monotonic()
         self._seen: set[TaskClass] = set()
         self.task = task
@@ -68,21 +69,21 @@ class TaskRun:
 
     async def _begin(self) -> str:
         """Leave the session of another group, or of an interrupted attempt. Returns the prompt."""
-        task, run = self.task, self._run
+        task, group = self.task, self._group
         stopped_before = task.status == "interrupted"
-        if self._group.section != task.section or stopped_before:
-            await self._group.leave()
-            run.summary = None  # it was of another group's work
+        if group.section != task.section or stopped_before:
+            await group.leave()
+            group.summary = None  # it was of another group's work
         note = (task.partial_context or "") if stopped_before else ""
-        prompt = prompts.first(task.task, partial=note, summary=run.summary)
-        run.summary = None
+        prompt = prompts.first(task.task, partial=note, summary=group.summary)
+        group.summary = None
         self.task = replace(task, attempts=0, usage={}, cost_usd=0.0, error_class=None, change=None)
-        await asyncio.to_thread(self._setup.isolation.begin)
+        await asyncio.to_thread(self._isolation.begin)
         return prompt
 
     async def _begin_attempt(self) -> None:
         """Save that an attempt runs, on the group's session."""
-        task, model = self.task, self._run.models.current
+        task, model = self.task, self._group.models.current
         agent = await self._group.enter(task.section)
         if agent.model != model:
             agent.use_model(self._setup.model_info(model))
@@ -95,6 +96,7 @@ class TaskRun:
                 status="running",
                 attempts=number,
                 session_id=agent.session.id,
+                worktree=self._group.place.worktree or None,
                 log=str(path.relative_to(self._setup.target)),
             )
         )
@@ -110,6 +112,7 @@ class TaskRun:
 
     def _note(self, made: TaskAttempt, *, keep_class: bool = False) -> None:
         """Count what an attempt, or a question beside it, used; the next save carries it."""
+        self._run.counted(self.task.index)
         self.task = self._book.note(counted(self.task, made, keep_class=keep_class))
 
     def _heed_cost(self) -> None:
@@ -143,7 +146,7 @@ class TaskRun:
             case "analyse":
                 return await self._begun_afresh(made, reason)
             case "summarise":
-                self._run.say("  fresh session with a summary of the work so far")
+                self._say("  fresh session with a summary of the work so far")
                 summary = await self._summarise()
                 note = f"{summary}\n\nNOTE: {prompts.OVERFLOWED}"
                 return prompts.first(self.task.task, summary=note)
@@ -159,7 +162,7 @@ class TaskRun:
         try:
             told = await asking
         except HoldfastError as error:
-            self._run.say(f"  couldn't analyze the failure: {error.message}")
+            self._say(f"  couldn't analyze the failure: {error.message}")
             return None
         except asyncio.CancelledError:
             if self._run.stopping:
@@ -168,30 +171,30 @@ class TaskRun:
         self._note(told, keep_class=True)
         found = prompts.read_analysis(told.answer)
         if not found.retry:
-            self._run.say(f"  no retry: {found.reason or 'another attempt would fail too'}")
+            self._say(f"  no retry: {found.reason or 'another attempt would fail too'}")
             return None
-        self._run.say(f"  starting over: {found.reason or reason}")
+        self._say(f"  starting over: {found.reason or reason}")
         await self._undo()
         await self._group.leave()
         if self._run.fatal:
             return None
-        await asyncio.to_thread(self._setup.isolation.begin)
+        await asyncio.to_thread(self._isolation.begin)
         return prompts.HINT.format(
             reason=found.reason or reason, hint=found.hint or "none", task=self.task.task
         )
 
     def _swap(self, error_class: str) -> None:
         """The other model takes the next attempt, if that may help."""
-        now = self._run.models
+        now = self._group.models
         after = now.after(error_class, last=False)
         if after != now:
-            self._run.say(switch_line(now.current, after.current))
-            self._run.models = after
+            self._say(switch_line(now.current, after.current))
+            self._group.models = after
 
     async def _wait(self, made: TaskAttempt) -> bool:
         """Wait before the next attempt. False if the run was stopped meanwhile."""
         seconds = wait_s(self.task.attempts, made.error_class or "unknown", self._setup.rng)
-        self._run.say(wait_line(seconds))
+        self._say(wait_line(seconds))
         self._setup.publish(RetryDelayed(self.task.index, seconds, made.message))
         waiting = asyncio.ensure_future(self._setup.clock.sleep(seconds))
         await self._run.or_stopped(waiting)
@@ -202,23 +205,28 @@ class TaskRun:
     async def _completed(self, made: TaskAttempt) -> None:
         message = prompts.commit_message(self.task.task)
         try:
-            change = await asyncio.to_thread(self._setup.isolation.keep, message)
+            change = await asyncio.to_thread(self._isolation.keep, message)
         except IsolationError as error:
             self._run.fatal = str(error)
-            self._run.say(f"  {error}")
+            self._say(f"  {error}")
             await self._rest(str(error), status="failed", error_class="unknown")
             await self._group.leave()
             return
         self._run.failures = 0
-        self._run.models = self._run.models.restored()
+        self._group.models = self._group.models.restored()
         self._group.cumulative += made.context
         total = self._group.cumulative
-        await self._rest("", status="completed", change=change or None, session_tokens=total)
+        await self._rest(
+            "",
+            status="unmerged" if change and self.task.worktree else "completed",
+            change=change or None,
+            session_tokens=total,
+        )
         await self._compact(made.context)
 
     async def _failed(self, message: str) -> None:
         self._run.failures += 1
-        self._run.models = self._run.models.restored()
+        self._group.models = self._group.models.restored()
         change = await self._undo()
         await self._rest(message, status="failed", change=change)
         await self._group.leave()
@@ -241,7 +249,7 @@ class TaskRun:
         seconds = self._setup.clock.monotonic() - self._began
         task = replace(self.task, message=message or None, seconds=round(seconds, 3), **changes)
         self.task = await self._book.rest(task)
-        await asyncio.to_thread(self._setup.isolation.finish)
+        await asyncio.to_thread(self._isolation.finish)
         self._setup.publish(
             TaskFinished(
                 task.index,
@@ -260,10 +268,10 @@ class TaskRun:
         """Put the files back. Returns where the attempt is kept."""
         label = self._book.label(self.task)
         try:
-            return await asyncio.to_thread(self._setup.isolation.undo, label) or None
+            return await asyncio.to_thread(self._isolation.undo, label) or None
         except IsolationError as error:
             self._run.fatal = str(error)
-            self._run.say(f"  {error}")
+            self._say(f"  {error}")
             return None
 
     async def _compact(self, context: int) -> None:
@@ -271,11 +279,12 @@ class TaskRun:
         group = self._group
         cumulative = self._setup.batch.compaction_basis == "cumulative"
         used = group.cumulative if cumulative else context
+        more = not group.alone and self._book.more_in_group(self.task)
         window = group.agent.window if group.agent else 0
-        if used > self._setup.threshold * window and self._book.more_in_group(self.task):
+        if used > self._setup.threshold * window and more:
             share = used * 100 // window
-            self._run.say(f"  compaction: context at {share}%, starting fresh session with summary")
-            self._run.summary = await self._summarise()
+            self._say(f"  compaction: context at {share}%, starting fresh session with summary")
+            group.summary = await self._summarise()
 
     async def _summarise(self) -> str:
         """A summary of the group's session, which is closed. The task's status stays."""
@@ -287,5 +296,16 @@ class TaskRun:
         self.task = await self._book.save(self.task)
         return summary
 
+    def _say(self, text: str) -> None:
+        """A line for the person, with the task's number where others run beside it."""
+        self._run.say(f"[{self.task.index + 1}] {text.strip()}" if self._run.parallel else text)
+
     def _publish(self, event: Event) -> None:
+        match event:
+            case RequestPaid(usd):
+                self._run.paid(self.task.index, usd or 0.0)
+            case RequestSent() if self._run.parallel and self._run.fatal:
+                self._group.cancel()  # the run has ended beside it
+            case _:
+                pass
         self._setup.publish(FromAgent(self.task.index, event))

@@ -68,6 +68,10 @@ _SECOND: Final = (
 # fmt: on
 
 
+class MergeConflictError(GitError):
+    """Both sides changed the same files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Worktree:
     """A worktree of ours. `origin` is the checkout that it was made from, `base` the branch there,
@@ -168,10 +172,12 @@ class RemovedWorktree:
 class Repository:
     """The repository of a folder. `top` is the checkout that the folder lies in, `home` the one
     that holds the worktrees. `_programs` are those that its own settings name, by the checkout:
-    settings may differ from one to the other."""
+    settings may differ from one to the other. `beside` are files, by their path from the top, whose
+    changes are nobody's work: no merge waits for them."""
 
     top: Path
     home: Path
+    beside: tuple[str, ...] = ()
     _programs: dict[Path, _Programs] = field(default_factory=dict["Path", "_Programs"])
 
     @classmethod
@@ -267,7 +273,7 @@ class Repository:
 
     def _notes_on(self, tree: Worktree) -> Iterator[str]:
         """What a new worktree has and has not."""
-        if changed := self._changed(self.top, "normal"):
+        if changed := self._unsaved(self.top, "normal"):
             yield (
                 f"{plural(len(changed), 'uncommitted file')} in {shorten(self.top)} "
                 f"{'is' if len(changed) == 1 else 'are'} not in the worktree: {some(changed)}."
@@ -434,6 +440,11 @@ class Repository:
         finally:
             index.unlink(missing_ok=True)
 
+    def _unsaved(self, checkout: Path, untracked: str) -> tuple[str, ...]:
+        """The changed files of a checkout, without those that don't count."""
+        changed = self._changed(checkout, untracked)
+        return tuple(name for name in changed if name not in self.beside)
+
     def _ignored(self, tree: Worktree) -> Iterator[str]:
         """The ignored files and folders that no tool makes again and that aren't mere copies."""
         wanted = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
@@ -470,9 +481,15 @@ class Repository:
 
     # Merging
 
-    def merge(self, tree: Worktree) -> str:
-        """Merge a worktree's commits into the branch that it came from, where that is checked out.
-        What was done, in a sentence. Raises GitError, and then nothing has changed."""
+    def merges_by_program(self, checkout: Path) -> bool:
+        """Whether the repository's own settings name a program that merges files: no worktree is
+        merged into that checkout then."""
+        return self._programs_of(checkout).merges
+
+    def merge(self, tree: Worktree, commit: str = "", *, message: str = "") -> str:
+        """Merge a worktree's commits, up to `commit` where one is given, into the branch that it
+        came from, where that is checked out. What was done, in a sentence. Raises GitError, and
+        then nothing has changed; MergeConflictError where both sides changed the same."""
         state, target = self.state(tree), tree.origin
         by_hand = f"Merge it yourself: git merge {state.branch or state.head[:8]}"
         if not tree.base:
@@ -483,26 +500,28 @@ class Repository:
                 f"{shorten(target)} is on {now or 'no branch'}, not on {tree.base}.",
                 hint=f"Switch to it there first: git switch {tree.base}",
             )
-        if self._programs_of(target).merges:
+        if self.merges_by_program(target):
             raise GitError(
                 "This repository's own settings name a program that merges files.", hint=by_hand
             )
         self._check_clean(target)
-        if not state.ahead:
+        wanted = commit or state.head
+        self._git(target, "rev-parse", "--verify", "-q", f"{wanted}^{{commit}}")
+        if not (ahead := self._count(target, f"HEAD..{wanted}")):
             raise GitError(
                 f"Nothing to merge: {tree.base} has every commit of {tree.name}.",
                 hint="Commit the changes first." if state.changed else "",
             )
-        message = f"Merge worktree {tree.name}"
+        message = message or f"Merge worktree {tree.name}"
         quietly = ("--no-edit", "--no-stat", "--no-autostash", "-m", message)
         settings = ("-c", "commit.gpgSign=false", "-c", "merge.verifySignatures=false")
         before = self._git(target, "rev-parse", "HEAD").strip()
         try:
             env = identity(target)
-            self._git(target, *settings, "merge", *quietly, state.head, env=env)
+            self._git(target, *settings, "merge", *quietly, wanted, env=env)
         except GitError as error:
             raise self._undone(tree, before, error) from error
-        count = plural(state.ahead, "commit")
+        count = plural(ahead, "commit")
         return f"Merged {count} of {tree.name} into {tree.base} in {shorten(target)}."
 
     def _check_clean(self, target: Path) -> None:
@@ -511,7 +530,7 @@ class Repository:
             raise GitError(
                 f"A {busy} is in progress in {shorten(target)}.", hint="Finish or abort it first."
             )
-        if changed := self._changed(target, "no"):
+        if changed := self._unsaved(target, "no"):
             raise GitError(
                 f"{shorten(target)} has uncommitted changes: {some(changed)}.",
                 hint="Commit or stash them first, so that a merge can be undone.",
@@ -531,7 +550,7 @@ class Repository:
             )
         if not conflicts:
             return error
-        return GitError(
+        return MergeConflictError(
             f"Both sides changed {some(conflicts)}. The merge was undone; nothing is lost.",
             hint=f"Bring {tree.base} into the worktree, solve it there, then merge again: "
             f"git merge {tree.base}",

@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static, TextArea
 
-from tests.batch.test_git import log, make_repo
+from tests.batch.test_git import git, log, make_repo
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, until
@@ -57,13 +57,17 @@ def repo(tmp_path: Path, own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @asynccontextmanager
 async def working(
-    repo: Path, script: str, *, size: tuple[int, int] = WIDE, clock: Clock | None = None
+    repo: Path,
+    script: str,
+    *words: str,
+    size: tuple[int, int] = WIDE,
+    clock: Clock | None = None,
 ) -> AsyncGenerator[tuple[TasksApp, Pilot[None]]]:
     """The app at work on the repository's task file."""
     path = repo.parent / "script.toml"
     path.write_text(script)
-    words = ["run", "TASKS.md", "--practice-script", str(path)]
-    app = TasksApp(plan(parse(words)), clock=clock)
+    argv = ["run", "TASKS.md", "--practice-script", str(path), *words]
+    app = TasksApp(plan(parse(argv)), clock=clock)
     async with app.run_test(size=size) as pilot:
         try:
             yield app, pilot
@@ -108,6 +112,34 @@ async def test_a_run_is_shown_from_its_beginning_to_its_end(
     assert app.run_on.code == 0
 
 
+async def test_tasks_that_run_at_the_same_time_are_all_shown_and_open(repo: Path) -> None:
+    git(repo, "commit", "-qam", "tasks")
+    script, clock = turns("x", "x", delay_s=60) + turns("last"), ManualClock()
+    async with working(repo, script, "--parallel", "2", clock=clock) as (app, pilot):
+        await until(pilot, lambda: app.run_on.running == (0, 2) and clock.slept.count(60) == 2)
+        assert statuses(app) == ["running", "pending", "running"]
+        assert [row.split()[4] for row in rows(app) if "say" in row] == statuses(app)
+        await until(pilot, lambda: [item.text for item in items(app, UserItem)] == ["say one"])
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: [item.text for item in items(app, UserItem)] == ["say three"])
+        await pilot.press("q")
+        assert "2 tasks are running." in app.run_on.screen.notice.text
+        clock.advance(60)
+        await until(pilot, lambda: app.run_on.screen.ended == "")
+        assert statuses(app) == ["completed"] * 3
+        assert [item.text for item in items(app, UserItem)] == ["say three"]  # it was chosen
+        assert [item.text for item in items(app, AssistantItem)] == ["x"]
+
+
+async def test_the_cursor_is_on_the_task_that_asks_beside_the_shown_one(repo: Path) -> None:
+    git(repo, "commit", "-qam", "tasks")
+    async with working(repo, WRITES * 2, "--parallel", "2") as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await until(pilot, lambda: app.run_on.screen.queue.at_cursor == 2)
+        assert app.run_on.running == (0, 2)
+        assert [item.text for item in items(app, UserItem)] == ["say one"]
+
+
 async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path) -> None:
     async with working(repo, turns("one!", "two!", "three!")) as (app, pilot):
         await pilot.press("f1")
@@ -125,7 +157,7 @@ async def test_f1_explains_the_keys_that_work_in_a_run_and_goes_again(repo: Path
 async def test_the_palette_lists_what_works_in_a_run_and_does_it(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0)
+        await until(pilot, lambda: app.run_on.running == (0,))
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, PaletteScreen))
         screen = app.screen
@@ -202,7 +234,7 @@ async def test_an_approval_appears_as_in_the_chat(repo: Path) -> None:
 async def test_pause_skip_and_go_on(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("two", "three"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == (0,) and 60 in clock.slept)
         await pilot.press("p")
         assert "pauses after this task" in shown(app, "#totals")
         app.run_on.screen.queue.follow(1)
@@ -220,7 +252,7 @@ async def test_pause_skip_and_go_on(repo: Path) -> None:
 
 async def test_ctrl_c_stops_and_saves_and_q_leaves_only_then(repo: Path) -> None:
     async with working(repo, turns("slow", delay_s=600)) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0)
+        await until(pilot, lambda: app.run_on.running == (0,))
         await pilot.press("q")
         assert app.is_running
         assert "A task is running" in app.run_on.screen.notice.text
@@ -237,7 +269,7 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
     broken, clock = "[[turn]]\nfaults = [{status = 400}]\n", ManualClock()
     script = broken + turns("two", delay_s=60) + turns("one again", "three")
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 1 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == (1,) and 60 in clock.slept)
         assert statuses(app)[0] == "failed"
         app.run_on.screen.queue.follow(0)
         await pilot.press("r")
@@ -250,7 +282,7 @@ async def test_a_failed_task_can_be_taken_up_again(repo: Path) -> None:
 async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
     script, clock = turns("one", delay_s=60) + turns("new"), ManualClock()
     async with working(repo, script, clock=clock) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 0 and 60 in clock.slept)
+        await until(pilot, lambda: app.run_on.running == (0,) and 60 in clock.slept)
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, EditText))
         area = app.screen.query_one("#text", TextArea)
@@ -271,7 +303,7 @@ async def test_the_remaining_tasks_are_edited(repo: Path) -> None:
 async def test_the_session_of_a_task_is_opened(repo: Path) -> None:
     script = turns("one", "two") + turns("slow", delay_s=600)
     async with working(repo, script) as (app, pilot):
-        await until(pilot, lambda: app.run_on.running == 2 and len(items(app, UserItem)) == 1)
+        await until(pilot, lambda: app.run_on.running == (2,) and len(items(app, UserItem)) == 1)
         app.run_on.screen.queue.follow(0)
         await pilot.press("enter")
         await until(pilot, lambda: len(items(app, UserItem)) == 2)  # of the whole group

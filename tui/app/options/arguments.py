@@ -102,6 +102,7 @@ class Options:
     status: bool = False
     reset: bool = False
     retry_failed: bool = False
+    parallel: int = 1
     max_failures: int | None = None
     max_time: float | None = None
     summary: Path | None = None

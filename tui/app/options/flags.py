@@ -258,7 +258,7 @@ def _sessions(
 COMMANDS = (
     Command(
         ("run",),
-        "work through a task file, one task after the other",
+        "work through a task file",
         (
             *_models(
                 replace(_FALLBACK, help="the model to swap with after a rate limit or timeout")
@@ -273,6 +273,7 @@ COMMANDS = (
                 _flag("--max-failures N", "stop after N failed tasks in a row"),
                 _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
             ),
+            _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
             _DRY_RUN,
             _flag("--status", "show the status of the tasks"),
             _flag("--reset", "clear state and logs, do nothing else"),

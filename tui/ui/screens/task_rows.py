@@ -22,6 +22,7 @@ STATES: Final = {
     "pending": ("○", "$text-muted"),
     "running": ("●", "bold $text-primary"),
     "completed": ("✓", "$text-success"),
+    "unmerged": ("◐", "$text-warning"),
     "failed": ("✗", "$text-error"),
     "interrupted": ("~", "$text-warning"),
     "skipped": ("»", "$text-muted"),
@@ -31,9 +32,9 @@ NARROW: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How a run is going. `seconds` is since its start; `task_s` since that of the running task;
-    `wait_s` what is left of a wait before attempt `attempt`; `ended` says why it is over, None
-    while it continues; `skipped` are the tasks that will not be run."""
+    """How a run is going. `seconds` is since its start; `task_s` since that of the task that runs
+    longest; `wait_s` what is left of a wait before attempt `attempt`; `ended` says why it is over,
+    None while it continues; `skipped` are the tasks that will not be run."""
 
     live: bool = False
     seconds: float = 0.0
@@ -76,13 +77,16 @@ def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
     parts = [(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
     if failed := counts.get("failed", 0):
         parts.append((f"{failed} failed", "$text-error"))
+    if apart := counts.get("unmerged", 0):
+        parts.append((f"{apart} to be merged", "$text-warning"))
     if cut := counts.get("interrupted", 0):
         parts.append((f"{cut} interrupted", "$text-warning"))
     if pace.wait_s > 0:
         waits = f"waiting {pace.wait_s:.0f} s before attempt {pace.attempt}"
         parts.append((waits, "$text-warning"))
     if pace.pausing and pace.live:
-        parts.append(("pauses after this task", "$text-warning"))
+        after = "these tasks" if counts.get("running", 0) > 1 else "this task"
+        parts.append((f"pauses after {after}", "$text-warning"))
     if pace.ended is not None:
         ended = f"stopped early: {one_line(pace.ended)}" if pace.ended else "finished"
         parts.append((ended, "bold $text-warning" if pace.ended else "$text-success"))
@@ -104,7 +108,8 @@ def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:
     A running task that has taken longer than the others did raises what is expected of the rest;
     how long it will still take is then not known, and nothing is said while it is the last.
     """
-    took = [task.seconds for task in tasks if task.status == "completed" and task.seconds]
+    done = {"completed", "unmerged"}
+    took = [task.seconds for task in tasks if task.status in done and task.seconds]
     if not took:
         return None
     each = sum(took) / len(took)
@@ -112,7 +117,9 @@ def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:
         task.status in {"pending", "interrupted"} and task.index not in pace.skipped
         for task in tasks
     )
-    running = any(task.status == "running" for task in tasks)
+    running = sum(task.status == "running" for task in tasks)
+    if running > 1:  # they work side by side
+        rest, running = -(-rest // running), 1
     if running and pace.task_s > each:
         return rest * (sum(took) + pace.task_s) / (len(took) + 1) if rest else None
     return rest * each + (each - pace.task_s if running else 0.0)

@@ -72,10 +72,10 @@ class TasksScreen(ChatScreen):
         super().__init__(clock, intro=Static(_NOTHING, id="intro", markup=False))
         self.run = run
         self._since: float | None = None
-        self._at: int | None = None
-        self._at_since = 0.0
-        self._until = 0.0
-        self._attempt = 0
+        self._at: dict[int, float] = {}
+        """Since when each running task is at work."""
+        self._waits: dict[int, tuple[float, int]] = {}
+        """Until when a task waits, and for which attempt."""
         self.ended: str | None = None
 
     def compose(self) -> ComposeResult:
@@ -113,17 +113,18 @@ class TasksScreen(ChatScreen):
         self._since, self.ended = self.clock.monotonic(), None
         self.redraw()
 
-    def wait(self, seconds: float, attempt: int) -> None:
-        """A wait before an attempt begins; it is counted down."""
-        self._until, self._attempt = self.clock.monotonic() + seconds, attempt
+    def wait(self, task: int, seconds: float, attempt: int) -> None:
+        """A wait before an attempt at a task begins; it is counted down."""
+        self._waits[task] = self.clock.monotonic() + seconds, attempt
         self.redraw()
 
-    def waited(self) -> None:
-        self._until = 0.0
+    def waited(self, task: int) -> None:
+        self._waits.pop(task, None)
 
     def end(self, reason: str) -> None:
         """The run is over; "" where nothing is left."""
-        self.ended, self._until = reason, 0.0
+        self.ended = reason
+        self._waits.clear()
         self.notice.clear()
         self.idle()
         self.redraw()
@@ -149,14 +150,14 @@ class TasksScreen(ChatScreen):
         most = max(3, self.size.height * 35 // 100)
         self.queue.styles.height = min(self.queue.option_count, most)
         now = self.clock.monotonic()
-        if self._at != self.run.running:
-            self._at, self._at_since = self.run.running, now
+        self._at = {index: self._at.get(index, now) for index in self.run.running}
+        until, attempt = min(self._waits.values(), default=(0.0, 0))
         pace = RunStatus(
             live=self.run.live,
             seconds=0.0 if self._since is None else now - self._since,
-            task_s=now - self._at_since,
-            wait_s=max(0.0, self._until - now),
-            attempt=self._attempt,
+            task_s=now - min(self._at.values(), default=now),
+            wait_s=max(0.0, until - now),
+            attempt=attempt,
             pausing=self.run.pausing,
             ended=self.ended,
             skipped=self.run.skipped,

@@ -15,11 +15,12 @@ from typing import Any
 from textual import work
 from textual.app import App
 
+from tui.agent import events
 from tui.agent.events import Notice
 from tui.app.options.arguments import Options
 from tui.batch.command import exit_code, write_summary
 from tui.batch.composition import RunComposition
-from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskStarted
+from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
@@ -68,7 +69,10 @@ class RunOnScreen:
         self.signals, self._retry_failed = signals, retry_failed
         self._leaving = False
         self._session: str | None = None
-        self._shown_task: int | None = None
+        self._shown: int | None = None
+        """The task whose conversation is shown."""
+        self._chosen = False
+        """Whether the person chose it: it then stays."""
         self.code = 0
         self.failure: HoldfastError | None = None
         self.written: list[Path] = []
@@ -88,8 +92,8 @@ class RunOnScreen:
         return (self.runner.state if self.runner else None) or self._before
 
     @property
-    def running(self) -> int | None:
-        return self.runner.running if self.runner else None
+    def running(self) -> tuple[int, ...]:
+        return self.runner.running if self.runner else ()
 
     @property
     def skipped(self) -> frozenset[int]:
@@ -126,8 +130,9 @@ class RunOnScreen:
     async def open_task(self, task: TaskState) -> None:
         """Show the session of a task; that of the running one continues live."""
         past = await asyncio.to_thread(self._past, task)
-        live = task.index == self.running
-        self._shown_task = None if live else task.index
+        live = task.index in self.running
+        self._shown, self._chosen = task.index, not live or len(self.running) > 1
+        self._session = task.session_id
         self._renderer = EventRenderer(self.screen)
         self._renderer.resume(past)
         if live:
@@ -135,7 +140,7 @@ class RunOnScreen:
             return
         self.screen.notice.say(
             f"This is the session of task {task.index + 1}.",
-            hint="Press Enter on the running task to go back.",
+            hint="Press Enter on a running task to go back.",
         )
 
     async def stop(self) -> None:
@@ -150,8 +155,13 @@ class RunOnScreen:
     async def leave(self) -> None:
         """Never out of a running task without its being said."""
         if self.live:
+            several = len(self.running) > 1
             self.screen.notice.say(
-                "A task is running.", "warning", hint="p pauses after it, Ctrl+C stops it now."
+                f"{len(self.running)} tasks are running." if several else "A task is running.",
+                "warning",
+                hint="p pauses after them, Ctrl+C stops them now."
+                if several
+                else "p pauses after it, Ctrl+C stops it now.",
             )
         else:
             self.stop_and_leave()
@@ -244,24 +254,35 @@ class RunOnScreen:
         screen = self.screen
         match event:
             case TaskStarted(task=task, session_id=session):
-                fresh, self._session = session != self._session, session
-                screen.waited()
-                if self._shown_task is None:  # who reads another session is left alone
-                    if fresh:
-                        self._renderer = EventRenderer(screen)
-                        screen.fill([])
-                    screen.queue.follow(task)
-            case FromAgent(event=inner):
-                if self._shown_task is None:
+                screen.waited(task)
+                self._begin_showing(task, session)
+            case FromAgent(task=task, event=inner):
+                if task == self._shown:
                     self._renderer.show(inner)
+                elif events.awaits_person(inner):
+                    screen.queue.follow(task)  # whose question it is
                 return
             case RetryDelayed(task, seconds):
-                screen.wait(seconds, self.state.tasks[task].attempts + 1)
+                screen.wait(task, seconds, self.state.tasks[task].attempts + 1)
+            case TaskMerged(message=str(message)) if message:
+                screen.add(NoticeItem(f"Task {event.task + 1} isn't merged. {message}"))
             case Notice(text):
                 screen.add(NoticeItem(text.strip()))
             case _:
                 pass
         screen.redraw()
+
+    def _begin_showing(self, task: int, session: str) -> None:
+        """Show a task that begins, unless one that is running, or that the person chose, is."""
+        beside = self._shown != task and self._shown in self.running
+        if beside or (self._chosen and self._shown != task):
+            return
+        fresh, self._session = session != self._session, session
+        self._shown = task
+        if fresh:
+            self._renderer = EventRenderer(self.screen)
+            self.screen.fill([])
+        self.screen.queue.follow(task)
 
 
 class TasksApp(ThemedApp):

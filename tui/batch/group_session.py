@@ -1,0 +1,101 @@
+"""The session that the tasks of a group share, and where they are worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.agent.agent import Agent
+from tui.agent.events import Event
+from tui.batch import prompts
+from tui.batch.attempt import TaskAttempt, attempt
+from tui.batch.run_policy import ModelPair
+from tui.batch.task_worktrees import TaskPlace
+from tui.core.errors import HoldfastError
+from tui.provider.task_error_class import classify_error
+
+if TYPE_CHECKING:
+    from tui.batch.runner import Runner
+
+
+@dataclass(slots=True)
+class GroupSession:
+    """Holds the agent of a group at work in `place`; `section` counts the group, `running`
+    is its task that is being worked on, and `last` the one that was begun last. `alone`: no other
+    task belongs to it.
+
+    Carried from one task to the next: `models`, and `summary` of the group's last session, for the
+    next prompt. `cumulative` is the sum of the tokens of each task's last request so far.
+    """
+
+    run: Runner
+    place: TaskPlace
+    models: ModelPair
+    alone: bool = False
+    agent: Agent | None = None
+    section: int | None = None
+    running: int | None = None
+    last: int = -1
+    summary: str | None = None
+    cumulative: int = 0
+    _opened: list[Event] = field(default_factory=list[Event])
+
+    async def enter(self, section: int) -> Agent:
+        """The agent to go on with; a fresh session where there is none."""
+        if self.agent is None:
+            folder = self.place.folder
+            self.agent = await self.run.setup.open_agent(self.models.current, folder)
+            self.section, self.cumulative = section, 0
+            self._opened = await self.agent.start()
+        return self.agent
+
+    def news(self) -> list[Event]:
+        """The events of a session that was just opened, once."""
+        events, self._opened = self._opened, []
+        return events
+
+    def cancel(self) -> None:
+        """Stop what its agent does now."""
+        if self.agent is not None:
+            self.agent.cancel()
+
+    async def leave(self) -> None:
+        """Let go of the agent. What could not be saved is said, never raised."""
+        agent, self.agent = self.agent, None
+        if agent is not None:
+            try:
+                await agent.close()
+            except HoldfastError as error:
+                self.run.say(str(error))
+
+    async def attempt(
+        self, prompt: str, *, log: Path, publish: Callable[[Event], None]
+    ) -> TaskAttempt:
+        """Send a prompt on the session, "" to continue where its last attempt failed.
+
+        Nothing is raised: a failure is the attempt's.
+        """
+        assert self.agent is not None
+        try:
+            return await attempt(
+                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.ending
+            )
+        except HoldfastError as error:
+            self.run.say(f"  {error}")
+            return TaskAttempt("failed", classify_error(error), str(error))
+
+    async def summarise(
+        self, *, log: Path, publish: Callable[[Event], None]
+    ) -> tuple[str, TaskAttempt]:
+        """The session's summary of its work, and what it cost; the session is then closed.
+
+        Without an answer the summary says so.
+        """
+        made = TaskAttempt("failed")
+        if self.agent is not None:
+            made = await self.attempt(prompts.SUMMARY, log=log, publish=publish)
+        await self.leave()
+        told = made.answer.strip() if made.outcome == "done" else ""
+        return told or prompts.NO_SUMMARY, made

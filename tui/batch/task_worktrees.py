@@ -1,0 +1,146 @@
+"""The git worktrees of tasks that are worked on at the same time. Everything here blocks.
+
+Tasks of one group share a worktree, as they share a session. What a task has committed there is
+merged into the branch that the run began on.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from tui.batch.git import GitIsolation
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths
+from tui.core.errors import UsageError
+from tui.core.git import GitError, git
+from tui.core.paths import shorten
+from tui.core.worktrees import MergeConflictError, Repository, UseLock, in_use
+
+_ALONE: Final = "Or run the tasks one after the other, without --parallel."
+
+
+@dataclass(slots=True)
+class TaskPlace:
+    """Where tasks are worked on: a folder, and what keeps them apart there. `worktree` is its name,
+    "" for the folder of the run itself; `notes` are for the person."""
+
+    folder: Path
+    isolation: Isolation
+    worktree: str = ""
+    notes: tuple[str, ...] = ()
+    lock: UseLock | None = field(default=None, repr=False)
+
+    def leave(self) -> None:
+        """Say to others that nobody works here any more."""
+        if self.lock is not None:
+            self.lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWorktrees:
+    """The worktrees of a run in `target`; `task_file` is its path as it was named."""
+
+    target: Path
+    task_file: Path
+
+    def check(self) -> None:
+        """Raise UsageError, with what to do, where no task can have a worktree that is merged."""
+        try:
+            repository = Repository.of(self.target)
+        except GitError as error:
+            raise UsageError(
+                f"--parallel works in git worktrees. {error.message}", hint=_ALONE
+            ) from error
+        if not _says(repository.top, "rev-parse", "--verify", "-q", "HEAD^{commit}"):
+            raise UsageError(
+                f"--parallel works in git worktrees, and {shorten(repository.top)} has no commit.",
+                hint=f"Commit something first. {_ALONE}",
+            )
+        if not _says(repository.top, "symbolic-ref", "-q", "HEAD"):
+            raise UsageError(
+                f"--parallel merges tasks into a branch, and {shorten(repository.top)} is on none.",
+                hint=f"Switch to one with git switch. {_ALONE}",
+            )
+        if repository.merges_by_program(repository.top):
+            raise UsageError(
+                "--parallel merges tasks, and this repository's own settings name a program that "
+                "merges files, which isn't run.",
+                hint=_ALONE,
+            )
+
+    def enter(self, name: str) -> TaskPlace:
+        """The worktree of a name, made from the branch as it is now where there is none. Raises
+        GitError."""
+        repository = self._repository()
+        entered = repository.enter(name, self.target)
+        tree = entered.tree
+        file = Path(os.path.realpath(self.task_file.parent)) / self.task_file.name
+        if file.is_relative_to(repository.top):
+            file = tree.path / file.relative_to(repository.top)
+        isolation = GitIsolation.find(entered.folder, file)
+        if isolation is None:
+            raise GitError(f"{shorten(tree.path)} can't be read as a git worktree.")
+        lock = in_use(tree)
+        lock.share()
+        return TaskPlace(entered.folder, isolation, name, entered.notes, lock)
+
+    def recover(self, name: str, label: str) -> str:
+        """Undo what a killed run left in a worktree, if that is still there. Returns where it is
+        kept, "" for nothing. Raises IsolationError."""
+        try:
+            if not any(tree.name == name for tree in self._repository().trees()):
+                return ""
+            place = self.enter(name)
+        except GitError as error:
+            raise IsolationError(error.message, hint=error.hint) from error
+        try:
+            return place.isolation.recover(label)
+        finally:
+            place.leave()
+
+    def merge(self, name: str, commit: str, message: str) -> None:
+        """Merge what a worktree has, up to `commit`, "" for all. Nothing is done where the branch
+        has it already. Raises GitError; the branch is then as before."""
+        repository = self._repository()
+        tree = repository.enter(name, self.target).tree
+        wanted = commit or _says(tree.path, "rev-parse", "HEAD")
+        with suppress(GitError):
+            git(tree.origin, "merge-base", "--is-ancestor", wanted, "HEAD")
+            return
+        try:
+            repository.merge(tree, wanted, message=message)
+        except MergeConflictError as error:
+            raise MergeConflictError(
+                error.message,
+                hint=f"Solve it in {shorten(tree.path)}: git merge {tree.base}, then commit. "
+                "The next run merges it.",
+            ) from error
+
+    def leave(self, name: str) -> str:
+        """Remove a worktree if nothing is lost with it, else say in a sentence what is in it."""
+        try:
+            repository = self._repository()
+            tree = next((one for one in repository.trees() if one.name == name), None)
+            if tree is None:
+                return ""
+            state = repository.state(tree)
+            if not state.is_empty:
+                return f"The worktree {name} stays: {state.words(tree.target)}."
+            repository.remove(tree, state)
+        except GitError as error:
+            return f"The worktree {name} stays: {error.message}"
+        return ""
+
+    def _repository(self) -> Repository:
+        found = Repository.of(self.target)
+        return replace(found, beside=excluded_paths(found.top, self.target, self.task_file))
+
+
+def _says(where: Path, *args: str) -> str:
+    """What git prints; "" where it refuses."""
+    with suppress(GitError):
+        return git(where, *args).strip()
+    return ""
