@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -44,6 +44,11 @@ _NONE: Final = f"""\
 
 The model starts one for servers and long builds. Ctrl+B moves the command that
 runs in the foreground here."""
+
+
+def _name(owned: OwnedJob) -> str:
+    owner = f"{owned.owner}: " if owned.owner else ""
+    return one_line(f"{owned.job.id} {owner}{owned.job.command}")
 
 
 def _mark(job: Job) -> Part:
@@ -145,17 +150,16 @@ class JobsScreen(TableDialog[None]):
         return self._shown[self.rows.cursor] if self._shown else None
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
-        owned = self._shown[index]
-        job = owned.job
-        facts = f"  {state_of(job)}"
-        room = max(width // 3, min(width // 2, width - 4 - cell_len(facts)))
-        owner = f"{owned.owner}: " if owned.owner else ""
-        name = whole_words(one_line(f"{job.id} {owner}{job.command}"), room)
+        job, states = self._shown[index].job, [state_of(one.job) for one in self._shown]
+        beside = max(map(cell_len, states))
+        room = max(width // 3, min(width // 2, width - 6 - beside))
+        names = [whole_words(_name(one), room) for one in self._shown]
+        wide = max(map(cell_len, names))
         last = self._tails.get(job, (0, ""))[1].rpartition("\n")[2]
         return [
             _mark(job),
-            (name, "text"),
-            (facts, "muted"),
+            (set_cell_size(names[index], wide), "text"),
+            (f"  {set_cell_size(states[index], beside)}", "muted"),
             (f"  {one_line(last)}" if last else "", "muted"),
         ]
 
