@@ -44,6 +44,7 @@ async def test_a_turn_is_recorded_before_it_is_shown(tmp_path: Path) -> None:
         "text_delta",
         "assistant_message",
         "request_extended",
+        "cost",
         "context_measured",
         "context_measured",
         "turn_finished",

@@ -32,7 +32,7 @@ def read(screen: HelpScreen) -> str:
 
 
 async def test_tab_lists_the_topics_and_enter_reads_one() -> None:
-    async with running(World()) as (app, pilot):
+    async with running(World(), (120, 60)) as (app, pilot):  # room for all topics
         await pilot.press("f1")
         screen = await opened(app, pilot)
         assert screen.view == "keys"
