@@ -9,8 +9,9 @@ the server silent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from contextlib import suppress
+from inspect import iscoroutine
 from typing import Final, TypeVar
 
 from tui.core.clock import Clock
@@ -69,7 +70,7 @@ class Silence:
         self._deadline = began + left
         self.expired = left <= 0
         if self.expired:
-            if isinstance(coming, Coroutine):
+            if iscoroutine(coming):  # what anext() gives must not be closed before it was awaited
                 coming.close()
             raise TimeoutError
         scope = self._scope = asyncio.timeout(None)
