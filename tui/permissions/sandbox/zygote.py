@@ -1,18 +1,14 @@
-"""A small process with one thread that starts confined commands for the program.
+"""Starts confined commands for the program: what the zygote of `tui.keeper` runs behind walls.
 
-The program has threads and an event loop: after a fork, only system calls would be safe in it.
-This process is started once for each session (`python -I -S`), loads little, and forks in about a
-millisecond. It keeps the session's network: a namespace with its own loopback lives as long as
-this process has it open. The program's end of the socket is all that keeps it alive.
+It keeps the session's network: a namespace with its own loopback lives as long as this process, or
+a command that it started, has it open.
 
 It also answers about that network, through a child that joins it: `{"ask": "ports"}` which ports
 are listened on, and `{"ask": "connect", "port": …}` with a connection to one, as a file.
 
 `run` does the same for a single command that somebody else starts, such as an MCP server.
 
-For each command it forks a monitor, which reports to the program:
-`{"pid": …}` once it runs, then `{"status": …, "rest": …}` when nothing of it runs any more, or
-`{"error": …}`. The monitor starts bubblewrap, or is the first process of our own launcher.
+The monitor of a command starts bubblewrap, or is the first process of our own launcher.
 """
 
 from __future__ import annotations
@@ -27,8 +23,11 @@ import socket
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
+from tui.keeper import zygote
+from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -71,31 +70,14 @@ def _make_network(answer: socket.socket) -> NoReturn:
         files = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in ("user", "net")]
         socket.send_fds(answer, [b"ready"], files)
     except OSError as error:
-        answer.send(_words(error).encode())
+        answer.send(words(error).encode())
     os._exit(0)
 
 
 def main(control: int) -> None:
-    """Serve requests until the program has gone: each a file with JSON and the files to use."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    """Serve the program's requests until it has gone."""
     network = _Network()
-    requests = socket.socket(fileno=control)
-    while True:
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        if not select.select([requests], [], [], 5)[0]:
-            continue  # so that ended monitors do not wait for the next command
-        message, files, _, _ = socket.recv_fds(requests, 1, 5, socket.MSG_CMSG_CLOEXEC)
-        if not message:
-            return
-        try:
-            _serve(files, network, requests)
-        finally:
-            for file in files:
-                os.close(file)
+    zygote.main(control, partial(_begin, network), partial(_ask, network))
 
 
 def run(path: str) -> NoReturn:
@@ -103,85 +85,64 @@ def run(path: str) -> NoReturn:
 
     For whoever starts its programs itself. What there is to do stands in a file, which is removed.
     """
-    words = os.dup(2)
+    terminal = os.dup(2)
     code = 127
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             spec: dict[str, Any] = json.loads(file.read())
         os.unlink(path)  # noqa: PTH108
-        answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        answer, theirs = socket.socketpair()
         answer.setblocking(False)
         outside = spec["network"] or spec["engine"] == "landlock"
         joined = None if outside else _Network().open()
         system.adopt_orphans()
-        status, _ = _ENGINES[spec["engine"]](spec, joined, os.getppid(), theirs)
+        monitor = Monitor(theirs, os.getppid(), [])
+        status, _ = _ENGINES[spec["engine"]](spec, joined, monitor)
         code = os.waitstatus_to_exitcode(status) & 255
-        _end_descendants()
+        end_descendants()
         with suppress(OSError):
-            while message := json.loads(answer.recv(65_536)):
-                if reason := message.get("error"):
-                    os.write(words, f"{reason}\n".encode())
+            for line in answer.recv(65_536).splitlines():
+                if reason := json.loads(line).get("error"):
+                    os.write(terminal, f"{reason}\n".encode())
     except (OSError, ValueError) as error:
-        os.write(words, f"{_words(error)}\n".encode())
+        os.write(terminal, f"{words(error)}\n".encode())
     finally:
         os._exit(code)
 
 
-def _serve(files: list[int], network: _Network, requests: socket.socket) -> None:
-    payload, report, *streams = files
-    with socket.socket(fileno=os.dup(report)) as answer:
-        try:
-            with os.fdopen(os.dup(payload), "rb") as file:
-                file.seek(0)
-                spec: dict[str, Any] = json.loads(file.read())
-            if "ask" in spec:
-                _ask(spec, network, answer)
-                return
-            joined = None if spec["network"] or spec["engine"] == "landlock" else network.open()
-            zygote = os.getpid()
-            if os.fork():
-                return
-        except (OSError, ValueError) as error:
-            _report(answer, error=_words(error))
-            return
-        try:
-            requests.close()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
-            system.adopt_orphans()
-            for number, file in enumerate(streams):
-                os.dup2(file, number)
-                os.close(file)
-            os.close(payload)
-            os.close(report)
-            os.setsid()
-            status, rest = _ENGINES[spec["engine"]](spec, joined, zygote, answer)
-            _end_descendants()
-            _report(answer, status=status, rest=rest)
-        except OSError as error:
-            _report(answer, error=_words(error))
-        except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happens
-            _report(answer, error=repr(error))
-        finally:
-            os._exit(0)
+def _begin(network: _Network, spec: dict[str, Any]) -> zygote.Run:
+    """What runs a command behind its walls, or a plain one."""
+    if spec["engine"] == "plain":
+        return zygote.plain(spec)
+    outside = spec["network"] or spec["engine"] == "landlock"
+    joined = None if outside else network.open()
+
+    def run(monitor: Monitor) -> tuple[int, bool]:
+        system.adopt_orphans()
+        ended = _ENGINES[spec["engine"]](spec, joined, monitor)
+        end_descendants()
+        return ended
+
+    return run
 
 
-def _ask(spec: dict[str, Any], network: _Network, answer: socket.socket) -> None:
+def _ask(network: _Network, spec: dict[str, Any], answer: socket.socket) -> None:
     """Answer about the session's network, from inside it. Where there is none, nothing listens."""
+    report = Monitor(answer, 0, []).report
     if network.files is None or os.fork():
         if network.files is None:
-            _report(answer, ports=[])
+            report(ports=[])
         return
     try:
         _join(network.files)
         if spec["ask"] == "ports":
-            _report(answer, ports=sorted(_listening()))
+            report(ports=sorted(_listening()))
         else:
             with socket.create_connection(("localhost", spec["port"]), timeout=5) as connected:
                 connected.settimeout(None)
                 socket.send_fds(answer, [b"{}"], [connected.fileno()])
     except OSError as error:
-        _report(answer, error=_words(error))
+        report(error=words(error))
     finally:
         os._exit(0)
 
@@ -196,45 +157,10 @@ def _listening() -> set[int]:
     return found
 
 
-def _report(answer: socket.socket, **message: Any) -> None:
-    with suppress(OSError):  # the program has gone
-        answer.send(json.dumps(message).encode())
-
-
-def _words(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        name = f" ({error.filename})" if error.filename else ""
-        return f"{error.strerror}{name}"
-    return str(error)
-
-
 def _join(joined: tuple[int, int] | None) -> None:
     if joined:
         system.setns(joined[0], system.NEWUSER)
         system.setns(joined[1], system.NEWNET)
-
-
-def _close_streams() -> None:
-    """Only the command holds its output open, so that its end is seen."""
-    for file in (0, 1, 2):
-        os.close(file)
-
-
-def _end_descendants() -> None:
-    """Kill what is still below us and wait for all of it."""
-    while True:
-        with suppress(OSError, ValueError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123 - pathlib is slow to load
-            for child in children.read().split():
-                os.kill(int(child), signal.SIGKILL)
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
-
-
-def _end_and_exit(*_: object) -> NoReturn:
-    _end_descendants()
-    os._exit(0)
 
 
 def _outlived() -> bool:
@@ -249,9 +175,9 @@ def _outlived() -> bool:
 
 
 def _run_bubblewrap(
-    spec: dict[str, Any], joined: tuple[int, int] | None, zygote: int, answer: socket.socket
+    spec: dict[str, Any], joined: tuple[int, int] | None, monitor: Monitor
 ) -> tuple[int, bool]:
-    monitor = os.getpid()
+    me = os.getpid()
     arguments = os.memfd_create("arguments")
     program_filter = os.memfd_create("filter")
     os.write(program_filter, base64.b64decode(spec["filter"]))
@@ -269,23 +195,24 @@ def _run_bubblewrap(
         extra += ["--seccomp", str(program_filter)]
     os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
     os.lseek(arguments, 0, os.SEEK_SET)
-    # bubblewrap's inner process can outlive the outer one: the monitor ends both.
-    signal.signal(signal.SIGTERM, _end_and_exit)
-    system.die_with_parent(zygote, signal.SIGTERM)
+    if monitor.parent:
+        # bubblewrap's inner process can outlive the outer one: the monitor ends both.
+        signal.signal(signal.SIGTERM, end_and_exit)
+        system.die_with_parent(monitor.parent, signal.SIGTERM)
     child = os.fork()
     if not child:
         try:
             _join(joined)
-            system.die_with_parent(monitor)
+            system.die_with_parent(me)
             _apply_landlock(spec)
-            words = [spec["bubblewrap_path"], "--args", str(arguments), "--", *spec["argv"]]
-            os.execve(words[0], words, spec["env"])  # noqa: S606
+            argv = [spec["bubblewrap_path"], "--args", str(arguments), "--", *spec["argv"]]
+            os.execve(argv[0], argv, spec["env"])  # noqa: S606
         except OSError as error:
-            _report(answer, error=_words(error))
+            monitor.failed(error)
         finally:
             os._exit(127)
     os.close(theirs)
-    _close_streams()
+    zygote.close_streams()
     here = _mounted("self") if checked else []
     with os.fdopen(info, "rb") as file, suppress(ValueError, KeyError):
         process = json.loads(file.read())["child-pid"]
@@ -294,12 +221,11 @@ def _run_bubblewrap(
                 _check_mounts(process, here, checked, spec["movable"])
             except OSError:
                 os.kill(process, signal.SIGKILL)  # before the pipe closes: that lets it go on
-                _end_descendants()
+                end_descendants()
                 raise
             os.write(blocked, b"x")
-        _report(answer, pid=process)
-    status = os.waitpid(child, 0)[1]
-    return status, _outlived()
+        monitor.running(process)
+    return monitor.wait(child), _outlived()
 
 
 def _has_built(process: int, child: int) -> bool:
@@ -370,7 +296,7 @@ def _is_below(path: str, folders: list[str]) -> bool:
 
 
 def _run_launcher(
-    spec: dict[str, Any], joined: tuple[int, int] | None, zygote: int, answer: socket.socket
+    spec: dict[str, Any], joined: tuple[int, int] | None, monitor: Monitor
 ) -> tuple[int, bool]:
     uid, gid = os.geteuid(), os.getegid()
     _join(joined)
@@ -379,7 +305,8 @@ def _run_launcher(
         | system.NEWCGROUP
     )  # fmt: skip
     system.map_user(uid, gid)
-    system.die_with_parent(zygote)
+    if monitor.parent:
+        system.die_with_parent(monitor.parent)
     outcome, theirs = os.pipe()
     child = os.fork()
     if not child:
@@ -388,14 +315,13 @@ def _run_launcher(
         system.die_with_parent(0)  # not checked: a parent outside of the namespace is 0
         _be_init(spec, theirs)
     os.close(theirs)
-    ended: dict[str, Any] = {}
-    _close_streams()
+    zygote.close_streams()
     with os.fdopen(outcome, "rb") as file:
-        for line in file:
-            ended = json.loads(line)
-            if not ended:
-                _report(answer, pid=child)
-    status = os.waitpid(child, 0)[1]
+        ended: dict[str, Any] = json.loads(file.readline() or "{}")
+        if not ended:
+            monitor.running(child)
+        status = monitor.wait(child)
+        ended = json.loads(file.readline() or "{}") or ended
     if "error" in ended:
         raise OSError(ended["error"])
     return ended.get("status", status), ended.get("rest", False)
@@ -403,6 +329,8 @@ def _run_launcher(
 
 def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
     """The first process of the namespaces: build the walls, start the command, reap."""
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     try:
         with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
             file.write("0")
@@ -416,13 +344,13 @@ def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
         error, theirs = os.pipe()
         command = os.fork()
         if not command:
-            _execute(spec, theirs)
+            zygote.execute(spec, theirs)
         os.close(theirs)
         with os.fdopen(error, "rb") as file:
             if reason := file.read():
                 raise OSError(reason.decode())  # noqa: TRY301 - reported below
         os.write(outcome, b"{}\n")
-        _close_streams()
+        zygote.close_streams()
         while True:
             ended, status = os.waitpid(-1, 0)
             if ended == command:
@@ -433,21 +361,9 @@ def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
             rest = False
         os.write(outcome, json.dumps({"status": status, "rest": rest}).encode())
     except BaseException as failure:  # noqa: BLE001 - the fork must end here, whatever happens
-        os.write(outcome, json.dumps({"error": _words(failure)}).encode() + b"\n")
+        os.write(outcome, json.dumps({"error": words(failure)}).encode() + b"\n")
     finally:
         os._exit(0)
-
-
-def _execute(spec: dict[str, Any], error: int) -> NoReturn:
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        os.execve(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
-    except OSError as failure:
-        os.write(error, f"{spec['argv'][0]}: {_words(failure)}".encode())
-    finally:
-        os._exit(127)
 
 
 _LIMITS = {
@@ -537,13 +453,14 @@ def _apply_landlock(spec: dict[str, Any]) -> None:
 
 
 def _run_landlock(
-    spec: dict[str, Any], joined: tuple[int, int] | None, zygote: int, answer: socket.socket
+    spec: dict[str, Any], joined: tuple[int, int] | None, monitor: Monitor
 ) -> tuple[int, bool]:
     del joined
-    monitor = os.getpid()
-    # No namespace ends with it: the monitor has to end what it started before it goes itself.
-    signal.signal(signal.SIGTERM, _end_and_exit)
-    system.die_with_parent(zygote, signal.SIGTERM)
+    me = os.getpid()
+    if monitor.parent:
+        # No namespace ends with it: the monitor has to end what it started before it goes itself.
+        signal.signal(signal.SIGTERM, end_and_exit)
+        system.die_with_parent(monitor.parent, signal.SIGTERM)
     system.hide_memory()
     error, theirs = os.pipe()
     child = os.fork()
@@ -551,25 +468,22 @@ def _run_landlock(
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
-            system.die_with_parent(monitor)
+            system.die_with_parent(me)
             os.chdir(spec["cwd"])
             _apply_landlock(spec)
             system.install_filter(base64.b64decode(spec["filter"]))
             system.drop_capabilities()
         except OSError as failure:
-            os.write(theirs, _words(failure).encode())
+            os.write(theirs, words(failure).encode())
             os._exit(127)
-        _execute(spec, theirs)
+        zygote.execute(spec, theirs)
     os.close(theirs)
     with os.fdopen(error, "rb") as file:
         if reason := file.read():
             raise OSError(reason.decode())
-    _report(answer, pid=child)
-    _close_streams()
-    while True:
-        ended, status = os.waitpid(-1, 0)
-        if ended == child:
-            return status, _outlived()
+    monitor.running(child)
+    zygote.close_streams()
+    return monitor.wait(child), _outlived()
 
 
 _ENGINES = {

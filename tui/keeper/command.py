@@ -1,0 +1,389 @@
+"""A command under its keeper, as the program sees it: started by this run of the program, or left
+running by an earlier one and taken over."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from tui.core.clock import Clock
+from tui.keeper import folder as names
+from tui.keeper.monitor import GRACE_S
+from tui.keeper.parent import Report, WarmParent
+
+READ_BYTES: Final = 1 << 18
+_POLL_S: Final = 0.05
+_STEP_S: Final = 0.005
+_END_S: Final = 5.0
+"""How long the keeper's report is waited for once all was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnd:
+    """How a command ended, and what it printed in numbers.
+
+    `returncode` is negative if a signal ended it. `rest`: something that it had left running was
+    stopped. `written` of all `bytes` are in the file; `stopped` says why no more ("limit" for the
+    limit), and `tail` is then the end of the output. `timed_out`: the keeper ended it, for its time
+    was over and no program was there. `lost`: its keeper was killed, so that most is unknown.
+    """
+
+    returncode: int = -9
+    rest: bool = False
+    seconds: float = 0.0
+    bytes: int = 0
+    lines: int = 0
+    written: int = 0
+    sha256: str = ""
+    stopped: str = ""
+    tail: bytes = b""
+    timed_out: bool = False
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Where a command is kept (`folder`, which exists), the file that gets its output (open for
+    reading and writing), and the limits for it."""
+
+    folder: Path
+    output: int
+    limit: int
+    min_free: int
+    timeout: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "limit": self.limit,
+            "min_free": self.min_free,
+            "timeout": self.timeout,
+        }
+
+
+Starter: TypeAlias = Callable[
+    [Sequence[str], Path, Mapping[str, str], Keep], Awaitable["tuple[int, Report]"]
+]
+"""Starts a command: its words, its folder, its environment, and where it is kept. Returns its
+process, and what its keeper reports. Raises OSError or HoldfastError."""
+
+
+class Command:
+    """A command that runs, or has ended. Its keeper lives on without this object.
+
+    `end` is None as long as anything of it runs. The output is read with `read`, at any time.
+    """
+
+    def __init__(self, pid: int, folder: Path, output: int, call: Mapping[str, Any]) -> None:
+        self.pid = pid
+        self.folder = folder
+        self.call = call
+        """What was run, as the program noted it (`call` in the folder)."""
+        self.end: CommandEnd | None = None
+        self.read_up_to = 0
+        self._output = output
+        self._over = asyncio.Event()
+        self._watch: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        folder: Path,
+        starter: Starter,
+        call: Mapping[str, Any],
+        limit: int,
+        min_free: int,
+        timeout: float | None = None,
+    ) -> Command:
+        """Run a program by its full path, kept in a new `folder`; in a temporary one where that
+        can't be made. Raises OSError, and what `starter` raises."""
+        made = await asyncio.to_thread(_make, folder, call)
+        keep = Keep(made.folder, made.output, limit, min_free, timeout)
+        try:
+            pid, report = await starter(argv, cwd, env, keep)
+        except BaseException:
+            os.close(made.output)
+            shutil.rmtree(made.folder, ignore_errors=True)
+            raise
+        command = cls(pid, made.folder, made.output, call)
+        command._watch = asyncio.create_task(command._until_report(report), name="command")
+        return command
+
+    @classmethod
+    def take_over(cls, folder: Path) -> Command | None:
+        """A command of an earlier run; None where the folder holds none. Blocks. Call it in the
+        event loop's thread."""
+        call, alive = note(folder, names.CALL), lives(folder)
+        state = note(folder, names.STATE)  # after the look at the lock: it is the last one then
+        try:
+            output = os.open(folder / names.OUTPUT, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        pid = state.get("pid")
+        command = cls(pid if isinstance(pid, int) else 0, folder, output, call)
+        command._ended_by(state, alive=alive)
+        if command.end is None:
+            command._watch = asyncio.create_task(command._until_state(), name="command")
+        return command
+
+    @property
+    def output(self) -> Path:
+        """The file with its output."""
+        return self.folder / names.OUTPUT
+
+    @property
+    def size(self) -> int:
+        """How much of its output is in the file by now."""
+        return os.fstat(self._output).st_size
+
+    def read(self, most: int = READ_BYTES) -> bytes:
+        """What it has printed since the last time; b"" for nothing. Blocks."""
+        data = os.pread(self._output, most, self.read_up_to)
+        self.read_up_to += len(data)
+        return data
+
+    def note(self, **changes: Any) -> None:
+        """Change what is noted of it for a later run of the program. Blocks."""
+        self.call = {**self.call, **changes}
+        with suppress(OSError):
+            _write_call(self.folder, self.call)
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Whether it has ended, waiting at most `seconds` (None: as long as it takes)."""
+        if seconds is None:
+            await self._over.wait()
+        else:
+            with suppress(TimeoutError):  # not wait_for: before 3.12 it loses a cancellation
+                async with asyncio.timeout(seconds):
+                    await self._over.wait()
+        return self._over.is_set()
+
+    async def stop(self, clock: Clock) -> None:
+        """SIGTERM to its group, two seconds of grace, SIGKILL to all of it. Cancelled, it kills at
+        once. Returns when it has ended."""
+        try:
+            names.send(self.folder, names.END)
+            until = clock.monotonic() + GRACE_S
+            while clock.monotonic() < until and not await self.wait(_STEP_S):
+                await clock.sleep(_POLL_S)
+        finally:
+            self.kill()
+        await self.wait(_END_S)
+
+    def kill(self) -> None:
+        """At once, without waiting."""
+        if self.end is None:
+            names.send(self.folder, names.KILL)
+
+    def without_limit(self) -> None:
+        """Let it take its time from now on, also where no program is there."""
+        names.send(self.folder, names.NO_LIMIT)
+
+    def close(self) -> None:
+        """Let go of it: it runs on if it runs. May be called again."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if self._output >= 0:
+            os.close(self._output)
+            self._output = -1
+
+    def discard(self) -> None:
+        """Let go of it and remove its folder: all of it is recorded elsewhere. Blocks."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _until_report(self, report: Report) -> None:
+        try:
+            if message := await report.next():
+                self._ended_by(message, alive=True)
+        finally:
+            report.close()
+        await self._until_state()
+
+    async def _until_state(self) -> None:
+        """Look at the state until it says the end, or the keeper is gone."""
+        while self.end is None:
+            alive = await asyncio.to_thread(lives, self.folder)
+            state = await asyncio.to_thread(note, self.folder, names.STATE)
+            self._ended_by(state, alive=alive)
+            if self.end is None:
+                await asyncio.sleep(_POLL_S)
+
+    def _ended_by(self, state: Mapping[str, Any], *, alive: bool) -> None:
+        status = state.get("status")
+        if isinstance(status, int):
+            self.end = _end_of(status, state)
+        elif not alive or "error" in state:
+            size = self.size if self._output >= 0 else 0
+            self.end = CommandEnd(bytes=size, written=size, lost=True)
+        else:
+            return
+        self._over.set()
+
+
+def note(folder: Path, name: str) -> dict[str, Any]:
+    """One of the JSON files of a folder; empty where it can't be read. Blocks."""
+    with suppress(OSError, ValueError, RecursionError), (folder / name).open("rb") as file:
+        found: object = json.loads(file.read(1 << 20))
+        if isinstance(found, dict):
+            return cast("dict[str, Any]", found)
+    return {}
+
+
+def lives(folder: Path) -> bool:
+    """Whether the keeper of a folder lives. Blocks."""
+    try:
+        file = os.open(folder / names.LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def kept_in(place: Path) -> list[Path]:
+    """The folders of commands in a place, oldest first. Blocks."""
+    with suppress(OSError):
+        found = [path for path in place.iterdir() if (path / names.CALL).is_file()]
+        return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
+    return []
+
+
+@dataclass(slots=True)
+class PlainStarter:
+    """Starts commands without walls, by a zygote of its own or one that is shared."""
+
+    parent: WarmParent = field(default_factory=WarmParent)
+
+    async def __call__(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], keep: Keep
+    ) -> tuple[int, Report]:
+        spec = {"engine": "plain", "argv": list(argv), "cwd": str(cwd), "env": dict(env)}
+        return await start_kept(self.parent, lambda: spec, keep)
+
+    def close(self) -> None:
+        """End the zygote; what is kept runs on. Blocks."""
+        self.parent.close()
+
+
+async def start_kept(
+    parent: WarmParent, make: Callable[[], dict[str, Any]], keep: Keep
+) -> tuple[int, Report]:
+    """Let a zygote start what `make` returns, kept. Raises OSError with what the monitor says."""
+    report = Report()
+    try:
+        with report.theirs as theirs:
+            await asyncio.to_thread(
+                parent.request,
+                lambda: make() | {"keep": keep.to_json()},
+                keep.output,
+                theirs.fileno(),
+            )
+        pid = _process_in(await report.next())
+    except BaseException:
+        report.close()
+        raise
+    return pid, report
+
+
+def _process_in(message: Mapping[str, Any]) -> int:
+    """The process that a monitor reports. Raises OSError with what it says instead."""
+    if "pid" not in message:
+        raise OSError(message.get("error") or "it ended before the command ran")
+    return message["pid"]
+
+
+def _end_of(status: int, state: Mapping[str, Any]) -> CommandEnd:
+    def number(name: str) -> int:
+        value = state.get(name)
+        return value if isinstance(value, int) else 0
+
+    seconds, tail = state.get("seconds"), state.get("tail")
+    try:
+        code, end = os.waitstatus_to_exitcode(status), base64.b64decode(str(tail or ""))
+    except ValueError:
+        code, end = -9, b""
+    return CommandEnd(
+        returncode=code,
+        rest=bool(state.get("rest")),
+        seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+        bytes=number("bytes"),
+        lines=number("lines"),
+        written=number("written"),
+        sha256=str(state.get("sha256") or ""),
+        stopped=str(state.get("stopped") or ""),
+        tail=end,
+        timed_out=bool(state.get("timed_out")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    folder: Path
+    output: int
+
+
+def _make(folder: Path, call: Mapping[str, Any]) -> _Made:
+    """The folder with its first files. Raises OSError."""
+    try:
+        folder = _free_name(folder)
+        output = _fill(folder, call)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+        output = _fill(folder, call)
+    return _Made(folder, output)
+
+
+def _free_name(folder: Path) -> Path:
+    """Make the folder, or one next to it that does not exist yet."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number, found = 1, folder
+    while True:
+        try:
+            found.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+            found = folder.with_name(f"{folder.name}-{number}")
+        else:
+            return found
+
+
+def _fill(folder: Path, call: Mapping[str, Any]) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND
+    output = os.open(folder / names.OUTPUT, flags, 0o600)
+    try:
+        _write_call(folder, call)
+    except BaseException:
+        os.close(output)
+        raise
+    return output
+
+
+def _write_call(folder: Path, call: Mapping[str, Any]) -> None:
+    new = folder / f"{names.CALL}.new"
+    data = json.dumps({"version": names.VERSION, **call}).encode()
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, data)
+    finally:
+        os.close(file)
+    new.replace(folder / names.CALL)

@@ -1,0 +1,364 @@
+"""What watches one command, in a process of its own: a fork of the zygote.
+
+`Monitor` reports to the program and ends with the zygote. `Keeper` ends with nobody: it reads what
+the command prints into a file, ends it when its time is over and the program has gone, and writes
+down how it ended. Standard library only: each running command has one in memory.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from tui.keeper import folder as names
+
+GRACE_S = 2.0
+"""Between SIGTERM and SIGKILL."""
+_PIPE_BYTES = 1 << 20
+"""No pipe holds more. After this many bytes, another process must still be printing."""
+_CHUNK = 1 << 18
+_IDLE_S = 0.25
+_STEP_S = 0.01
+_STATE_BYTES = 1024
+"""The state is padded to this, so that its end can be written on a full disk too."""
+_ALWAYS_BYTES = 1 << 20
+"""So much is written even where little space is free."""
+_CHECK_FREE_EVERY = 64 * 1024**2
+
+
+def words(error: BaseException) -> str:
+    """An error as a person reads it."""
+    if isinstance(error, OSError) and error.strerror:
+        name = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{name}"
+    return str(error)
+
+
+def end_descendants() -> None:
+    """Kill what is still below us and wait for all of it."""
+    while True:
+        with suppress(OSError, ValueError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123 - pathlib is slow to load
+            for child in children.read().split():
+                os.kill(int(child), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def end_and_exit(*_: object) -> NoReturn:
+    end_descendants()
+    os._exit(0)
+
+
+class Monitor:
+    """Watches a command that somebody else reads: by its report alone.
+
+    `parent` is the process that it ends with, 0 for none. `streams` are the command's own.
+    """
+
+    def __init__(self, answer: socket.socket, parent: int, streams: list[int]) -> None:
+        self.answer = answer
+        self.parent = parent
+        for number, file in enumerate(streams):
+            os.dup2(file, number)
+            os.close(file)
+
+    def report(self, **message: Any) -> None:
+        with suppress(OSError):  # the program has gone
+            self.answer.sendall(json.dumps(message).encode() + b"\n")
+
+    def running(self, pid: int) -> None:
+        """The command runs. `pid` leads its process group."""
+        self.report(pid=pid)
+
+    def wait(self, child: int) -> int:
+        """Wait for a child; its status."""
+        return os.waitpid(child, 0)[1]
+
+    def ended(self, status: int, *, rest: bool) -> None:
+        """Nothing of the command runs any more. `rest`: something still did when it ended."""
+        self.report(status=status, rest=rest)
+
+    def failed(self, error: BaseException) -> None:
+        self.report(error=words(error) if isinstance(error, OSError) else repr(error))
+
+
+class Keeper(Monitor):
+    """Keeps a command and what it prints, whatever becomes of the program."""
+
+    def __init__(self, answer: socket.socket, streams: list[int], keep: dict[str, Any]) -> None:
+        """`streams` are the command's input and the file that gets its output; `keep` says in which
+        `folder`, up to which `limit` of bytes, how much space is to stay free (`min_free`), and
+        after how many seconds the command is over (`timeout`, None for never)."""
+        source, self._output = streams
+        self._pipe, theirs = os.pipe()
+        with suppress(OSError, AttributeError):  # this user's pipes hold as much as they may
+            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._folder = os.open(keep["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._lock = os.open(names.LOCK, flags, 0o600, dir_fd=self._folder)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.mkfifo(names.CONTROL, 0o600, dir_fd=self._folder)
+        flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
+        self._control = os.open(names.CONTROL, flags, dir_fd=self._folder)
+        self._limit, self._min_free = keep["limit"], keep["min_free"]
+        self._began, self._started = time.monotonic(), time.time()
+        self._timeout: float | None = keep["timeout"]
+        self._kill_at: float | None = None
+        self._pid = 0
+        self._timed_out = self._open_end = self._eof = False
+        self._attended = True
+        self.bytes = self._lines = self._written = self._checked_at = 0
+        self._stopped = ""
+        self._tail = b""
+        self._digest = hashlib.sha256()
+        self._wake, wakes = os.pipe()
+        for file in (self._wake, wakes):
+            os.set_blocking(file, False)
+        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+        # Handlers, for what is ignored stays so in the command.
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, _nothing)
+        signal.signal(signal.SIGTERM, self._asked_to_end)
+        super().__init__(answer, 0, [source, theirs, os.dup(theirs)])
+        self._poll = select.poll()
+        for file in (self._pipe, self._wake, self._control, answer.fileno()):
+            self._poll.register(file, select.POLLIN)
+
+    # What engines call
+
+    def running(self, pid: int) -> None:
+        self._pid = pid
+        self._write_state(pid=pid)
+        super().running(pid)
+
+    def wait(self, child: int) -> int:
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return status
+            self._step(self._patience())
+
+    def end_group(self) -> bool:
+        """The command itself has ended: read what is left, and end what it left running in its
+        group. Returns whether there was anything."""
+        first = self.bytes
+        while not self._eof and self.bytes - first <= _PIPE_BYTES:
+            before = self.bytes
+            self._step(_IDLE_S, until=time.monotonic() + _IDLE_S)
+            if self.bytes == before:
+                break
+        if self._eof and not group_alive(self._pid):
+            return False
+        self.end()
+        until = time.monotonic() + GRACE_S
+        while group_alive(self._pid) and time.monotonic() < until:
+            self._step(_STEP_S)
+        self._kill()
+        return True
+
+    def ended(self, status: int, *, rest: bool) -> None:
+        until = time.monotonic() + 1
+        while not self._eof and time.monotonic() < until:
+            before = self.bytes
+            self._step(_IDLE_S, until=time.monotonic() + _IDLE_S)
+            if self.bytes == before:
+                break  # somebody who is no child of ours has it open
+        fields = self._fields(status=status, rest=rest)
+        self._write_state(**fields)
+        self.report(**fields)
+
+    def failed(self, error: BaseException) -> None:
+        super().failed(error)
+        self._write_state(error=words(error))
+
+    def end(self) -> None:
+        """SIGTERM now, SIGKILL after two seconds."""
+        if self._pid:
+            self._kill_at = self._kill_at or time.monotonic() + GRACE_S
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGTERM)
+
+    # Inside
+
+    def _asked_to_end(self, *_: object) -> None:
+        self.end()
+
+    def _kill(self) -> None:
+        if self._pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        with suppress(OSError, ValueError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123 - pathlib is slow to load
+            for child in children.read().split():
+                os.kill(int(child), signal.SIGKILL)
+
+    def _patience(self) -> float | None:
+        """Until when nothing happens by itself, in seconds; what is due now happens."""
+        now = time.monotonic()
+        if self._kill_at is not None:
+            if now < self._kill_at:
+                return self._kill_at - now
+            self._kill()
+            return _STEP_S
+        if self._attended or self._timeout is None:
+            return None
+        if (left := self._began + self._timeout - now) > 0:
+            return left
+        self._timed_out = True
+        self.end()
+        return GRACE_S
+
+    def _step(self, patience: float | None, until: float | None = None) -> None:
+        """Wait for something to happen, and deal with it; with `until`, for output that long."""
+        read = self.bytes
+        while True:
+            for file, what in self._poll.poll(None if patience is None else patience * 1000):
+                if file == self._pipe:
+                    self._take()
+                elif file == self._wake:
+                    with suppress(BlockingIOError):
+                        os.read(self._wake, 512)
+                elif file == self._control:
+                    self._obey()
+                else:
+                    self._look_after(what)
+            if until is None or self._eof or self.bytes != read or time.monotonic() >= until:
+                return
+
+    def _look_after(self, what: int) -> None:
+        """The program has gone."""
+        if what & ~select.POLLIN or not self.answer.recv(1):
+            self._poll.unregister(self.answer.fileno())
+            self._attended = False
+
+    def _obey(self) -> None:
+        with suppress(BlockingIOError):
+            for letter in os.read(self._control, 64):
+                if letter == names.END[0]:
+                    self.end()
+                elif letter == names.KILL[0]:
+                    self._kill()
+                elif letter == names.NO_LIMIT[0]:
+                    self._timeout = None
+
+    def _take(self) -> None:
+        try:
+            data = os.read(self._pipe, _CHUNK)
+        except OSError:
+            data = b""
+        if not data:
+            self._eof = True
+            self._poll.unregister(self._pipe)
+            return
+        self.bytes += len(data)
+        self._lines += data.count(b"\n")
+        self._open_end = not data.endswith(b"\n")
+        self._digest.update(data)
+        if not self._stopped:
+            data = self._write(data)
+        if self._stopped:
+            self._tail = (self._tail + data)[-names.TAIL_BYTES :]
+
+    def _write(self, data: bytes) -> bytes:
+        """Keep output in the file; what there was no room for."""
+        if self._written >= self._checked_at:
+            self._checked_at = max(_ALWAYS_BYTES, self._written + _CHECK_FREE_EVERY)
+            if self._written and _free(self._output) < self._min_free:
+                self._stopped = "the disk is nearly full"
+                return data
+        room = memoryview(data)[: self._limit - self._written]
+        try:
+            while room:
+                count = os.write(self._output, room)
+                self._written += count
+                room, data = room[count:], data[count:]
+        except OSError as error:
+            self._stopped = words(error)
+            return data
+        if self._written >= self._limit:
+            self._stopped = "limit"
+        return data
+
+    def _fields(self, **end: Any) -> dict[str, Any]:
+        return {
+            **end,
+            "pid": self._pid,
+            "seconds": round(time.monotonic() - self._began, 3),
+            "bytes": self.bytes,
+            "lines": self._lines + self._open_end,
+            "written": self._written,
+            "sha256": self._digest.hexdigest(),
+            "stopped": self._stopped,
+            "tail": base64.b64encode(self._tail).decode(),
+            "timed_out": self._timed_out,
+        }
+
+    def _write_state(self, **fields: Any) -> None:
+        """Replace the state; where there is no room for it, without the end of the output."""
+        state = {"version": names.VERSION, "keeper": os.getpid(), "started": self._started}
+        text = json.dumps(state | fields)
+        new = f"{names.STATE}.new"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            file = os.open(new, flags, 0o600, dir_fd=self._folder)
+            try:
+                data = text.ljust(_STATE_BYTES).encode()
+                if os.write(file, data) != len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            finally:
+                os.close(file)
+            os.replace(new, names.STATE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            text = json.dumps(state | fields | {"tail": ""}).ljust(_STATE_BYTES)
+            with suppress(OSError):
+                file = os.open(names.STATE, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)
+                try:
+                    os.write(file, text.encode())
+                finally:
+                    os.close(file)
+
+
+def _nothing(*_: object) -> None:
+    """A signal that only wakes."""
+
+
+def _free(file: int) -> int:
+    found = os.fstatvfs(file)
+    return found.f_bavail * found.f_frsize
+
+
+def group_alive(group: int) -> bool:
+    """Whether a process of the group still runs; zombies do not count if /proc exists."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _has_live_member(group)
+
+
+def _has_live_member(group: int) -> bool:
+    """Check /proc: a container without an init may have zombies that killpg still finds."""
+    if not os.path.exists("/proc/self/stat"):  # noqa: PTH110
+        return True
+    for entry in os.listdir("/proc"):  # noqa: PTH208
+        if not entry.isdigit():
+            continue
+        with suppress(OSError, ValueError, IndexError), open(f"/proc/{entry}/stat", "rb") as stat:  # noqa: PTH123
+            text = stat.read()
+            state, _parent, pgrp = text[text.rindex(b")") + 1 :].split()[:3]
+            if int(pgrp) == group and state not in b"ZX":
+                return True
+    return False

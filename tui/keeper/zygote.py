@@ -1,0 +1,137 @@
+"""A small process with one thread that forks a monitor for each command of the program.
+
+The program has threads and an event loop: after a fork, only system calls would be safe in it.
+This process is started once for each session (`python -I -S`), loads little, and forks in about a
+millisecond. The program's end of the socket is all that keeps it alive; the keepers that it forked
+live on.
+
+A request is a file with JSON, a socket for the report, and the streams of the command. The monitor
+reports `{"pid": …}` once it runs, then `{"status": …, "rest": …}` when nothing of it runs any more,
+or `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NoReturn, TypeAlias
+
+from tui.keeper.monitor import Keeper, Monitor, words
+
+Run: TypeAlias = Callable[[Monitor], tuple[int, bool]]
+"""Runs a command to its end, in its monitor: its status, and whether something still ran then."""
+Begin: TypeAlias = Callable[[dict[str, Any]], Run]
+"""From a request to what runs it, in the zygote: raises OSError where that can't be."""
+Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
+
+
+def main(control: int, begin: Begin | None = None, ask: Ask | None = None) -> None:
+    """Serve requests until the program has gone. `begin` knows more than plain commands; `ask`
+    answers requests that are questions."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    begin = begin or plain
+    requests = socket.socket(fileno=control)
+    gc.freeze()  # a fork shares what no collection touches
+    while True:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not select.select([requests], [], [], 5)[0]:
+            continue  # so that ended monitors do not wait for the next command
+        message, files, _, _ = socket.recv_fds(requests, 1, 5, socket.MSG_CMSG_CLOEXEC)
+        if not message:
+            return
+        try:
+            _serve(files, requests, begin, ask)
+        finally:
+            for file in files:
+                os.close(file)
+
+
+def _serve(files: list[int], requests: socket.socket, begin: Begin, ask: Ask | None) -> None:
+    payload, report, *streams = files
+    with socket.socket(fileno=os.dup(report)) as answer:
+        try:
+            with os.fdopen(os.dup(payload), "rb") as file:
+                file.seek(0)
+                spec: dict[str, Any] = json.loads(file.read())
+            if "ask" in spec:
+                if ask:
+                    ask(spec, answer)
+                return
+            run = begin(spec)
+            zygote = os.getpid()
+            if os.fork():
+                return
+        except (OSError, ValueError) as error:
+            Monitor(answer, 0, []).failed(error)
+            return
+        monitor = None
+        try:
+            requests.close()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            os.setsid()
+            keep = spec.get("keep")
+            own = [os.dup(stream) for stream in streams[: 2 if keep else 3]]
+            monitor = Keeper(answer, own, keep) if keep else Monitor(answer, zygote, own)
+            for file in files:
+                os.close(file)
+            status, rest = run(monitor)
+            monitor.ended(status, rest=rest)
+        except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happens
+            (monitor or Monitor(answer, 0, [])).failed(error)
+        finally:
+            os._exit(0)
+
+
+def plain(spec: dict[str, Any]) -> Run:
+    """A command without walls."""
+
+    def run(monitor: Monitor) -> tuple[int, bool]:
+        error, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.setsid()
+                os.chdir(spec["cwd"])
+            except OSError as failure:
+                os.write(theirs, words(failure).encode())
+                os._exit(127)
+            execute(spec, theirs)
+        os.close(theirs)
+        close_streams()
+        with os.fdopen(error, "rb") as file:
+            if reason := file.read():
+                raise OSError(reason.decode())
+        monitor.running(child)
+        status = monitor.wait(child)
+        return status, isinstance(monitor, Keeper) and monitor.end_group()
+
+    return run
+
+
+def close_streams() -> None:
+    """Only the command holds its output open, so that its end is seen."""
+    for file in (0, 1, 2):
+        os.close(file)
+
+
+def execute(spec: dict[str, Any], error: int) -> NoReturn:
+    """Become the command; why that can't be goes to `error`."""
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
+    except OSError as failure:
+        os.write(error, f"{spec['argv'][0]}: {words(failure)}".encode())
+    finally:
+        os._exit(127)
