@@ -46,6 +46,7 @@ class Folder:
             "files": self.files,
             "jobs": Jobs(FakeClock()),
             "spill_path": workspace.tool_results / f"{safe_name(call_id)}.txt",
+            "kept": workspace.tool_results / f"{safe_name(call_id)}.kept",
             "emit": emit,
             "set_todos": set_todos,
         }

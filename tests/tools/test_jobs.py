@@ -179,9 +179,11 @@ async def test_jobs_are_listed_and_an_unknown_one_is_named(background: Backgroun
     await background.jobs.close()
 
 
-async def test_a_job_that_cannot_start_is_not_listed(background: Background) -> None:
+async def test_a_job_that_cannot_start_is_not_listed(
+    background: Background, tmp_path: Path
+) -> None:
     with pytest.raises(ToolError, match="Couldn't start"):
-        await background.jobs.start("x", cwd=Path("/nonexistent"), path=Path("/nonexistent/x"))
+        await background.jobs.start("x", cwd=tmp_path / "nowhere", path=tmp_path / "x")
     assert background.jobs.list() == ()
 
 

@@ -24,8 +24,7 @@ from tui.core.workspace import Workspace
 from tui.tools.base import Todo, ToolContext
 from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
-from tui.tools.output_capture import Capture, Cleaner, Spill
-from tui.tools.process import Process
+from tui.tools.output_capture import Capture, Cleaner
 from tui.tools.run_command import RunCommand
 
 
@@ -54,6 +53,7 @@ class Bench:
             "files": FileLedger(),
             "jobs": Jobs(self.clock),
             "spill_path": workspace.tool_results / f"{call_id}.txt",
+            "kept": self.root.parent / f"{self.root.name}.kept" / call_id,
             "emit": emit,
             "set_todos": set_todos,
         }
@@ -284,16 +284,6 @@ async def test_sh_is_used_where_there_is_no_bash(
     assert text_of(output.content).startswith("/bin/sh\n")
 
 
-async def test_exit_and_output_are_seen_through_process_alone(tmp_path: Path) -> None:
-    pieces: list[bytes] = []
-    process = await Process.start("echo hi", cwd=tmp_path, sink=pieces.append)
-    assert await process.wait(None)
-    assert await process.drain()
-    process.close()
-    process.close()
-    assert (process.returncode, b"".join(pieces)) == (0, b"hi\n")
-
-
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_cleaned_text_does_not_depend_on_how_the_bytes_are_cut(pieces: list[bytes]) -> None:
     whole, parts = Cleaner(), Cleaner()
@@ -341,8 +331,10 @@ def test_the_person_gets_the_colours_and_the_model_the_same_text_without(chars: 
 def test_colours_are_for_the_person_only(
     tmp_path: Path, data: bytes, shown: str, text: str
 ) -> None:
-    capture = Capture(tmp_path / "x.txt", Guard())
-    seen = "".join(capture.feed(bytes([byte])) for byte in data) + capture.close()
+    capture = Capture(Guard())
+    seen = "".join(capture.feed(bytes([byte])) for byte in data) + capture.close(
+        None, tmp_path, tmp_path
+    )
     assert capture.text == text
     assert seen.replace("\n\x1b[0m\n", "\x1b[0m\n") == shown
 
@@ -352,11 +344,11 @@ def test_colours_are_for_the_person_only(
 def test_O21_what_is_held_is_the_text_or_its_two_ends(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]
 ) -> None:
-    path = tmp_path_factory.mktemp("spill") / "x.txt"
-    capture = Capture(path, Guard(memory_chars=100))
+    tmp_path = tmp_path_factory.mktemp("spill")
+    capture = Capture(Guard(memory_chars=100))
     for piece in pieces:
         capture.feed(piece.encode())
-    capture.close()
+    capture.close(None, tmp_path, tmp_path)
     whole = "".join(pieces)
     if len(whole) <= 100:
         assert capture.text == whole
@@ -365,31 +357,3 @@ def test_O21_what_is_held_is_the_text_or_its_two_ends(
         assert capture.truncated
         assert capture.text.startswith(whole[:50])
         assert capture.text.endswith(whole[-50:])
-
-
-def test_L29_a_spill_stops_at_its_limit_and_says_so(tmp_path: Path) -> None:
-    spill = Spill(tmp_path / "x.txt", Guard(spill_max_bytes=10, spill_min_free_bytes=0))
-    spill.write(b"12345678")
-    spill.write(b"abcdef")
-    spill.write(b"more")
-    spill.close()
-    assert spill.path.read_bytes() == b"12345678ab"
-    assert spill.written == 10
-    assert "the limit" in spill.stopped
-
-
-def test_L29_a_spill_stops_when_the_disk_is_nearly_full(tmp_path: Path) -> None:
-    spill = Spill(tmp_path / "x.txt", Guard(spill_min_free_bytes=1 << 62))
-    spill.write(b"x")
-    spill.close()
-    assert spill.written == 0
-    assert "nearly full" in spill.stopped
-
-
-def test_L19_a_spill_through_a_link_is_refused_without_raising(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / ".holdfast").symlink_to(tmp_path / "real")
-    spill = Spill(tmp_path / ".holdfast" / "tool-results" / "x.txt", Guard())
-    spill.write(b"x")
-    assert "symbolic link" in spill.stopped
-    assert not list((tmp_path / "real").iterdir())

@@ -18,7 +18,13 @@ from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.frame_state import RELOAD
 from tui.agent.hooks import HookRunner
-from tui.agent.interrupted_work import calls_of, publish_opening
+from tui.agent.interrupted_work import (
+    InterruptedWork,
+    calls_of,
+    interrupted_work,
+    publish_opening,
+)
+from tui.agent.kept_commands import KeptCommands
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
@@ -63,6 +69,10 @@ from tui.tools.task import SubAgentTool
 if TYPE_CHECKING:
     from tui.tools.lsp import Checker
     from tui.tools.mcp import Server
+
+
+_LEAVE_S = 1.0
+"""How long a turn may take to come to a place where the next run can continue it."""
 
 
 class Agent:
@@ -274,6 +284,7 @@ class Agent:
         self._background += map(asyncio.create_task, work)
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
+        await KeptCommands(self._ctx).take_over_jobs()
         return self._ctx.events.take()
 
     def count_tokens(self, show: Callable[[Event], None]) -> None:
@@ -308,6 +319,27 @@ class Agent:
         """
         calls = calls_of(self.session.records, again)
         return self._ctx.events.run(self._turns.run, None, calls)
+
+    def interrupted_work(self) -> InterruptedWork:
+        """What an earlier run of the session left open. Blocks."""
+        ctx = self._ctx
+        return interrupted_work(list(ctx.records), ctx.workspace.root, self.session.path, ctx.kept)
+
+    def collect(self, ids: Collection[str]) -> AsyncGenerator[Event]:
+        """Give calls whose commands are kept their results, and ask the model nothing; a command
+        that still runs is waited for. Events as `send`."""
+        calls = calls_of(self.session.records, ids)
+        return self._ctx.events.run(self._turns.collect, calls)
+
+    async def leave(self) -> None:
+        """Let commands that run go on without this program: `close` stops none then. The turn ends
+        where the next run can continue it, if it comes to such a place at once."""
+        self._ctx.pause.begin()
+        self._ctx.jobs.leave()
+        self.sub_agents.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_S):
+                await self._ctx.events.rest()
 
     async def close_calls(self, ids: Collection[str]) -> Sequence[Event]:
         """Give calls that an earlier run left open their result: that they were interrupted.
@@ -474,7 +506,7 @@ class Agent:
         """Where what the person's own commands print is stored, and cut for the model."""
         ctx = self._ctx
         folder = ctx.workspace.tool_results
-        return ShellOutput(folder, ctx.guard_limits, ctx.outputs, self._jobs)
+        return ShellOutput(folder, ctx.guard_limits, self._jobs, ctx.outputs)
 
     @property
     def ledger(self) -> Ledger:

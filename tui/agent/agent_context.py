@@ -105,6 +105,9 @@ class AgentContext:
     checkers: Checkers | None = None
     """What finds problems in edited files; None where nothing does. A sub-agent has its
     parent's."""
+    kept: Path | None = None
+    """Where commands are kept while they run, for the next run of the program; None where there
+    will be none."""
     confinement: Confinement | None = None
     """What commands are confined by; None where nothing is."""
 

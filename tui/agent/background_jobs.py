@@ -11,10 +11,11 @@ from typing import Any
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event, JobFinished, JobStarted
 from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
+from tui.core.messages import string_of
+from tui.keeper.command import Command
 from tui.session.records import JOB_ENDED, JOB_MOVED
 from tui.tools.jobs import Job, Origin
-from tui.tools.output_capture import Spill
-from tui.tools.process import Process, born
+from tui.tools.process import born
 
 COMMAND_CHARS = 200
 """Of a command in its records and events."""
@@ -45,25 +46,19 @@ class BackgroundJobs:
         """Whether a command has ended and the model does not know it."""
         return bool(unreported(self.ctx.records))
 
-    async def adopt(
-        self,
-        command: str,
-        process: Process,
-        copy_to: Callable[[Spill], None],
-        *,
-        path: Path,
-        origin: Origin,
-    ) -> Job:
+    async def adopt(self, command: Command, *, path: Path, origin: Origin) -> Job:
         """Keep a command of the person's own, which is recorded from now on: it may outlive the
         program."""
-        birth = await asyncio.to_thread(born, process.pid)
+        birth = await asyncio.to_thread(born, command.pid)
         self.ctx.recorder.append(
-            "job", call_id=origin.call_id, pid=process.pid, born=birth, command=_short(command)
+            "job",
+            call_id=origin.call_id,
+            pid=command.pid,
+            born=birth,
+            command=_short(string_of(command.call.get("command"))),
         )
         limits = self.ctx.config.guard
-        return await self.ctx.jobs.adopt(
-            command, process, copy_to, path=path, limits=limits, origin=origin
-        )
+        return await self.ctx.jobs.adopt(command, path=path, limits=limits, origin=origin)
 
     async def settle(self) -> None:
         """Until all that has happened is recorded."""
@@ -72,7 +67,7 @@ class BackgroundJobs:
 
     def _began(self, job: Job) -> None:
         moved = job.origin.moved_by
-        if moved:
+        if moved and not job.origin.taken_over:
             self.ctx.recorder.append(
                 JOB_MOVED, call_id=job.origin.call_id, job=job.id, pid=job.pid, by=moved
             )
@@ -111,6 +106,8 @@ class BackgroundJobs:
             fields |= {"text": "", "path": ""}
         ctx.recorder.append(JOB_ENDED, **fields, hidden=job.origin.hidden, end_read=job.end_read)
         await self._tell(finished)
+        if ctx.session.saved:
+            await asyncio.to_thread(job.settle)
 
     async def _tell(self, event: Event) -> None:
         """Show it in the turn that runs, else at once."""

@@ -19,6 +19,7 @@ from msgspec import structs
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
+from tui.agent.kept_commands import place_of
 from tui.agent.limits import Limits
 from tui.agent.skills import OfferedSkills
 from tui.agent.sub_agents import LIST_NAME
@@ -306,6 +307,7 @@ def make_agent(
         caps=launch.config.bootstrap,
     )
     session.redact = launch.config.redact == "record"
+    confinement = _confinement(launch, session, skills.folders)
     agent = Agent(
         AgentContext(
             session=session,
@@ -318,7 +320,7 @@ def make_agent(
             system=prompt.blocks(),
             config=launch.config if not launch.one_turn else _by_requests(launch.config),
             clock=clock,
-            jobs=Jobs(clock),
+            jobs=Jobs(clock, confinement.outside if confinement else None),
             fallbacks=launch.config.fallback_models,
             small_model=_small_model(launch),
             control=control,
@@ -348,7 +350,8 @@ def make_agent(
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
             checkers=make_checkers(launch, clock),
-            confinement=_confinement(launch, session, skills.folders),
+            kept=place_of(launch.folders, session.id) if session.path else None,
+            confinement=confinement,
         )
     )
     agent.mode = launch.mode

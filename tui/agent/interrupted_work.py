@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent import events
 from tui.agent.event_text import moment_of
+from tui.agent.kept_commands import with_kept
 from tui.agent.prompts import Directives
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core.errors import SessionError
+from tui.core.files import safe_name
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
 from tui.core.text_cleaning import one_line
+from tui.keeper.command import lives
 from tui.provider import catalogue
 from tui.session.reader import read
 from tui.session.records import SUB_AGENT, Finding, Record
@@ -67,14 +70,32 @@ class InterruptedWork:
     def __bool__(self) -> bool:
         return bool(self.calls or self.orphans)
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The ids of the calls whose commands run on, or have ended with their results kept."""
+        return tuple(call.call_id for call in self.calls if call.kept)
+
+    @property
+    def uncertain(self) -> InterruptedWork:
+        """The same without those."""
+        return InterruptedWork(tuple(c for c in self.calls if not c.kept), self.orphans)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the turn can continue as if nothing had happened: the result of each call that
+        had begun is kept, or comes."""
+        known = all(call.kept or call.outcome == "never_started" for call in self.calls)
+        return bool(self.kept) and known and not self.orphans
+
 
 def interrupted_work(
-    records: Sequence[Record], root: Path, path: Path | None = None
+    records: Sequence[Record], root: Path, path: Path | None = None, kept: Path | None = None
 ) -> InterruptedWork:
     """What the branch of a session left open, and its sub-agents left running. `root` is its
-    workspace, `path` its file. Blocks: files are read."""
-    calls = tuple(_with_file(call, root) for call in unsettled_calls(records))
-    return InterruptedWork(calls, (*_orphans(records), *_of_sub_agents(records, path)))
+    workspace, `path` its file, `kept` where its commands are kept. Blocks: files are read."""
+    calls = with_kept([_with_file(call, root) for call in unsettled_calls(records)], kept)
+    orphans = (*_orphans(records, kept=kept), *_of_sub_agents(records, path))
+    return InterruptedWork(calls, orphans)
 
 
 def new_findings(records: Sequence[Record], findings: Sequence[Finding]) -> list[Finding]:
@@ -134,7 +155,10 @@ def _of_sub_agents(records: Sequence[Record], path: Path | None) -> list[Orphan]
     return found
 
 
-def _orphans(records: Sequence[Record], agent: str = "") -> list[Orphan]:
+def _orphans(
+    records: Sequence[Record], agent: str = "", *, kept: Path | None = None
+) -> list[Orphan]:
+    """The commands that run without anybody. Those that are kept are taken over."""
     found: list[Orphan] = []
     for record in records:
         if record.type != "job":
@@ -142,10 +166,15 @@ def _orphans(records: Sequence[Record], agent: str = "") -> list[Orphan]:
         pid, birth = record.data.get("pid"), record.data.get("born")
         if not isinstance(pid, int) or not isinstance(birth, str):
             continue
-        if birth and born(pid) == birth:
+        if birth and born(pid) == birth and not _is_kept(record, kept):
             command = str(record.data.get("command", ""))
             found.append(Orphan(pid, birth, command, record.time, agent))
     return found
+
+
+def _is_kept(record: Record, kept: Path | None) -> bool:
+    call_id = string_of(record.data.get("call_id"))
+    return kept is not None and lives(kept / safe_name(call_id))
 
 
 def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from tui.agent.events import Event, StorageChanged
 from tui.context.token_ledger import Ledger
+from tui.core.cancellation import to_the_end
 from tui.core.errors import StorageError
 from tui.session.records import Record
 from tui.session.session import Session
@@ -94,6 +95,11 @@ class EventStream:
         if self._task is not None:
             await asyncio.wait({self._task})
 
+    async def rest(self) -> None:
+        """Wait until nothing runs."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
     def _end(self, _task: asyncio.Task[None]) -> None:
         if self._queue is not None:
             self._queue.put_nowait(None)
@@ -145,16 +151,3 @@ class Recorder:
         if self._session.saved != self._saved:
             self._saved = self._session.saved
             self._events.publish(StorageChanged(self._saved, self._session.problem))
-
-
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`, which continues to its end even when cancelled; the cancellation comes then."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({task})
-        task.result()
-        raise

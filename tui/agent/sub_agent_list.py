@@ -139,6 +139,12 @@ class SubAgentList:
         """Let the commands that run in front in them continue in the background; how many."""
         return sum(one.jobs.move() for one in self.known.values() if one.jobs)
 
+    def leave(self) -> None:
+        """Let the commands that run in them go on without this program."""
+        for one in self.known.values():
+            if one.jobs:
+                one.jobs.leave()
+
     def file_of(self, one: SubAgent) -> Path | None:
         """The file of its session: beside the parent's, if that was moved. Blocks."""
         return file_of_child(self._ctx.session.path, str(one.path or ""))

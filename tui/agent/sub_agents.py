@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.mcp_tools import SEARCH_TOOLS
-from tui.agent.recorder import to_the_end
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
 from tui.agent.sub_agent_run import SubAgentRun
 from tui.agent.sub_agent_worktree import SubAgentWorktree
 from tui.context import system_prompt
 from tui.context.system_prompt import Source
+from tui.core.cancellation import to_the_end
 from tui.core.errors import HoldfastError, ToolError
+from tui.core.files import safe_name
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
 from tui.core.text_cleaning import one_line
@@ -244,7 +245,7 @@ class SubAgentStarter:
             system=prompt.blocks(),
             config=ctx.config,
             clock=ctx.clock,
-            jobs=Jobs(ctx.clock),
+            jobs=Jobs(ctx.clock, ctx.jobs.starter),
             fallbacks=ctx.fallbacks,
             control=ctx.control,
             max_wait_s=ctx.max_wait_s,
@@ -262,6 +263,7 @@ class SubAgentStarter:
             servers=ctx.servers,
             servers_shared=True,
             checkers=None if own_place else ctx.checkers,
+            kept=ctx.kept.with_name(safe_name(session.id)) if ctx.kept and session.path else None,
             confinement=own_place.confinement if own_place else ctx.confinement,
             isolated=own_place is not None,
             parent=ctx,

@@ -25,11 +25,12 @@ from tui.agent.events import (
     ToolStarted,
 )
 from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
+from tui.agent.kept_commands import KeptCommands, state_of
 from tui.agent.pause import TurnPausedError
-from tui.agent.recorder import to_the_end
 from tui.agent.server_features import ServerFeatures
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.agent.user_questions import put
+from tui.core.cancellation import to_the_end
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, object_of, text_of, tool_calls
@@ -45,6 +46,7 @@ from tui.tools.file_access import FileLedger, as_now, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.process import born
+from tui.tools.run_command import LeftRunningError
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
@@ -82,6 +84,7 @@ class ToolDispatcher:
     features: ServerFeatures
     hooks: HookRunner
     checks: EditChecks = field(init=False)
+    kept: KeptCommands = field(init=False)
     _files: FileLedger = field(default_factory=FileLedger)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
@@ -90,6 +93,7 @@ class ToolDispatcher:
 
     def __post_init__(self) -> None:
         self.checks = EditChecks(self.ctx)
+        self.kept = KeptCommands(self.ctx)
         for record in self.ctx.records:
             if record.type == "assistant":
                 calls = tool_calls(blocks_of(record.data.get("content")))
@@ -129,11 +133,17 @@ class ToolDispatcher:
         except ExceptionGroup as group:
             raise _first_of(group) from group
         finally:
-            await self.results.close(open_calls.values())
+            await self.close_open(open_calls.values())
+
+    async def close_open(self, calls: Collection[PendingCall]) -> None:
+        """Give calls that were interrupted their result; nothing of their commands is kept."""
+        await self.results.close(calls)
+        for state in calls:
+            await self.kept.recorded(state.id)
 
     async def close(self, calls: Iterable[Block]) -> None:
         """Give calls that will not be run their result."""
-        await self.results.close(map(PendingCall, calls))
+        await self.close_open([PendingCall(call) for call in calls])
 
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
@@ -153,11 +163,15 @@ class ToolDispatcher:
         """One call, from start to recorded result; then it is not open any more."""
         state = open_calls[id_]
         state.started = self.ctx.clock.monotonic()
-        keep = "head"
+        keep, tool = "head", None
         try:
             tool, params = self._parse(state.call)
             keep = tool.keep
-            output = await self._permitted(state, tool, params)
+            output = await self._resumed(state, tool, params)
+            output = output or await self._permitted(state, tool, params)
+        except LeftRunningError:
+            self.ctx.pause.begin()  # it stays without a result, for the next run of the program
+            return
         except asyncio.CancelledError:
             if state.finished is not None:  # what it did counts, whatever hooks had to say
                 await to_the_end(self.results.finish(open_calls, state, state.finished, keep))
@@ -169,6 +183,26 @@ class ToolDispatcher:
             what = f"{type(error).__name__}: {error}"
             output = ToolOutput.text(f"{state.name} failed: {what}", is_error=True, summary=what)
         await to_the_end(self.results.finish(open_calls, state, output, keep))
+        if tool is not None and tool.effect == "run":
+            await self.kept.recorded(state.id)
+
+    async def _resumed(
+        self, state: PendingCall, tool: Tool[Any], params: Params
+    ) -> ToolOutput | None:
+        """What comes of a command that an earlier run of the program had begun and kept; None where
+        there is none."""
+        folder = self.kept.folder(state.id)
+        if tool.effect != "run" or not await asyncio.to_thread(state_of, folder):
+            return None
+        async with self._alone(state):
+            if self.ctx.confinement is not None:
+                self.ctx.confinement.take_over(folder)
+            output = await tool.resume(params, self._context(state))
+        if output is None:
+            return None
+        state.started = self.ctx.clock.monotonic() - float(output.details.get("seconds") or 0)
+        state.finished = output
+        return await self._after(state, output)
 
     async def _after(self, state: PendingCall, output: ToolOutput) -> ToolOutput:
         """The result with what hooks say about it, and with what they made of its files."""
@@ -490,6 +524,7 @@ class ToolDispatcher:
             files=self._files,
             jobs=self.ctx.jobs,
             spill_path=self.results.spill_path(state),
+            kept=self.kept.folder(state.id),
             emit=emit,
             set_todos=set_todos,
             read_page_bytes=limits.page_bytes,

@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextChanged, Debug, Event, Notice, ToolFinished
 from tui.agent.image_limits import fit_images
-from tui.agent.recorder import to_the_end
 from tui.context.repair import INTERRUPTED
 from tui.context.untrusted import wrap
+from tui.core.cancellation import to_the_end
 from tui.core.files import safe_name
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore
@@ -29,12 +28,12 @@ from tui.session.records import Record
 from tui.tokens import tokenizer
 from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
 from tui.tools.limits.receipt import Keep, Receipt
-from tui.tools.output_capture import Capture, Spill
+from tui.tools.output_capture import Capture
 
 if TYPE_CHECKING:
     from tui.agent.background_jobs import BackgroundJobs
+    from tui.keeper.command import Command, Starter
     from tui.tools.jobs import Job, Origin
-    from tui.tools.process import Process
 
 log = logging.getLogger(__name__)
 
@@ -199,30 +198,24 @@ class ShellOutput:
 
     folder: Path
     limits: GuardLimits
-    outputs: OutputStore | None = None
-    jobs: BackgroundJobs | None = None
+    jobs: BackgroundJobs
     """Where a command can be moved to."""
+    outputs: OutputStore | None = None
 
     def in_front(self) -> AbstractContextManager[asyncio.Event]:
         """While a command runs in front: the event is set once it is to be moved."""
-        return self.jobs.ctx.jobs.in_front() if self.jobs else nullcontext(asyncio.Event())
+        return self.jobs.ctx.jobs.in_front()
 
-    async def move(
-        self, command: str, process: Process, copy_to: Callable[[Spill], None], origin: Origin
-    ) -> Job | None:
-        """Keep a command in the background, with what it printed so far; None where there is no
-        place for it."""
-        if self.jobs is None:
-            return None
-        path = self._spill_path(name := f"job-{origin.call_id}")
+    @property
+    def starter(self) -> Starter:
+        return self.jobs.ctx.jobs.starter
+
+    async def move(self, command: Command, origin: Origin) -> Job:
+        """Keep a command in the background."""
+        path = self.place(f"job-{origin.call_id}")
         if origin.hidden:  # the model may read what lies in the workspace
-            path = Path(await asyncio.to_thread(mkdtemp, prefix="holdfast-")) / name
-        return await self.jobs.adopt(command, process, copy_to, path=path, origin=origin)
-
-    def capture(self, name: str) -> Capture:
-        """Takes the output of the command called `name`. To be fed in a thread, and closed; then
-        it is for `cut`, or for `drop`."""
-        return Capture(self._spill_path(name), self.limits.config)
+            path = command.folder.with_suffix(".txt")
+        return await self.jobs.adopt(command, path=path, origin=origin)
 
     async def cut(
         self, capture: Capture, name: str, words: str, code: int
@@ -233,11 +226,12 @@ class ShellOutput:
         output = ToolOutput(
             [text_block(body)], details={"exit_code": code}, full=capture.full, raw=capture.raw
         )
-        spill = self._spill_path(name)
+        spill = self.place(name)
         guarded = await guard(output, tool=_LIKE, keep="ends", spill=spill, limits=self.limits)
         return text_of(guarded.content), await _noted(guarded.receipt, self.outputs)
 
-    def _spill_path(self, name: str) -> Path:
+    def place(self, name: str) -> Path:
+        """The lasting name of the full output of the command called `name`."""
         return self.folder / f"{safe_name(name)}.txt"
 
 

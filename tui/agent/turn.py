@@ -375,6 +375,19 @@ class TurnRunner:
         self.ctx.recorder.append("assistant", content=calls, by=MENTIONED, stop_reason="tool_use")
         await self.dispatcher.run_all(calls)
 
+    async def collect(self, calls: Sequence[Block]) -> None:
+        """Give calls whose commands are kept their results."""
+        outcome = "done"
+        try:
+            with self.ctx.events.interruptible():
+                await self.dispatcher.run_all(calls)
+        except TurnPausedError:
+            outcome = "interrupted"
+        except asyncio.CancelledError:
+            outcome = "interrupted"
+            self._record_interrupt()
+        self.ctx.publish(events.TurnFinished(outcome))
+
     async def _take_queued(self) -> bool:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
         queue, taken = self.ctx.queue, False

@@ -250,10 +250,13 @@ class Conversation:
             self.frontend.put_prompt("\n".join(prompt.typed for prompt in waiting))
         self._queue_changed()
 
-    async def close(self, *, typed: bool = True) -> None:
+    async def close(self, *, typed: bool = True, leave: bool = False) -> None:
         """Stop what runs and let the agent go. With `typed`, what is in the prompt is kept
-        for when the session is opened again."""
+        for when the session is opened again. With `leave`, commands run on for the next run of the
+        program."""
         self.drafts.leave(typed=typed)
+        if leave and self.agent is not None:
+            await self.agent.leave()
         agent, self.agent = self.agent, None
         self._cancel_ports()
         self._work.stop(None)

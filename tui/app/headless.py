@@ -25,7 +25,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
-from tui.app.interruption import interruption_report
+from tui.app.interruption import interruption_report, taken_over
 from tui.app.launch_config import scratch_of
 from tui.app.options.arguments import Options
 from tui.app.program import CompositionRoot
@@ -155,6 +155,13 @@ class HeadlessFrontend:
         self.report(plan.title, plan.text.splitlines())
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
+        agent = self.conversation.agent
+        if agent is not None and work.kept:  # nobody waits: a prompt is sent once that is done
+            self.say(taken_over(work))
+            self.conversation.start_side_work("taking over commands", agent.collect(work.kept))
+            work = work.uncertain
+            if not work:
+                return
         self.interrupted = work
         title, *lines = interruption_report(work)
         self.report(title, lines, "warning")

@@ -29,6 +29,37 @@ _FILES = {
 }
 
 
+def taken_over(work: InterruptedWork) -> str:
+    """What happened to the commands of calls that are kept, in a sentence."""
+    kept = [call for call in work.calls if call.kept]
+    said = [
+        f"{call.label} {'still runs' if call.kept == 'running' else 'has ended meanwhile'}"
+        for call in kept
+    ]
+    one = len(kept) == 1
+    return f"The last run was interrupted. {'; '.join(said)}: {'its' if one else 'their'} " + (
+        "output and result are kept."
+        if all(call.kept == "finished" for call in kept)
+        else "output is kept, and it continues here."
+    )
+
+
+async def take_over(conversation: Conversation, work: InterruptedWork) -> InterruptedWork | None:
+    """Continue with the commands of an earlier run that are kept: the whole turn where nothing else
+    is uncertain, else until their results are recorded. Returns what a person has to decide."""
+    agent = conversation.agent
+    if agent is None or not work.kept:
+        return work
+    conversation.frontend.say(taken_over(work))
+    if work.resumable:
+        conversation.resume_turn([call.call_id for call in work.calls])
+        return None
+    if conversation.start_side_work("taking over commands", agent.collect(work.kept)):
+        await conversation.at_rest()
+    left = work.uncertain
+    return left if left and agent is conversation.agent else None
+
+
 async def act_on_interruption(
     conversation: Conversation, work: InterruptedWork, answer: str
 ) -> InterruptedWork | None:
@@ -86,6 +117,8 @@ def interruption_report(work: InterruptedWork) -> list[str]:
 
 def known(call: Interrupted) -> str:
     """What is known of an interrupted call, in words."""
+    if call.kept:
+        return "still running" if call.kept == "running" else "finished; its result is kept"
     if call.tool == SubAgentTool.name and call.outcome == "unknown":
         return "interrupted; run again, it continues where it was"
     states = _FILES if call.files else _FILE

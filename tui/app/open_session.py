@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.agent.events import StorageChanged
-from tui.agent.interrupted_work import interrupted_work, new_findings
+from tui.agent.interrupted_work import new_findings
 from tui.app.background import mark_opened, running_at
 from tui.app.commands.trust import ask_trust
 from tui.app.conversation import Conversation
@@ -146,9 +146,7 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
     if choice.path is not None and not choice.go_on:
         await conversation.frontend.painted()
         await asyncio.to_thread(mark_opened, conversation.services.folders, agent.session.id)
-        root, records = conversation.services.workspace, list(agent.session.records)
-        path = agent.session.path
-        work = await asyncio.to_thread(interrupted_work, records, root, path)
+        work = await asyncio.to_thread(agent.interrupted_work)
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
     waits = conversation.busy  # it was parked, and is again

@@ -126,13 +126,17 @@ def explained(error: Exception) -> events.ErrorRaised:
 
 
 @contextmanager
-def heeded_signals(stop: Callable[[], None]) -> Generator[None]:
-    """SIGINT, SIGTERM and SIGHUP call `stop`, except those that are ignored, as under nohup."""
+def heeded_signals(
+    stop: Callable[[], None], hang_up: Callable[[], None] | None = None
+) -> Generator[None]:
+    """SIGINT, SIGTERM and SIGHUP call `stop`, except those that are ignored, as under nohup;
+    SIGHUP calls `hang_up` where that is given."""
     loop = asyncio.get_running_loop()
     every = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heeded = [number for number in every if signal.getsignal(number) != signal.SIG_IGN]
     for number in heeded:
-        loop.add_signal_handler(number, stop)
+        call = hang_up if number == signal.SIGHUP and hang_up else stop
+        loop.add_signal_handler(number, call)
     try:
         yield
     finally:

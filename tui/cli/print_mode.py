@@ -10,6 +10,7 @@ import asyncio
 import json
 import select
 import sys
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -22,12 +23,11 @@ from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
 from tui.agent.event_text import event_lines, moment_of
 from tui.agent.events import Event
-from tui.agent.interrupted_work import interrupted_work
 from tui.agent.prompts import CommandTurn, parse
 from tui.app import launch_config
 from tui.app.commands.own import command_turn, user_commands
 from tui.app.commands.registry import TAKEN, find, split
-from tui.app.interruption import interruption_report, summary_of
+from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.session_path import session_path
@@ -100,12 +100,20 @@ async def run(
         asked_to_stop = True
         agent.cancel()
 
+    def hang_up() -> None:
+        """The terminal is lost: what runs is left for the next run of the session."""
+        nonlocal asked_to_stop, leaving
+        asked_to_stop = True
+        leaving = asyncio.create_task(agent.leave(), name="leaving")
+        leaving.add_done_callback(lambda _: agent.cancel())
+
     countdown, asked_to_stop = Countdown(clock, err), False
-    with heeded_signals(stop):
+    leaving: asyncio.Task[None] | None = None
+    with heeded_signals(stop, hang_up):
         try:
             for event in await agent.start():
                 tell(event)
-            attached = await _with_interruption(agent, attached, err)
+            attached = await _with_interruption(agent, attached, err, tell)
             if asked_to_stop:
                 tell(events.TurnFinished("interrupted"))
             else:
@@ -144,13 +152,22 @@ async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
         _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
 
 
-async def _with_interruption(agent: Agent, attached: str, err: TextIO) -> str:
-    """Say what an earlier run of the session left open. Returns what goes along with the prompt:
-    the model is told about commands that still run, since no result of a call says it."""
-    session, root = agent.session, agent.folders[0]
-    if not session.resumed:
+async def _with_interruption(
+    agent: Agent, attached: str, err: TextIO, tell: Callable[[Event], None]
+) -> str:
+    """Say what an earlier run of the session left open, and wait for what it left running. Returns
+    what goes along with the prompt: the model is told about commands that still run, since no
+    result of a call says it."""
+    if not agent.session.resumed:
         return attached
-    work = await asyncio.to_thread(interrupted_work, list(session.records), root, session.path)
+    work = await asyncio.to_thread(agent.interrupted_work)
+    if work.kept:
+        _to_stderr(err, taken_over(work))
+        async with aclosing(agent.collect(work.kept)) as collected:
+            async for event in collected:
+                if not isinstance(event, events.TurnFinished):
+                    tell(event)
+        work = work.uncertain
     if not work:
         return attached
     _to_stderr(err, *interruption_report(work))

@@ -67,6 +67,8 @@ class Interrupted:
     new_file: bool = False
     settled: bool = False
     file: FileState = "unknown"
+    kept: Literal["", "running", "finished"] = ""
+    """Whether its command runs on, or has ended with its result kept."""
     files: tuple[FileBefore, ...] = ()
     """Those of a call that writes several."""
 

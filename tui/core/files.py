@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -230,6 +230,27 @@ def private_copy(path: Path) -> Generator[BinaryIO]:
             raise
 
 
+def private_link(source: Path, path: Path) -> Path:
+    """Give a private file a second name, made as `private_file` makes one; a copy of it where the
+    disk can't. Returns the path in use. Blocks. Raises OSError and StorageError."""
+    folder = private_dir(path.parent)
+    try:
+        for name in _names(path):
+            try:
+                os.link(source, name, dst_dir_fd=folder, follow_symlinks=False)
+            except FileExistsError:
+                continue
+            except OSError:
+                break
+            return path.with_name(name)
+    finally:
+        os.close(folder)
+    with private_copy(path) as copy, source.open("rb") as file:
+        while data := file.read(1 << 20):
+            copy.write(data)
+    return Path(str(copy.name))
+
+
 def free_bytes(file: int) -> int:
     """The free bytes on the disk of an open file."""
     disk = os.fstatvfs(file)
@@ -253,7 +274,7 @@ def _create(path: Path, folder: int) -> BinaryIO:
     def opener(used: str, flags: int) -> int:
         return os.open(Path(used).name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder)
 
-    for name in (path.name, *(f"{path.stem}-{n}{path.suffix}" for n in range(2, 1000))):
+    for name in _names(path):
         used = path.with_name(name)
         try:
             return open(used, "xb", opener=opener)
@@ -261,6 +282,12 @@ def _create(path: Path, folder: int) -> BinaryIO:
             if used.is_symlink():
                 raise
     raise FileExistsError(f"no free name for {path.name}")
+
+
+def _names(path: Path) -> Iterator[str]:
+    """The names that a new file may get, in their order."""
+    yield path.name
+    yield from (f"{path.stem}-{n}{path.suffix}" for n in range(2, 1000))
 
 
 def _enter(folder: Path) -> int:

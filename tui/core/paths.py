@@ -30,6 +30,11 @@ class Folders:
         return self.data / "sessions"
 
     @property
+    def running(self) -> Path:
+        """Where commands are kept while they run."""
+        return self.data / "running"
+
+    @property
     def config_file(self) -> Path:
         return self.config / "config.toml"
 

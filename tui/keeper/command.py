@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -149,6 +150,14 @@ class Command:
     def size(self) -> int:
         """How much of its output is in the file by now."""
         return os.fstat(self._output).st_size
+
+    def seconds(self, now: datetime) -> float:
+        """How long it has run or ran, by what is noted of its start."""
+        if self.end is not None and not self.end.lost:
+            return self.end.seconds
+        with suppress(ValueError, TypeError, KeyError):
+            return max(0.0, (now - datetime.fromisoformat(str(self.call["at"]))).total_seconds())
+        return 0.0
 
     def read(self, most: int = READ_BYTES) -> bytes:
         """What it has printed since the last time; b"" for nothing. Blocks."""

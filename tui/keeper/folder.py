@@ -21,6 +21,9 @@ END, KILL, NO_LIMIT = b"e", b"k", b"n"
 VERSION = 1
 """Of `state` and `call`: a program of another version may read them."""
 
+LIMIT = "limit"
+"""Why no more is written into `output`, where it is that."""
+
 TAIL_BYTES = 64 * 1024
 """Of an output that is not kept to its end, so much of the end is in the state."""
 

@@ -287,7 +287,7 @@ class Keeper(Monitor):
             self._stopped = words(error)
             return data
         if self._written >= self._limit:
-            self._stopped = "limit"
+            self._stopped = names.LIMIT
         return data
 
     def _fields(self, **end: Any) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def execute(spec: dict[str, Any], error: int) -> NoReturn:
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.execve(spec["argv"][0], spec["argv"], spec["env"])  # noqa: S606
-    except OSError as failure:
-        os.write(error, f"{spec['argv'][0]}: {words(failure)}".encode())
+    except (OSError, ValueError) as failure:
+        os.write(error, f"{spec['argv'][0]}: {words(failure)}".encode(errors="replace"))
     finally:
         os._exit(127)

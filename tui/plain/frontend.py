@@ -12,7 +12,7 @@ from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
-from tui.app.interruption import act_on_interruption
+from tui.app.interruption import act_on_interruption, take_over
 from tui.app.services import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
@@ -220,7 +220,7 @@ class PlainFrontend:
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Before the next prompt, once all other questions of the opening are answered."""
-        self.interrupted = work
+        self.interrupted = await take_over(self.conversation, work)
 
     async def ask_about_interrupted_work(self, work: InterruptedWork) -> None:
         """Say what is known of it, and do what is chosen."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -57,7 +58,8 @@ async def leave(frontend: PlainFrontend) -> None:
         if not (frontend.terminal.gone or frontend.terminal.ended):
             await frontend.conversation.at_rest()
             await frontend.conversation.save_memory_first()
-        await frontend.conversation.close()
+        hung_up = frontend.terminal.gone or frontend.terminal.ended_by == signal.SIGHUP
+        await frontend.conversation.close(leave=hung_up)
     frontend.speaker.stop()
 
 

@@ -37,9 +37,9 @@ from tui.core.workspace import Workspace
 from tui.tools.limits.receipt import Keep
 
 if TYPE_CHECKING:
+    from tui.keeper.command import Starter
     from tui.tools.file_access import FileLedger
     from tui.tools.jobs import Jobs
-    from tui.tools.process import Starter
 
 Effect: TypeAlias = Literal["none", "read", "fetch", "write", "run"]
 """The side-effect class: nothing outside the program, reads, reads the web, writes files, runs a
@@ -93,15 +93,16 @@ class ToolContext:
 
     `emit` takes text for the person while the tool works; it may be called often, from the event
     loop only. `spill_path` is the file for the full raw output of this call (its folder need not
-    exist, see `tui.core.files.private_file`). A tool that is cancelled passes what it had to
-    `leave` before it raises. One that starts a process group passes its id to `started`.
-    A tool that waited for the person calls `waited`: that is not its time.
+    exist, see `tui.core.files.private_file`), `kept` the folder where a command of it is kept. A
+    tool that is cancelled passes what it had to `leave` before it raises. One that starts a process
+    group passes its id to `started`. A tool that waited for the person calls `waited`: that is not
+    its time.
     `environment` is that of a command which nobody was asked about; None for the usual one.
-    `starter` starts commands in a sandbox; None for none. `allowed` are the real paths that the
-    call was allowed for; None where that was not decided yet. `document_pages` is how many pages of
-    a PDF the model takes as one document; 0 where it takes none. `url_access` is what the
-    permissions say about an address. `ask` puts questions of others than the model to the person;
-    None where that can't be.
+    `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
+    `allowed` are the real paths that the call was allowed for; None where that was not decided yet.
+    `document_pages` is how many pages of a PDF the model takes as one document; 0 where it takes
+    none. `url_access` is what the permissions say about an address. `ask` puts questions of others
+    than the model to the person; None where that can't be.
     """
 
     call_id: str
@@ -110,6 +111,7 @@ class ToolContext:
     files: FileLedger
     jobs: Jobs
     spill_path: Path
+    kept: Path
     emit: Callable[[str], None]
     set_todos: Callable[[Sequence[Todo]], None]
     read_page_bytes: int = 51_200
@@ -142,6 +144,12 @@ class Tool(ABC, Generic[P]):
     @abstractmethod
     async def run(self, params: P, ctx: ToolContext) -> ToolOutput:
         """Execute a call. Raises ToolError with a message for the model. Can be cancelled."""
+
+    async def resume(self, params: P, ctx: ToolContext) -> ToolOutput | None:
+        """The result of a call that an earlier run of the program had begun, where that run left
+        enough behind (`ctx.kept`); None where it has to be run again, or not at all."""
+        del params, ctx
+        return None
 
     def subject(self, params: P) -> str:
         """The text that permission rules match their globs against: the command or the path."""

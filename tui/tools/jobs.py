@@ -8,7 +8,6 @@ that is long, it is also written to a file of its own, as the full output of tha
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,10 +18,12 @@ from typing import Literal, TypeAlias
 
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Guard
-from tui.core.errors import ToolError
-from tui.core.messages import RawOutput
-from tui.tools.output_capture import SPILL_AFTER, Cleaner, Overwrites, Spill
-from tui.tools.process import Process, Starter, outcome
+from tui.core.errors import StorageError, ToolError
+from tui.core.files import private_link
+from tui.core.messages import RawOutput, string_of
+from tui.keeper.command import Command, PlainStarter, Starter
+from tui.tools.output_capture import SPILL_AFTER, Cleaner, Overwrites, keep_output, why_not_kept
+from tui.tools.process import outcome, start_command
 
 _TICK_S = 0.1
 _CHUNK = 1 << 20
@@ -46,16 +47,18 @@ class JobOutput:
 class Origin:
     """Where a background command comes from. `call_id` is of the call that started it, or of the
     person's own command; `moved_by` says who moved it from the front, "" where it began as one;
-    `hidden`: the model does not hear of it. `seconds` is how long it has run already."""
+    `hidden`: the model does not hear of it. `seconds` is how long it has run already.
+    `taken_over`: an earlier run of the program had it."""
 
     call_id: str = ""
     moved_by: Literal["", "person"] = ""
     hidden: bool = False
     seconds: float = 0.0
+    taken_over: bool = False
 
 
 class Job:
-    """One background command, made when its process has been started.
+    """One background command, made when it has been started.
 
     `end_read`: its end was returned by `read`.
     """
@@ -63,29 +66,34 @@ class Job:
     def __init__(
         self,
         job_id: str,
-        command: str,
-        process: Process,
-        spill: Spill,
+        command: Command,
+        path: Path,
         *,
+        place: Path,
         clock: Clock,
+        limits: Guard,
         origin: Origin,
-        read: tuple[int, int] = (0, 0),
+        read: int = 0,
     ) -> None:
-        """`read`: how much of what is written, and of all that came, the model has already."""
+        """`path` is the file with its output, `place` its lasting name; `read`: how much of the
+        output the model has."""
         self.id = job_id
-        self.command = command
-        self.pid = process.pid
+        self.command = string_of(command.call.get("command"))
+        self.pid = command.pid
+        self.path = path
         self.origin = origin
         self.stopped_by: StoppedBy = ""
         self.end_read = False
-        self._process = process
-        self._spill = spill
+        self.kept = command
+        self._place = place
+        self._limits = limits
         self._clock = clock
         self._started = clock.monotonic() - origin.seconds
         self._took: float | None = None
         self.since: datetime = clock.now() - timedelta(seconds=origin.seconds)
         self._cleaner = Cleaner()
-        self._read_up_to, self._accounted = read
+        self._read_up_to = self._accounted = read
+        self._bytes = 0
         self._watch = asyncio.create_task(self._until_end())
 
     @property
@@ -96,16 +104,28 @@ class Job:
     @property
     def bytes(self) -> int:
         """How much it has printed."""
-        return self._spill.offered
+        end = self.kept.end
+        return end.bytes if end is not None else self._written
+
+    @property
+    def _written(self) -> int:
+        """How much of that is in the file."""
+        end = self.kept.end
+        if end is not None:
+            return end.written
+        with suppress(OSError):
+            self._bytes = self.kept.size
+        return self._bytes
+
+    @property
+    def _lost(self) -> str:
+        """Why the file does not hold all; "" where it does, as far as is known."""
+        end = self.kept.end
+        return why_not_kept(end, self._limits) if end is not None else ""
 
     @property
     def stopped(self) -> bool:
         return bool(self.stopped_by)
-
-    @property
-    def path(self) -> Path:
-        """The file with its output; there once it has printed something."""
-        return self._spill.path
 
     @property
     def ended(self) -> bool:
@@ -113,16 +133,18 @@ class Job:
 
     @property
     def exit_code(self) -> int | None:
-        """As the shell numbers it (128 + n for signal n); None while it runs."""
-        code = self._process.returncode
-        return None if code is None else outcome(code)[0]
+        """As the shell numbers it (128 + n for signal n); None while it runs, or not known."""
+        end = self.kept.end
+        return None if end is None or end.lost else outcome(end.returncode)[0]
 
     def state(self) -> str:
         """In words: `running`, `stopped`, `exit code 1`, `killed by SIGTERM`."""
-        code = self._process.returncode
-        if not self.ended or code is None:
+        end = self.kept.end
+        if not self.ended or end is None:
             return "running"
-        return "stopped" if self.stopped else outcome(code)[1]
+        if end.lost:
+            return "ended, exit code unknown"
+        return "stopped" if self.stopped else outcome(end.returncode)[1]
 
     async def wait(self, seconds: float) -> bool:
         """Whether it has ended, waiting at most `seconds`. Cancelling leaves it running."""
@@ -136,21 +158,23 @@ class Job:
         self._watch.add_done_callback(lambda _: call())
 
     async def stop(self, by: StoppedBy = "model") -> None:
-        """End its whole group; nothing happens when it has ended."""
+        """End all of it; nothing happens when it has ended."""
         if not self.ended:
             self.stopped_by = by
-            await self._process.end(self._clock)
+            await self.kept.stop(self._clock)
             await asyncio.wait({self._watch}, timeout=1.0)
 
     async def read(self, *, spill: Path, limits: Guard) -> JobOutput:
         """The output since the last read. If it is long, all of it is written to `spill`."""
-        ended, lost = self.ended, self._spill.stopped
+        ended, lost = self.ended, self._lost
         self.end_read = ended
-        start, end = self._read_up_to, self._spill.written
-        size = end - start if not lost else self._spill.offered - self._accounted
+        start, end = self._read_up_to, self._written
+        size = end - start if not lost else self.bytes - self._accounted
         look = partial(_read_span, self.path, start, end, spill=spill, limits=limits, whole=ended)
         seen = await asyncio.to_thread(look)
         self._read_up_to, self._accounted = end, self._accounted + size
+        if not ended:
+            await asyncio.to_thread(self.kept.note, read=end)
         overwrites = Overwrites()
         text = overwrites.feed(self._cleaner.feed(seen.head))
         if seen.tail:
@@ -168,7 +192,7 @@ class Job:
 
     def tail(self, *, lines: int, chars: int) -> str:
         """The last lines that it printed, cleaned. Blocks."""
-        end = self._spill.written
+        end = self._written
         start = max(0, end - _TAIL_BYTES)
         with suppress(OSError), self.path.open("rb") as file:
             file.seek(start)
@@ -182,57 +206,72 @@ class Job:
     @property
     def output_note(self) -> str:
         """The place of the whole output, in words; "" while there is none."""
-        if not self._spill.written:
+        if not self._written:
             return ""
-        note = f"; no more is kept: {self._spill.stopped}" if self._spill.stopped else ""
+        note = f"; no more is kept: {self._lost}" if self._lost else ""
         return f"all output: {self.path}{note}"
 
-    def kill(self) -> None:
-        """At once, without grace and without waiting."""
-        self._process.close()
+    def settle(self) -> None:
+        """Its end is recorded: nothing of it is needed for a later run. Blocks."""
+        self.kept.discard()
+        if not self._written:
+            self.path.unlink(missing_ok=True)
 
     async def _until_end(self) -> None:
-        try:
-            await self._process.wait(None)
-            if not await self._process.drain():
-                await self._process.end(self._clock)
-                await self._process.drain()
-        finally:
-            self._process.close()
-            self._spill.close()
-            self._took = self._clock.monotonic() - self._started
+        await self.kept.wait()
+        self._took = self._clock.monotonic() - self._started
+        if self.path == self.kept.output:
+            with suppress(OSError, StorageError):
+                self.path = await asyncio.to_thread(private_link, self.path, self._place)
 
 
 class Jobs:
     """All background commands of one program. `close` leaves none running."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        """`began` and `ended` are called with each job, at its beginning and at its end."""
+    def __init__(self, clock: Clock | None = None, starter: Starter | None = None) -> None:
+        """`began` and `ended` are called with each job, at its beginning and at its end. `starter`
+        starts commands that nothing confines."""
         self.began: Callable[[Job], None] = lambda _: None
         self.ended: Callable[[Job], None] = lambda _: None
+        self.leaving = False
+        """Whether what runs is left to the next run of the program, see `leave`."""
+        self.first_number = 1
+        """Of the next job, where a session has had some before."""
+        self._own = None if starter else PlainStarter()
+        self.starter: Starter = starter or self._own or PlainStarter()
         self._clock = clock or SystemClock()
         self._jobs: dict[str, Job] = {}
         self._in_front: list[asyncio.Event] = []
 
     async def start(
         self,
-        command: str,
+        line: str,
         *,
         cwd: Path,
         path: Path,
+        folder: Path | None = None,
         limits: Guard | None = None,
         env: Mapping[str, str] | None = None,
         starter: Starter | None = None,
         call_id: str = "",
     ) -> Job:
-        """Run `command` in the background, its output in a private file at `path`."""
-        spill = Spill(path, limits or Guard())
-        process = await Process.start(command, cwd=cwd, sink=spill.write, env=env, starter=starter)
-        return self._add(command, process, spill, Origin(call_id))
+        """Run `line` in the background, kept in `folder`, its output in a private file at
+        `path`."""
+        limits, job_id = limits or Guard(), self._next_id()
+        command = await start_command(
+            line,
+            cwd=cwd,
+            folder=folder or path.with_suffix(".kept"),
+            call={"call_id": call_id, "job": job_id, "at": self._clock.now().isoformat()},
+            limits=limits,
+            env=env,
+            starter=starter or self.starter,
+        )
+        return await self.adopt(command, path=path, limits=limits, origin=Origin(call_id))
 
     @contextmanager
     def in_front(self) -> Generator[asyncio.Event]:
-        """While a command runs in front: the event is set once the person wants it moved."""
+        """While a command runs in front: the event is set once it is to be moved, or left."""
         wanted = asyncio.Event()
         self._in_front.append(wanted)
         try:
@@ -246,51 +285,49 @@ class Jobs:
             wanted.set()
         return len(self._in_front)
 
+    def leave(self) -> None:
+        """Let all that runs go on without this program: a later run takes it over."""
+        self.leaving = True
+        self.move()
+
     async def adopt(
         self,
-        command: str,
-        process: Process,
-        copy_to: Callable[[Spill], None],
+        command: Command,
         *,
         path: Path,
-        limits: Guard,
+        limits: Guard | None = None,
         origin: Origin,
+        read: int = 0,
+        job_id: str = "",
     ) -> Job:
-        """Keep a command that runs in front, in the background. `copy_to` writes what it printed so
-        far to a private file at `path`, where the rest of its output goes. Cancelled, it does so
-        all the same: else the command would belong to nobody."""
-        spill = Spill(path, limits)
-        read = (0, 0)
-
-        def hand_over() -> Callable[[bytes], None]:
-            nonlocal read
-            copy_to(spill)
-            read = spill.written, spill.offered
-            return spill.write
-
-        moving = asyncio.ensure_future(asyncio.to_thread(process.redirect, hand_over))
+        """Keep a command that runs already, or was left by an earlier run. Its output gets the name
+        `path` too, or the first free one next to it, where that is on the same disk. Cancelled, it
+        does so all the same: else the command would belong to nobody."""
+        job_id = job_id or self._next_id()
+        naming = asyncio.ensure_future(asyncio.to_thread(_named, command, path, job_id, origin))
         try:
-            await asyncio.shield(moving)
+            await asyncio.shield(naming)
         finally:
-            if not moving.done():
-                await asyncio.wait({moving})
-            job = self._add(command, process, spill, origin, read)
+            if not naming.done():
+                await asyncio.wait({naming})
+            job = Job(
+                job_id,
+                command,
+                naming.result(),
+                place=path,
+                clock=self._clock,
+                limits=limits or Guard(),
+                origin=origin,
+                read=read,
+            )
+            self._jobs[job_id] = job
+            self.began(job)
+            job.at_end(lambda: self.ended(job))
         return job
 
-    def _add(
-        self,
-        command: str,
-        process: Process,
-        spill: Spill,
-        origin: Origin,
-        read: tuple[int, int] = (0, 0),
-    ) -> Job:
-        id_, clock = f"job-{len(self._jobs) + 1}", self._clock
-        job = Job(id_, command, process, spill, clock=clock, origin=origin, read=read)
-        self._jobs[id_] = job
-        self.began(job)
-        job.at_end(lambda: self.ended(job))
-        return job
+    def _next_id(self) -> str:
+        taken = [int(number) for name in self._jobs if (number := name[4:]).isdigit()]
+        return f"job-{max([self.first_number - 1, *taken]) + 1}"
 
     def get(self, job_id: str) -> Job:
         """One that the model knows. Raises ToolError that names those there are."""
@@ -313,17 +350,42 @@ class Jobs:
         return tuple(job for job in self._jobs.values() if not job.origin.hidden)
 
     async def close(self) -> None:
-        """Stop all (SIGTERM, then SIGKILL), side by side. Cancelled, it kills at once."""
+        """Stop all (SIGTERM, then SIGKILL), side by side; leave them running where that was said.
+        Cancelled, it kills at once."""
         try:
-            await asyncio.gather(*(job.stop("program") for job in self.list()))
+            if not self.leaving:
+                await asyncio.gather(*(job.stop("program") for job in self.list()))
         finally:
             for job in self.list():
-                if not job.ended:
-                    job.kill()
-                if job.origin.hidden:  # its output is kept no longer than it can be looked at
-                    with suppress(OSError):
+                if not job.ended and not self.leaving:
+                    job.kept.kill()
+                if job.origin.hidden and not self.leaving:
+                    with suppress(OSError):  # kept no longer than it can be looked at
                         job.path.unlink()
                         job.path.parent.rmdir()
+                if self.leaving:
+                    job.kept.close()
+            if self._own is not None:
+                await asyncio.to_thread(self._own.close)
+
+
+def _named(command: Command, path: Path, job_id: str, origin: Origin) -> Path:
+    """Note whose a command is, and give its output its lasting name. Blocks."""
+    command.note(job=job_id, call_id=origin.call_id, moved_by=origin.moved_by, hidden=origin.hidden)
+    command.without_limit()
+    if known := string_of(command.call.get("path")):
+        return Path(known)
+    with suppress(OSError, StorageError):
+        if command.output.stat().st_dev == _disk_of(path):
+            named = private_link(command.output, path)
+            command.note(path=str(named))
+            return named
+    return command.output
+
+
+def _disk_of(path: Path) -> int:
+    """The disk that a file would be on whose folder may not exist yet."""
+    return next(one for one in path.parents if one.exists()).stat().st_dev
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,8 +405,6 @@ def _read_span(
     if start == end:
         return _Span()
     half = limits.memory_chars // 2
-    copy = Spill(spill, limits) if end - start > min(SPILL_AFTER, 2 * half) else None
-    linked = copy is not None and whole and start == 0 and _linked(path, spill)
     lines, last = 0, b""
     with path.open("rb") as file:
         file.seek(start)
@@ -355,8 +415,6 @@ def _read_span(
         while left and (chunk := file.read(min(left, _CHUNK))):
             left -= len(chunk)
             lines, last = lines + chunk.count(b"\n"), chunk[-1:]
-            if copy is not None and not linked:
-                copy.write(chunk)
         tail = b""
         if not short:
             file.seek(end - half)
@@ -364,17 +422,10 @@ def _read_span(
             cut = next((n for n in range(4) if tail[n : n + 1] < b"\x80" or tail[n] >= 0xC0), 0)
             tail = tail[cut:]  # not the rest of a character
     lines += last != b"\n"
-    if linked:
-        return _Span(head, tail, lines, spill)
-    if copy is None:
+    if end - start <= min(SPILL_AFTER, 2 * half):
         return _Span(head, tail, lines)
-    copy.close()
-    return _Span(head, tail, lines, copy.path if copy.written else None, copy.stopped)
-
-
-def _linked(path: Path, spill: Path) -> bool:
-    """Give a file that will not change a second name, if the disk supports that."""
-    with suppress(OSError):
-        os.link(path, spill, follow_symlinks=False)
-        return True
-    return False
+    try:
+        full = keep_output(path, spill, start=start, end=None if whole and not start else end)
+    except (OSError, StorageError) as error:
+        return _Span(head, tail, lines, lost=str(error))
+    return _Span(head, tail, lines, full)

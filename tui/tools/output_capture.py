@@ -1,4 +1,4 @@
-"""Collects the output of a command: bounded in memory, complete on disk, and clean for display.
+"""What a command printed: bounded in memory, clean for display; its keeper has all of it on disk.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
 with replacement, without escape sequences and control characters; the person's keeps its colors.
@@ -11,18 +11,17 @@ from __future__ import annotations
 import codecs
 import re
 from collections import deque
-from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
 
 from tui.core.config import Guard
 from tui.core.errors import StorageError
-from tui.core.files import free_bytes, private_file
+from tui.core.files import private_copy, private_link
 from tui.core.formatting import size
 from tui.core.messages import RawOutput
 from tui.core.text_cleaning import COLOURS, without_colours
 from tui.core.workspace import text_of_path
+from tui.keeper.command import CommandEnd
+from tui.keeper.folder import LIMIT
 from tui.tokens import tokenizer
 
 FEW_CHARS = 1024
@@ -110,7 +109,6 @@ class Overwrites:
 SPILL_AFTER = 48 * 1024
 """Smaller outputs are in no file unless something is cut."""
 
-_CHECK_FREE_EVERY = 64 * 1024**2
 _COPIED_AT_ONCE = 1 << 20
 
 _ESCAPE = re.compile(
@@ -182,78 +180,27 @@ def _certain(text: str) -> int:
     return len(text)
 
 
-class Spill:
-    """A private file that takes bytes up to a limit, and then only counts them.
-
-    `offered` are all bytes, `written` those in the file; `stopped` says why no more are written.
-    """
-
-    def __init__(self, path: Path, limits: Guard) -> None:
-        self.path = path
-        self.offered = 0
-        self.written = 0
-        self.stopped = ""
-        self._most = limits.spill_max_bytes
-        self._min_free = limits.spill_min_free_bytes
-        self._next_check = 0
-        self._file: BinaryIO | None = None
-
-    def write(self, data: bytes) -> None:
-        """Append. Never raises: see `stopped`. What counts as `written` can be read at once."""
-        self.offered += len(data)
-        if self.stopped:
-            return
-        try:
-            file = self._file or self._open()
-            if self.written >= self._next_check:
-                self._next_check += _CHECK_FREE_EVERY
-                if free_bytes(file.fileno()) < self._min_free:
-                    self.stopped = "the disk is nearly full"
-                    return
-            file.write(data[: self._most - self.written])
-            file.flush()
-        except (OSError, StorageError) as error:
-            self.stopped = str(error)
-            return
-        self.written = min(self.written + len(data), self._most)
-        if self.written == self._most:
-            self.stopped = f"the limit is {size(self._most)}"
-
-    def miss(self, count: int, why: str) -> None:
-        """Count bytes that are lost; no more are written, or there would be a gap."""
-        self.offered += count
-        self.stopped = self.stopped or why
-
-    def close(self) -> None:
-        if self._file is not None:
-            with suppress(OSError):  # a write that failed, tried again
-                self._file.close()
-
-    def _open(self) -> BinaryIO:
-        self._file = file = private_file(self.path)
-        self.path = Path(str(file.name))
-        return file
-
-
 class Capture:
-    """One output: head and tail in memory, everything in a file if it is larger than SPILL_AFTER.
+    """One output: head and tail in memory; all of it is in the file that its keeper writes.
 
     `feed` returns the text of the new bytes for the person, in its colors, each state of an
     overwritten line as a line of its own. After `close`, `text` is what is in memory, `raw`
-    describes the whole output, and `full` is the file, if there is one.
+    describes the whole output, and `full` is the file, if it is larger than SPILL_AFTER.
     """
 
-    def __init__(self, path: Path, limits: Guard) -> None:
+    def __init__(self, limits: Guard) -> None:
         memory_chars = limits.memory_chars
         self.bytes = 0
         self.truncated = False
+        self.full: Path | None = None
+        self._limits = limits
+        self._end: CommandEnd | None = None
+        self._lost = ""
         self._newlines = 0
         self._open_end = False
-        self._digest = sha256()
         self._cleaner = Cleaner(colours=True)
         self._overwrites = Overwrites()
         self._first: list[bytes] = []
-        self._spill = Spill(path, limits)
         self._head: list[str] = []
         self._head_room = memory_chars // 2
         self._tail: deque[str] = deque()
@@ -262,37 +209,41 @@ class Capture:
 
     def feed(self, data: bytes) -> str:
         self.bytes += len(data)
-        self._digest.update(data)
         self._newlines += data.count(b"\n")
         self._open_end = not data.endswith(b"\n") if data else self._open_end
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
-        else:
-            if not self._spill.offered:
-                tokenizer.load_soon()  # so much is cut, and then its tokens are counted
-            if self._first:
-                self._spill.write(b"".join(self._first))
-                self._first = []
-            self._spill.write(data)
+        elif self._first:
+            tokenizer.load_soon()  # so much is cut, and then its tokens are counted
+            self._first = []
         return self._take(self._cleaner.feed(data))
 
-    def copy_to(self, other: Spill) -> None:
-        """Write all that was fed into another file too. Blocks."""
-        if self.bytes <= SPILL_AFTER:
-            for data in self._first:
-                other.write(data)
-            return
-        with suppress(OSError), self._spill.path.open("rb") as file:
-            while data := file.read(_COPIED_AT_ONCE):
-                other.write(data)
-        if lost := self._spill.offered - self._spill.written:
-            other.miss(lost, self._spill.stopped)
+    def skip(self, count: int) -> None:
+        """Pass over bytes that are in the file, or nowhere."""
+        self.bytes += count
+        self._first = []
+        self._head_room = 0
+        self._tail.clear()
+        self._tail_chars = 0
+        self.truncated = True
 
-    def close(self) -> str:
-        """End of the output. Returns the last text."""
-        last = self._take(self._cleaner.feed(b"", final=True))
+    def close(self, end: CommandEnd | None, output: Path, place: Path) -> str:
+        """End of the output, with what its keeper says of it (None: it runs on). `output` is its
+        file; a long one gets the name `place` too, or the first free one next to it. Returns the
+        last text. Blocks."""
+        self._end, last = end, ""
+        if end is not None and end.bytes > self.bytes:
+            self.skip(max(0, end.bytes - self.bytes - len(end.tail)))
+            last = self.feed(end.tail[-(end.bytes - self.bytes) :]) if end.tail else ""
+        last += self._take(self._cleaner.feed(b"", final=True))
         self._keep(self._overwrites.close())
-        self._spill.close()
+        self._lost = why_not_kept(end, self._limits) if end else ""
+        kept = end.written if end is not None else self.bytes
+        if kept and self.bytes > SPILL_AFTER:
+            try:
+                self.full = keep_output(output, place, end=None if end else kept)
+            except (OSError, StorageError) as error:
+                self._lost = str(error)
         return last
 
     def _take(self, text: str) -> str:
@@ -302,19 +253,17 @@ class Capture:
         return text.replace("\r", "\n")
 
     @property
-    def full(self) -> Path | None:
-        return self._spill.path if self._spill.written else None
-
-    @property
     def raw(self) -> RawOutput:
+        end = self._end
+        whole = end is not None and end.written == end.bytes == self.bytes
         return RawOutput(
             self.bytes,
-            self._newlines + self._open_end,
+            end.lines if whole and end else self._newlines + self._open_end,
             self.truncated,
-            self._spill.stopped,
+            self._lost,
             b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
             self._overwrites.dropped,
-            self._digest.hexdigest() if self._spill.written == self.bytes else "",
+            end.sha256 if whole and end else "",
         )
 
     @property
@@ -326,12 +275,12 @@ class Capture:
         tail = tail[-self._tail_room :]
         place = text_of_path(self.full) if self.full else ""
         kept = f"the whole output is in {place}" if place else "the whole output is kept"
-        if self._spill.stopped:
+        if self._lost:
+            written = self._end.written if self._end else 0
             kept = (
-                f"its first {size(self._spill.written)} are in {place}, "
-                f"no more was kept: {self._spill.stopped}"
+                f"its first {size(written)} are in {place}, no more was kept: {self._lost}"
                 if place
-                else f"it couldn't be kept: {self._spill.stopped}"
+                else f"it couldn't be kept: {self._lost}"
             )
         marker = f"[… the middle of {self.bytes} bytes isn't shown here; {kept} …]"
         return f"{''.join(self._head)}\n\n{marker}\n\n{tail}"
@@ -349,3 +298,25 @@ class Capture:
             self._tail_chars -= len(self._tail.popleft())
             self.truncated = True
         self.truncated = self.truncated or self._tail_chars > self._tail_room
+
+
+def why_not_kept(end: CommandEnd, limits: Guard) -> str:
+    """Why the file of an output does not hold all of it, in words; "" where it does."""
+    if end.written == end.bytes:
+        return ""
+    if end.stopped == LIMIT:
+        return f"the limit is {size(limits.spill_max_bytes)}"
+    return end.stopped or "the process that kept it was killed"
+
+
+def keep_output(output: Path, place: Path, *, start: int = 0, end: int | None = None) -> Path:
+    """Give an output that is complete its lasting name, or one next to it; with `end`, copy the
+    bytes up to it. Returns the path in use. Blocks. Raises OSError and StorageError."""
+    if end is None:
+        return private_link(output, place)
+    with private_copy(place) as copy, output.open("rb") as file:
+        file.seek(start)
+        while start < end and (data := file.read(min(end - start, _COPIED_AT_ONCE))):
+            start += len(data)
+            copy.write(data)
+    return Path(str(copy.name))

@@ -9,15 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from tui.core.cancellation import to_the_end
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
+from tui.keeper.command import Command, CommandEnd
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep
 from tui.tools.output_capture import Capture
-from tui.tools.process import Process, outcome
+from tui.tools.process import outcome, start_command
 
 _TICK_S = 0.1
+_FLOOD_BYTES = 64 * 1024**2
 _LIVE_CHARS = 32_000
 """At most this much is streamed per tick; of a flood, the newest."""
 
@@ -60,6 +63,7 @@ class RunCommand(Tool[RunCommandParams]):
                 params.command,
                 cwd=folder,
                 path=_job_path(ctx),
+                folder=ctx.kept,
                 limits=ctx.guard,
                 env=env,
                 starter=ctx.starter,
@@ -73,37 +77,24 @@ class RunCommand(Tool[RunCommandParams]):
             return ToolOutput(
                 [text_block(text)], summary=job.id, details={"job": job.id, "pid": job.pid}
             )
-        capture = Capture(ctx.spill_path, ctx.guard)
-        live = _Live(ctx.emit)
-        started = ctx.clock.monotonic()
-        process = await Process.start(
+        command = await start_command(
             params.command,
             cwd=folder,
-            sink=lambda data: live.add(capture.feed(data)),
+            folder=ctx.kept,
+            call={"call_id": ctx.call_id, "at": ctx.clock.now().isoformat()},
+            limits=ctx.guard,
             env=env,
-            starter=ctx.starter,
+            starter=ctx.starter or ctx.jobs.starter,
+            timeout=params.timeout,
         )
-        job: Job | None = None
-        ended = _Ended()
-        try:
-            ctx.started(process.pid)
-            try:
-                with ctx.jobs.in_front() as wanted:
-                    ended = await _until_end(process, params.timeout, ctx, live, wanted)
-                    if ended.moved:
-                        job = await _moved(params.command, process, capture, ctx, started)
-            finally:
-                if not ended.moved:
-                    process.close()
-                live.add(capture.close())
-                live.flush()
-        except asyncio.CancelledError:
-            ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
-            raise
-        seconds = ctx.clock.monotonic() - started
-        if job is not None:
-            return _result_of_moved(capture, job, seconds)
-        return _result(capture, ended, process.returncode, seconds, params.timeout)
+        ctx.started(command.pid)
+        return await follow(command, ctx, params.timeout)
+
+    async def resume(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput | None:
+        """Take over the command of a call that an earlier run of the program left."""
+        if params.background or (command := Command.take_over(ctx.kept)) is None:
+            return None
+        return await follow(command, ctx, params.timeout, already=command.seconds(ctx.clock.now()))
 
     def _folder(self, params: RunCommandParams, ctx: ToolContext) -> Path:
         folder = ctx.workspace.resolve(params.cwd) if params.cwd else ctx.workspace.root
@@ -112,13 +103,80 @@ class RunCommand(Tool[RunCommandParams]):
         return folder
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """How a command came to its end."""
+class LeftRunningError(Exception):
+    """A command was left to the next run of the program; no failure."""
 
-    timed_out: bool = False
-    left_running: bool = False
-    moved: bool = False
+
+async def follow(
+    command: Command, ctx: ToolContext, timeout: float, *, already: float = 0.0
+) -> ToolOutput:
+    """Show what a command prints until it ends, and stop it where that takes too long; `already` is
+    how long it has run. Cancelled, it returns only after all of the command has ended.
+
+    Raises LeftRunningError where the program leaves it.
+    """
+    capture, live = Capture(ctx.guard), _Live(ctx.emit)
+    reading = _Reading(command, capture, live)
+    started = ctx.clock.monotonic() - already
+    timed_out = moved = False
+    try:
+        try:
+            with ctx.jobs.in_front() as wanted:
+                while not (timed_out or moved or await command.wait(_TICK_S)):
+                    await reading.catch_up()
+                    live.flush()
+                    timed_out = ctx.clock.monotonic() >= started + timeout
+                    moved = wanted.is_set() and command.end is None
+            if moved and ctx.jobs.leaving:
+                command.close()
+                raise LeftRunningError
+            if timed_out:
+                await command.stop(ctx.clock)
+        except asyncio.CancelledError:
+            await command.stop(ctx.clock)
+            raise
+        finally:
+            if not (moved and ctx.jobs.leaving):
+                await to_the_end(reading.finish(ctx.spill_path))
+            live.flush()
+    except asyncio.CancelledError:
+        ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
+        raise
+    seconds = ctx.clock.monotonic() - started
+    if moved:
+        return await _moved(command, capture, ctx, seconds)
+    command.close()
+    return _result(capture, command, seconds, timed_out=timed_out, timeout=timeout)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads the output of a command as it grows, in a thread."""
+
+    command: Command
+    capture: Capture
+    live: _Live
+
+    async def catch_up(self) -> None:
+        """Read what is new. Of a flood, what nobody could look at is passed over."""
+        await asyncio.to_thread(self._read)
+
+    async def finish(self, place: Path) -> None:
+        """Read the rest; a long output gets its lasting name."""
+        await asyncio.to_thread(self._finish, place)
+
+    def _read(self) -> None:
+        behind = self.command.size - self.command.read_up_to
+        if behind > _FLOOD_BYTES:
+            self.command.read_up_to += behind - _FLOOD_BYTES // 2
+            self.capture.skip(behind - _FLOOD_BYTES // 2)
+        while data := self.command.read():
+            self.live.add(self.capture.feed(data))
+
+    def _finish(self, place: Path) -> None:
+        self._read()
+        command = self.command
+        self.live.add(self.capture.close(command.end, command.output, place))
 
 
 @dataclass(slots=True)
@@ -155,46 +213,23 @@ class _Live:
             self.emit(text)
 
 
-async def _until_end(
-    process: Process, timeout: float, ctx: ToolContext, live: _Live, wanted: asyncio.Event
-) -> _Ended:
-    """Wait for the shell, then for its output; stop what runs too long or is still running. Once it
-    is `wanted` in the background, it runs on."""
-    deadline = ctx.clock.monotonic() + timeout
-    timed_out = left_running = False
-    try:
-        while not timed_out and not await process.wait(_TICK_S):
-            live.flush()
-            if wanted.is_set():
-                return _Ended(moved=True)
-            timed_out = ctx.clock.monotonic() >= deadline
-        if not timed_out:
-            drained = await process.drain()
-            left_running = not drained or await asyncio.to_thread(process.group_alive)
-            left_running = left_running or process.outlived
-        if timed_out or left_running:
-            await process.end(ctx.clock)
-            await process.drain()
-    except asyncio.CancelledError:
-        await process.end(ctx.clock)
-        await process.drain()
-        raise
-    return _Ended(timed_out, left_running)
-
-
 def _job_path(ctx: ToolContext) -> Path:
     """Where all output of a call goes that runs in the background."""
     return ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
 
 
 async def _moved(
-    command: str, process: Process, capture: Capture, ctx: ToolContext, started: float
-) -> Job:
+    command: Command, capture: Capture, ctx: ToolContext, seconds: float
+) -> ToolOutput:
     """The command that runs in front, as a background command."""
-    origin = Origin(ctx.call_id, "person", seconds=ctx.clock.monotonic() - started)
-    return await ctx.jobs.adopt(
-        command, process, capture.copy_to, path=_job_path(ctx), limits=ctx.guard, origin=origin
+    job = await ctx.jobs.adopt(
+        command,
+        path=_job_path(ctx),
+        limits=ctx.guard,
+        origin=Origin(ctx.call_id, "person", seconds=seconds),
+        read=capture.bytes,
     )
+    return _result_of_moved(capture, job, seconds)
 
 
 def _result_of_moved(capture: Capture, job: Job, seconds: float) -> ToolOutput:
@@ -224,16 +259,18 @@ def _result_of_moved(capture: Capture, job: Job, seconds: float) -> ToolOutput:
 
 
 def _result(
-    capture: Capture, ended: _Ended, returncode: int | None, seconds: float, timeout: float
+    capture: Capture, command: Command, seconds: float, *, timed_out: bool, timeout: float
 ) -> ToolOutput:
-    code, words = outcome(returncode) if returncode is not None else (None, "did not end")
+    end = command.end or CommandEnd(lost=True)
+    code, words = (None, "exit code unknown") if end.lost else outcome(end.returncode)
+    timed_out = timed_out or end.timed_out
     lines: list[str] = []
-    if ended.left_running:
+    if end.rest and not timed_out:
         lines.append(
             "[processes that it left running were stopped; start such a command with "
             "background=true]"
         )
-    if ended.timed_out:
+    if timed_out:
         words = f"timed out after {timeout:g} s"
         lines.append(
             "[stopped because it took too long; give a larger timeout (up to 3600), or run "
@@ -242,17 +279,17 @@ def _result(
     lines.append(f"[{words} · {seconds:.1f} s]")
     body = capture.text or "(no output)\n"
     text = body + ("" if body.endswith("\n") else "\n") + "\n".join(lines)
-    short = "timed out" if ended.timed_out else words.replace("exit code", "exit")
+    short = "timed out" if timed_out else words.replace("exit code", "exit")
     return ToolOutput(
         [text_block(text)],
-        is_error=ended.timed_out or code != 0,
+        is_error=timed_out or code != 0,
         summary=short,
         details={
             "exit_code": code,
             "seconds": round(seconds, 3),
             "bytes": capture.bytes,
             "truncated": capture.truncated,
-            "timed_out": ended.timed_out,
+            "timed_out": timed_out,
             "job": None,
         },
         full=capture.full,

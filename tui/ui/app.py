@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -246,11 +247,12 @@ class HoldfastApp(ThemedApp):
         if not self.ready or await self.conversation.save_memory_first():
             await self._go()
 
-    async def _go(self, code: int = 0) -> None:
-        """Close the session, then leave with this exit code."""
+    async def _go(self, code: int = 0, *, gone: bool = False) -> None:
+        """Close the session, then leave with this exit code. Where the terminal has `gone`,
+        commands run on."""
         try:
             if self.ready:
-                await self.conversation.close()
+                await self.conversation.close(leave=gone)
             else:
                 # Whatever begins would build on a screen that goes.
                 self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
@@ -409,4 +411,5 @@ class HoldfastApp(ThemedApp):
     def _leave(self, number: int = 0) -> None:
         """A signal came, or the terminal has gone."""
         code = 128 + number if number else 0
-        self.run_worker(partial(self._go, code), group="leave")  # it calls, if it still runs
+        work = partial(self._go, code, gone=number in {0, signal.SIGHUP})
+        self.run_worker(work, group="leave")  # it calls, if it still runs

@@ -424,9 +424,13 @@ class ScreenFrontend:
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """By a card above the prompt, which waits as long as nothing else is begun."""
-        from tui.app.interruption import known  # noqa: PLC0415 - on demand
+        from tui.app.interruption import known, take_over  # noqa: PLC0415 - on demand
         from tui.ui.widgets.resume_card import OpenItem, ResumeCard  # noqa: PLC0415
 
+        left = await take_over(self.conversation, work)
+        if left is None:
+            return
+        work = left
         calls = [
             OpenItem(call.tool, call.label, known(call), call.outcome != "unknown")
             for call in work.calls

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -24,10 +24,10 @@ from tui.core.workspace import Workspace
 from tui.permissions.sandbox.walls import Level, Walls
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
-
     from tui.core.config import SandboxSettings
-    from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
+    from tui.keeper.command import Keep, Starter
+    from tui.keeper.parent import Report, WarmParent
+    from tui.permissions.sandbox.engine import Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.git_settings import GitSettings
     from tui.permissions.sandbox.git_walls import GitAnswers, GitPlaces, Watched
@@ -71,7 +71,9 @@ class Confinement:
     _sandbox: Sandbox | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _watched: Mapping[Path, Watched] = field(default_factory=dict[Path, "Watched"])
-    _writers: list[Confined | Process] = field(default_factory=list["Confined | Process"])
+    _writers: list[Path] = field(default_factory=list[Path])
+    """The folders of commands that may write, and may still run."""
+    _zygote: WarmParent | None = None
     _outside: dict[Path, frozenset[Path]] = field(default_factory=dict[Path, "frozenset[Path]"])
     """What git had outside of a folder when the session began: no command can add to it."""
     _git_settings: GitSettings | None = None
@@ -133,38 +135,56 @@ class Confinement:
         if self._choice is None:
             self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
 
-    def starter(
-        self, level: Level, *, git_settings: bool = False
-    ) -> Callable[[Sequence[str], Path, Mapping[str, str], int], Awaitable[Confined | Process]]:
-        """What starts a command at a level, in the place of a plain process.
+    def starter(self, level: Level, *, git_settings: bool = False) -> Starter:
+        """What starts a command at a level, kept; at `Level.OUTSIDE` without walls.
 
         With `git_settings` it may write those of the repository; `tidy` then looks at them.
         """
+        if level is Level.OUTSIDE:
+            return self.outside
 
         async def start(
-            argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
-        ) -> Confined | Process:
+            argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
+        ) -> tuple[int, Report]:
             from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
 
             engine = await self.engine()
             if engine is None:
                 raise SandboxError(f"The command was not started: {self.reason}.")
             if self._sandbox is None:
-                self._sandbox = Sandbox(engine)
+                self._sandbox = Sandbox(engine, self._parent())
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
                 self._ran_later = await asyncio.to_thread(self._file_states)
             walls = await asyncio.to_thread(
                 self._with_git, watch=writes, git_settings=git_settings, writes=writes
             )
-            running = await self._sandbox.start(
-                argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
+            started = await self._sandbox.start_kept(
+                argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
             )
             if writes:
-                self._writers.append(running)
-            return running
+                self._writers.append(keep.folder)
+            return started
 
         return start
+
+    async def outside(
+        self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
+    ) -> tuple[int, Report]:
+        """Start a command without walls."""
+        from tui.keeper.command import PlainStarter  # noqa: PLC0415 - on demand
+
+        return await PlainStarter(self._parent())(argv, cwd, environment, keep)
+
+    def take_over(self, folder: Path) -> None:
+        """Count a command that an earlier run of the program left among those that may write."""
+        self._writers.append(folder)
+
+    def _parent(self) -> WarmParent:
+        from tui.permissions.sandbox.engine import warm_parent  # noqa: PLC0415 - on demand
+
+        self._zygote = self._zygote or warm_parent()
+        return self._zygote
 
     async def command(
         self, argv: Sequence[str], environment: Mapping[str, str], level: Level
@@ -211,7 +231,9 @@ class Confinement:
 
     def _writing(self) -> bool:
         """Whether a command that may write still runs."""
-        self._writers = [one for one in self._writers if one.returncode is None]
+        from tui.keeper.command import lives  # noqa: PLC0415 - on demand
+
+        self._writers = [folder for folder in self._writers if lives(folder)]
         return bool(self._writers)
 
     async def tidy(self) -> list[str]:
@@ -262,15 +284,17 @@ class Confinement:
             self._choice.cancel()
         for server in self._forwards.values():
             server.close()
-        sandbox, self._sandbox = self._sandbox, None
-        await asyncio.to_thread(self._remove, sandbox)
+        zygote, self._zygote, self._sandbox = self._zygote, None, None
+        await asyncio.to_thread(self._remove, zygote)
         self._writers = []
         for line in await self.tidy():
             log.warning("%s", line)
 
-    def _remove(self, sandbox: Sandbox | None) -> None:
-        if sandbox is not None:
-            sandbox.close()
+    def _remove(self, zygote: WarmParent | None) -> None:
+        if zygote is not None:
+            zygote.close()
+        if self._writing():
+            return  # it runs on, for the next run of the program
         with suppress(OSError):
             shutil.rmtree(self.folder)
 

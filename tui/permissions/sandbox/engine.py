@@ -13,10 +13,8 @@ import os
 import secrets
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +25,8 @@ from typing import Any
 from tui.core.errors import HoldfastError
 from tui.core.files import replace_file
 from tui.core.workspace import safe_search_path
+from tui.keeper.command import Keep, start_kept
+from tui.keeper.parent import Report, WarmParent
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
 from tui.permissions.sandbox.environment import caches_elsewhere, clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
@@ -34,10 +34,6 @@ from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 _ROOT = str(Path(__file__).parents[3])
 _PROBE_S = 10.0
 _ASK_S = 10.0
-_ZYGOTE = (
-    "import sys; sys.path.insert(0, sys.argv[1])\n"
-    "from tui.permissions.sandbox.zygote import main; main(int(sys.argv[2]))"
-)
 _RUN = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
     "from tui.permissions.sandbox.zygote import run; run(sys.argv[2])"
@@ -105,33 +101,32 @@ class Confined:
         assert self.returncode is not None
         return self.returncode
 
-    def follow(self, answer: socket.socket) -> None:
+    def follow(self, report: Report) -> None:
         """Wait for the monitor's report in a task of its own."""
-        self._report = asyncio.create_task(self._follow(answer))
+        self._report = asyncio.create_task(self._follow(report))
 
-    async def _follow(self, answer: socket.socket) -> None:
-        with answer:
-            message = await _receive(answer)
-            self.rest = bool(message.get("rest"))
-            status = message.get("status")
-            self.returncode = -9 if status is None else os.waitstatus_to_exitcode(status)
-            self._ended.set()
+    async def _follow(self, report: Report) -> None:
+        message = await report.next()
+        report.close()
+        self.rest = bool(message.get("rest"))
+        status = message.get("status")
+        self.returncode = -9 if status is None else os.waitstatus_to_exitcode(status)
+        self._ended.set()
+
+
+def warm_parent() -> WarmParent:
+    """What starts confined and plain commands."""
+    return WarmParent("tui.permissions.sandbox.zygote")
 
 
 class Sandbox:
     """Starts commands with one engine. `close` ends all that still runs and the network."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, parent: WarmParent | None = None) -> None:
+        """`parent` starts the commands; shared, where it is given."""
         self.engine = engine
-        self._control: socket.socket | None = None
-        self._zygote: subprocess.Popen[bytes] | None = None
-        self._starting = threading.Lock()
+        self.parent = parent or warm_parent()
         self._landlock = -1
-
-    @property
-    def zygote_pid(self) -> int | None:
-        """The helper's process, once the first command has started it."""
-        return self._zygote.pid if self._zygote else None
 
     async def start(
         self,
@@ -142,45 +137,66 @@ class Sandbox:
         walls: Walls,
         level: Level,
         output: int,
-    ) -> Confined | asyncio.subprocess.Process:
+    ) -> Confined:
         """Run `argv` (its program by full path) behind the walls; both outputs go to `output`.
 
-        Raises SandboxError if it cannot be started, WallError if the walls cannot be built.
+        It ends with the program. Raises SandboxError if it cannot be started, WallError if the
+        walls cannot be built.
         """
+        make = self._request(argv, cwd, environment, walls, level)
+        report = Report()
+        try:
+            with report.theirs as theirs:
+                await asyncio.to_thread(self.parent.request, make, output, theirs.fileno())
+            message = await report.next()
+        except OSError as error:
+            report.close()
+            raise SandboxError(f"The command was not started: {error}.") from error
+        except BaseException:
+            report.close()  # the monitor runs on: nobody reads what it says
+            raise
+        if "pid" not in message:
+            report.close()
+            reason = message.get("error") or "it ended before the command ran"
+            raise SandboxError(f"The command was not started: {reason}.")
+        running = Confined(message["pid"])
+        running.follow(report)
+        return running
+
+    async def start_kept(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        walls: Walls,
+        level: Level,
+        keep: Keep,
+    ) -> tuple[int, Report]:
+        """The same for a command that a keeper keeps, which lives on without the program."""
+        make = self._request(argv, cwd, environment, walls, level)
+        try:
+            return await start_kept(self.parent, make, keep)
+        except OSError as error:
+            raise SandboxError(f"The command was not started: {error}.") from error
+
+    def _request(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        walls: Walls,
+        level: Level,
+    ) -> Callable[[], dict[str, Any]]:
+        """What makes the request for a command, in a thread. Raises SandboxError."""
         if self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY:
             raise SandboxError(
                 "Without namespaces, only commands that write nothing can be confined.",
                 hint="This one has to run outside, or not at all.",
             )
         if self.engine is Engine.SEATBELT:
-            return await seatbelt.start(
-                argv, walls, level, cwd=cwd, environment=environment, output=output
-            )
-        answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        answer.setblocking(False)
-        with theirs:
-            try:
-                await asyncio.to_thread(
-                    self._request,
-                    lambda: self._spec(argv, cwd, environment, walls, level),
-                    output,
-                    theirs.fileno(),
-                )
-            except BaseException:
-                answer.close()
-                raise
-        try:
-            message = await _receive(answer)
-        except BaseException:
-            answer.close()  # the monitor runs on: nobody reads what it says
-            raise
-        if "pid" not in message:
-            answer.close()
-            reason = message.get("error") or "it ended before the command ran"
-            raise SandboxError(f"The command was not started: {reason}.")
-        running = Confined(message["pid"])
-        running.follow(answer)
-        return running
+            return lambda: seatbelt.request(argv, walls, level, cwd=cwd, environment=environment)
+        return lambda: self._spec(argv, cwd, environment, walls, level)
 
     def command(
         self,
@@ -216,47 +232,19 @@ class Sandbox:
 
     async def _ask(self, question: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """Ask the zygote about the network; there is none before the first command."""
-        if self._control is None:
+        if not self.parent.started:
             return {}, []
-        answer, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        answer, theirs = socket.socketpair()
         with answer:
             with theirs:
-                await asyncio.to_thread(self._send, question, [theirs.fileno()])
+                await asyncio.to_thread(self.parent.send, question, [theirs.fileno()])
             answer.settimeout(_ASK_S)
             return await asyncio.to_thread(_receive_with_file, answer)
 
     def close(self) -> None:
-        """The zygote ends with its socket, and everything it started ends with it."""
-        if self._control:
-            self._control.close()
-            self._control = None
-        if self._zygote:
-            self._zygote.wait()
-            self._zygote = None
-
-    def _request(self, make: Callable[[], dict[str, Any]], output: int, report: int) -> None:
-        spec = make()
-        null = os.open(os.devnull, os.O_RDONLY)
-        try:
-            for last in (False, True):
-                try:
-                    self._send(spec, [report, null, output, output])
-                    break
-                except OSError as error:  # the zygote was ended by somebody
-                    self.close()
-                    if last:
-                        raise SandboxError(f"The command was not started: {error}.") from error
-        finally:
-            os.close(null)
-
-    def _send(self, spec: dict[str, Any], files: list[int]) -> None:
-        payload = os.memfd_create("request")
-        try:
-            with os.fdopen(os.dup(payload), "wb") as file:
-                file.write(json.dumps(spec).encode())
-            socket.send_fds(self._connection(), [b"x"], [payload, *files])
-        finally:
-            os.close(payload)
+        """The zygote ends with its socket, and everything that it started ends with it but what
+        is kept."""
+        self.parent.close()
 
     def _spec(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, level: Level
@@ -298,31 +286,6 @@ class Sandbox:
             "bubblewrap_path": _bubblewrap(walls) or "bwrap",
             "bubblewrap": bubblewrap.arguments(made, folder),
         }
-
-    def _connection(self) -> socket.socket:
-        with self._starting:
-            if self._control is None:
-                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                with theirs:
-                    self._zygote = subprocess.Popen(
-                        [sys.executable, "-I", "-S", "-c", _ZYGOTE, _ROOT, str(theirs.fileno())],
-                        pass_fds=[theirs.fileno()],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,
-                        env={},
-                        cwd="/",
-                        start_new_session=True,
-                    )
-                self._control = ours
-            return self._control
-
-
-async def _receive(answer: socket.socket) -> dict[str, Any]:
-    """The next message of a monitor; empty when it has gone."""
-    with suppress(OSError, ValueError):
-        return json.loads(await asyncio.get_running_loop().sock_recv(answer, 65_536))
-    return {}
 
 
 def _receive_with_file(answer: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -5,9 +5,9 @@ That all a command started ends with it is not claimed.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import (
@@ -34,33 +34,22 @@ _SERVICES = (
 )  # fmt: skip
 
 
-async def start(
-    argv: Sequence[str],
-    walls: Walls,
-    level: Level,
-    *,
-    cwd: Path,
-    environment: Mapping[str, str],
-    output: int,
-) -> asyncio.subprocess.Process:
-    """Run a command behind the profile. Raises WallError where the walls cannot be built."""
-    await asyncio.to_thread(check_workspace, walls)
-    await asyncio.to_thread(prepare, walls)
+def request(
+    argv: Sequence[str], walls: Walls, level: Level, *, cwd: Path, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """What starts a command behind the profile: a plain one, for the zygote. Blocks. Raises
+    WallError where the walls cannot be built."""
+    check_workspace(walls)
+    prepare(walls)
     own = {"TMPDIR": str(walls.session / "tmp")}
     if not walls.share_caches:
         own |= {name: str(cache_of(walls, level) / ".cache") for name in _CACHES}
-    return await asyncio.create_subprocess_exec(
-        PROGRAM,
-        "-p",
-        profile(walls, level),
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        cwd=cwd,
-        env=clean_environment(environment, walls.keep_env) | own,
-        start_new_session=True,
-    )
+    return {
+        "engine": "plain",
+        "argv": [PROGRAM, "-p", profile(walls, level), *argv],
+        "cwd": str(cwd),
+        "env": clean_environment(environment, walls.keep_env) | own,
+    }
 
 
 def profile(walls: Walls, level: Level) -> str:

@@ -1,0 +1,143 @@
+"""Commands that an earlier run of a session left under their keepers: where they are, which are
+taken over, and when nothing of them is needed any more.
+
+A command of a call that has no result is taken over when the call is made again
+(`Tool.resume`); a background command as soon as the session is opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from tui.context.interrupted_calls import Interrupted
+from tui.core.files import safe_name
+from tui.core.messages import object_of, string_of
+from tui.core.paths import Folders
+from tui.keeper import folder as names
+from tui.keeper.command import Command, kept_in, lives, note
+from tui.session.records import JOB_ENDED, Record
+from tui.tools.jobs import Origin
+
+if TYPE_CHECKING:
+    from tui.agent.agent_context import AgentContext
+
+Kept: TypeAlias = Literal["", "running", "finished"]
+
+
+def place_of(folders: Folders, session_id: str) -> Path:
+    """Where the commands of a session are kept."""
+    return folders.running / safe_name(session_id)
+
+
+def state_of(folder: Path) -> Kept:
+    """What is kept of a command; "" where its keeper was killed, or there was none. Blocks."""
+    if not (folder / names.CALL).is_file():
+        return ""
+    if lives(folder):
+        return "running"
+    return "finished" if isinstance(note(folder, names.STATE).get("status"), int) else ""
+
+
+def with_kept(calls: Sequence[Interrupted], place: Path | None) -> tuple[Interrupted, ...]:
+    """The calls, each with what is kept of its command. Blocks."""
+    if place is None or not place.is_dir():
+        return tuple(calls)
+    return tuple(replace(one, kept=state_of(place / safe_name(one.call_id))) for one in calls)
+
+
+def discard(folder: Path) -> None:
+    """Nothing of a command is needed any more, unless it is a job: all is recorded. Blocks."""
+    if folder.is_dir() and not note(folder, names.CALL).get("job"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCommands:
+    """Those of one agent's session."""
+
+    ctx: AgentContext
+
+    def folder(self, call_id: str) -> Path:
+        """Where the command of a call is kept."""
+        place = self.ctx.kept or self.ctx.workspace.tool_results
+        return place / (safe_name(call_id) if self.ctx.kept else f"{safe_name(call_id)}.kept")
+
+    async def recorded(self, call_id: str) -> None:
+        """The result of a call is in the record."""
+        if self.ctx.session.saved:
+            await asyncio.to_thread(discard, self.folder(call_id))
+
+    async def take_over_jobs(self) -> None:
+        """Let the background commands that an earlier run left belong to this one. What is in the
+        record already is removed."""
+        jobs, records, place = self.ctx.jobs, self.ctx.records, self.ctx.kept
+        jobs.first_number = 1 + await asyncio.to_thread(_last_number, records)
+        if place is None or self.ctx.session.read_only:
+            return
+        found = await asyncio.to_thread(_left_in, place)
+        if not found:
+            return
+        results, ends = _known(records)
+        for folder, call in found:
+            call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
+            if (call_id, job) in ends if job else call_id in results:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            elif job and (command := Command.take_over(folder)) is not None:
+                await self._take_over(command, call_id, job)
+
+    async def _take_over(self, command: Command, call_id: str, job: str) -> None:
+        ctx, call = self.ctx, command.call
+        moved, read = call.get("moved_by"), call.get("read")
+        origin = Origin(
+            call_id,
+            "person" if moved == "person" else "",
+            bool(call.get("hidden")),
+            command.seconds(ctx.clock.now()),
+            taken_over=True,
+        )
+        if ctx.confinement is not None:
+            ctx.confinement.take_over(command.folder)
+        await ctx.jobs.adopt(
+            command,
+            path=ctx.workspace.tool_results / f"job-{safe_name(call_id)}.txt",
+            limits=ctx.config.guard,
+            origin=origin,
+            read=read if isinstance(read, int) else 0,
+            job_id=job,
+        )
+
+
+def _left_in(place: Path) -> list[tuple[Path, dict[str, Any]]]:
+    return [(folder, note(folder, names.CALL)) for folder in kept_in(place)]
+
+
+def _known(records: Sequence[Record]) -> tuple[set[str], set[tuple[str, str]]]:
+    """The calls that have a result, and the jobs whose end is recorded."""
+    results: set[str] = set()
+    ends: set[tuple[str, str]] = set()
+    for record in records:
+        if record.type == "tool_result":
+            results.add(string_of(record.data.get("call_id")))
+        elif record.type == JOB_ENDED:
+            ends.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
+    return results, ends
+
+
+def _last_number(records: Sequence[Record]) -> int:
+    """The highest number of a background command that a session has had."""
+    most = 0
+    for record in records:
+        data: Mapping[str, Any] = record.data
+        if record.type == "tool_result":
+            data = object_of(data.get("details"))
+        elif record.type != JOB_ENDED:
+            continue
+        number = string_of(data.get("job")).removeprefix("job-")
+        if number.isdecimal() and len(number) < 10:
+            most = max(most, int(number))
+    return most
