@@ -23,19 +23,19 @@ from tui.provider.base import Request
 from tui.session.records import Record
 from tui.tokens import tokenizer
 from tui.tools.limits.clamp import byte_length, line_count
-from tui.tools.output_capture import Spill
+from tui.tools.output_capture import Capture
 
 
-async def test_L27_a_flood_is_written_off_the_event_loop(
+async def test_L27_a_flood_is_read_off_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, where = Spill.write, set[bool]()
+    real, where = Capture.feed, set[bool]()
 
-    def write(self: Spill, data: bytes) -> None:
+    def feed(self: Capture, data: bytes) -> str:
         where.add(threading.current_thread() is threading.main_thread())
-        real(self, data)
+        return real(self, data)
 
-    monkeypatch.setattr(Spill, "write", write)
+    monkeypatch.setattr(Capture, "feed", feed)
     size = 50_000_000
     command = f"head -c {size} /dev/zero | tr '\\0' y"
     provider = ScriptedProvider([call("run_command", "big", command=command)], say("ok"))

@@ -20,7 +20,6 @@ from tui.agent.tool_results import ShellOutput
 from tui.app import user_shell
 from tui.core.output_store import OutputStore, Retention
 from tui.session.session import Session
-from tui.tools.limits.pipeline import GuardLimits
 
 
 async def _run(command: str, cwd: Path) -> list[Event]:
@@ -90,46 +89,20 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
     assert threading.active_count() < 20
 
 
-async def test_the_thread_may_end_it_while_the_loop_waits() -> None:
-    asyncio.get_running_loop().set_debug(True)  # who wakes the loop in the wrong way is told so
-    slices = user_shell.ByteSlices()
-    taking = asyncio.create_task(slices.take())
-    await asyncio.sleep(0)
-    await asyncio.to_thread(slices.end)
-    assert await asyncio.wait_for(taking, PATIENCE_S) == b""
-
-
-async def test_the_thread_waits_until_a_slice_is_taken() -> None:
-    slices = user_shell.ByteSlices()
-    put: list[int] = []
-
-    def fill() -> None:
-        for number in range(8):
-            slices.put(b"x" * (user_shell.SLICE // 2))
-            put.append(number)
-        slices.end()
-
-    thread = threading.Thread(target=fill, daemon=True)
-    thread.start()
-    sizes: list[int] = []
-    while data := await slices.take():
-        sizes.append(len(data))
-        assert len(put) * (user_shell.SLICE // 2) <= sum(sizes) + 2 * user_shell.SLICE
-    thread.join(20)
-    assert sum(sizes) == 4 * user_shell.SLICE
-    assert max(sizes) <= user_shell.SLICE + user_shell.SLICE // 2
-
-
 async def _told(
     command: str, cwd: Path, *, keep: bool = True, shared: bool = True
 ) -> tuple[str, events.ToolFinished]:
     """What the model gets, and the last event."""
     seen: list[Event] = []
-    keeping = ShellOutput(_kept(cwd), GuardLimits()) if keep else None
+    keeping = _keeping(cwd) if keep else None
     heard = await user_shell.run(
         command, cwd, FakeClock(), seen.append, shared=shared, keeping=keeping
     )
     return heard, _finished(seen)
+
+
+def _keeping(cwd: Path) -> ShellOutput:
+    return make_agent(cwd, ScriptedProvider()).keeping
 
 
 def _kept(cwd: Path) -> Path:
@@ -188,16 +161,15 @@ async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
         if size > 200_000:
             grown.set()
 
-    keeping = ShellOutput(_kept(tmp_path), GuardLimits())
+    keeping = _keeping(tmp_path)
     running = asyncio.create_task(
         user_shell.run("yes", tmp_path, FakeClock(), show, shared=True, keeping=keeping)
     )
     await asyncio.wait_for(grown.wait(), PATIENCE_S)
-    (copy,) = _kept(tmp_path).glob("*.txt")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, PATIENCE_S)
-    assert not copy.exists()
+    assert not _kept(tmp_path).exists()
 
 
 async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:

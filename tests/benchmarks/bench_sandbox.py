@@ -17,6 +17,7 @@ from typing import Literal
 
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
+from tui.keeper.command import Command
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.walls import Level
 
@@ -56,9 +57,13 @@ async def _cost_ms(confinement: Confinement, workspace: Path, level: Level) -> f
         process = await asyncio.create_subprocess_exec("/bin/true", start_new_session=True)
         await process.wait()
         middle = time.perf_counter()
-        running = await start(["/bin/true"], workspace, os.environ, 1)
-        await running.wait()
+        command = await Command.start(
+            ["/bin/true"], cwd=workspace, env=os.environ, folder=workspace.parent / "kept",
+            starter=start, call={}, limit=1 << 20, min_free=0,
+        )  # fmt: skip
+        await command.wait()
         await confinement.tidy()
         walled.append(time.perf_counter() - middle)
+        command.discard()
         bare.append(middle - begin)
     return (min(walled) - min(bare)) * 1000

@@ -114,6 +114,7 @@ class World:
             files=self.files,
             jobs=self.jobs,
             spill_path=workspace.tool_results / f"{call_id}.txt",
+            kept=self.root.parent / f"{self.root.name}.kept" / call_id,
             emit=lambda _text: None,
             set_todos=lambda _todos: None,
         )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tui.agent.events import Notice
 from tui.context.interrupted_calls import Interrupted
 from tui.core.files import safe_name
 from tui.core.messages import object_of, string_of
@@ -83,12 +84,17 @@ class KeptCommands:
         if not found:
             return
         results, ends = _known(records)
+        confinement = self.ctx.confinement
         for folder, call in found:
+            if confinement is not None:
+                await asyncio.to_thread(confinement.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
             if (call_id, job) in ends if job else call_id in results:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             elif job and (command := Command.take_over(folder)) is not None:
                 await self._take_over(command, call_id, job)
+        for line in await confinement.tidy() if confinement is not None else ():
+            self.ctx.publish(Notice(line))
 
     async def _take_over(self, command: Command, call_id: str, job: str) -> None:
         ctx, call = self.ctx, command.call
@@ -100,8 +106,6 @@ class KeptCommands:
             command.seconds(ctx.clock.now()),
             taken_over=True,
         )
-        if ctx.confinement is not None:
-            ctx.confinement.take_over(command.folder)
         await ctx.jobs.adopt(
             command,
             path=ctx.workspace.tool_results / f"job-{safe_name(call_id)}.txt",

@@ -195,9 +195,10 @@ class ToolDispatcher:
         if tool.effect != "run" or not await asyncio.to_thread(state_of, folder):
             return None
         async with self._alone(state):
-            if self.ctx.confinement is not None:
-                self.ctx.confinement.take_over(folder)
             output = await tool.resume(params, self._context(state))
+            if output is not None and self.ctx.confinement is not None:
+                lines = [f"[{line}]" for line in await self.ctx.confinement.tidy()]
+                output = output.with_lines(lines) if lines else output
         if output is None:
             return None
         state.started = self.ctx.clock.monotonic() - float(output.details.get("seconds") or 0)

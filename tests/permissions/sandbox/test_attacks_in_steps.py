@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-import tempfile
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from tests.permissions.sandbox.conftest import MARK, Scene, picture
 from tests.permissions.sandbox.test_attacks import use_git_outside
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
+from tui.keeper.command import Command
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.engine import Engine
 from tui.permissions.sandbox.walls import Level
@@ -50,19 +50,24 @@ class Played:
 
     async def step(self, command: str, level: Level) -> str:
         argv = [BASH, "-c", self.scene.filled(command)]
-        start = self.confinement.starter(level)
-        with tempfile.TemporaryFile() as output:
-            async with asyncio.timeout(30):
-                try:
-                    running = await start(
-                        argv, self.scene.workspace, self.scene.environment, output.fileno()
-                    )
-                except OSError as error:  # it was not started
-                    return str(error)
-                await running.wait()
-            await self.confinement.tidy()
-            output.seek(0)
-            return output.read().decode(errors="replace")
+        async with asyncio.timeout(30):
+            try:
+                running = await self.start(argv, level)
+            except OSError as error:  # it was not started
+                return str(error)
+            await running.wait()
+        await self.confinement.tidy()
+        try:
+            return running.read().decode(errors="replace")
+        finally:
+            running.discard()
+
+    async def start(self, argv: Sequence[str], level: Level) -> Command:
+        return await Command.start(
+            argv, cwd=self.scene.workspace, env=self.scene.environment,
+            folder=self.scene.base / "kept" / "command", starter=self.confinement.starter(level),
+            call={}, limit=1 << 20, min_free=0,
+        )  # fmt: skip
 
 
 def without_walls(scene: Scene, command: str) -> None:
@@ -110,19 +115,29 @@ async def test_an_attack_in_steps_has_no_effect(
     assert set(attack.get("named", ())) <= set(named)
 
 
-async def test_a_job_in_the_background_plants_nothing(engine: Engine, scene: Scene) -> None:
+@pytest.mark.parametrize("left", [False, True], ids=["stopped", "left"])
+async def test_a_job_in_the_background_plants_nothing(
+    engine: Engine, scene: Scene, *, left: bool
+) -> None:
     played = Played.begin(scene, engine)
     ready = scene.workspace / "ready"
     command = "until test -e ready; do :; done; echo x > .git/commondir; : > done; exec sleep 60"
-    with tempfile.TemporaryFile() as output:
-        start = played.confinement.starter(Level.WORKSPACE)
-        await start([BASH, "-c", command], scene.workspace, scene.environment, output.fileno())
-        assert await played.confinement.tidy() == []
-        ready.touch()
-        async with asyncio.timeout(30):
-            while not (scene.workspace / "done").exists():
-                await asyncio.to_thread(ready.exists)
-        await played.confinement.close()
+    job = await played.start([BASH, "-c", command], Level.WORKSPACE)
+    assert await played.confinement.tidy() == []
+    ready.touch()
+    async with asyncio.timeout(30):
+        while not (scene.workspace / "done").exists():
+            await asyncio.to_thread(ready.exists)
+    if left:  # by a program that was killed: the next one finds it
+        later = Played.begin(scene, engine)
+        later.confinement.take_over(job.folder)
+        job.kill()
+        await job.wait()
+        assert len(await later.confinement.tidy()) == 1
+        played = later
+    job.kill()
+    await job.wait()
+    await played.confinement.close()
     assert not (scene.workspace / ".git/commondir").exists()
 
 

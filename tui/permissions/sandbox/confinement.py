@@ -7,6 +7,7 @@ that the engine holds.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import shutil
@@ -40,6 +41,8 @@ _MOUNTS = frozenset({"bubblewrap", "launcher"})
 """Engines that put other folders in the place of the machine's."""
 _OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
 """In `.holdfast/`: what decides about later calls."""
+_STATE = "before"
+"""In the folder of a command that is kept: what stood where its walls protect nothing."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -159,6 +162,8 @@ class Confinement:
             walls = await asyncio.to_thread(
                 self._with_git, watch=writes, git_settings=git_settings, writes=writes
             )
+            if writes:
+                await asyncio.to_thread(self._note_state, keep.folder)
             started = await self._sandbox.start_kept(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
             )
@@ -177,8 +182,24 @@ class Confinement:
         return await PlainStarter(self._parent())(argv, cwd, environment, keep)
 
     def take_over(self, folder: Path) -> None:
-        """Count a command that an earlier run of the program left among those that may write."""
-        self._writers.append(folder)
+        """A command that an earlier run of the program left: what was there before it counts, and
+        it may still write. Blocks."""
+        from tui.permissions.sandbox.git_walls import watched_from  # noqa: PLC0415 - on demand
+
+        with suppress(OSError, ValueError, TypeError, AttributeError):
+            said = json.loads((folder / _STATE).read_bytes())
+            self._watched = {**self._watched, **watched_from(said["watched"])}
+            later = {Path(path): (found[0], found[1]) for path, found in said["later"].items()}
+            self._ran_later = {**(self._ran_later or self._file_states()), **later}
+            self._writers.append(folder)
+
+    def _note_state(self, folder: Path) -> None:
+        """Leave what `tidy` and `changed_files` need for the next run of the program."""
+        watched = {str(path): one.to_json() for path, one in self._watched.items()}
+        later = {str(path): found for path, found in (self._ran_later or {}).items()}
+        with suppress(OSError):
+            said = json.dumps({"watched": watched, "later": later})
+            (folder / _STATE).write_bytes(said.encode())
 
     def _parent(self) -> WarmParent:
         from tui.permissions.sandbox.engine import warm_parent  # noqa: PLC0415 - on demand

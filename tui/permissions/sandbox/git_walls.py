@@ -14,7 +14,7 @@ import secrets
 import stat
 import subprocess
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -134,6 +134,9 @@ class Watched:
     state: str | None
     """None for nothing."""
 
+    def to_json(self) -> list[str | None]:
+        return [str(self.root), str(self.folder), self.state]
+
 
 def snapshot(places: GitPlaces) -> dict[Path, Watched]:
     """What stands at the names that no mount protects."""
@@ -144,6 +147,11 @@ def snapshot(places: GitPlaces) -> dict[Path, Watched]:
         if within:
             found[path] = Watched(max(within), folder, _state(folder / path.name))
     return found
+
+
+def watched_from(said: Mapping[str, Sequence[str]]) -> dict[Path, Watched]:
+    """What `Watched.to_json` made of a snapshot."""
+    return {Path(path): Watched(Path(one[0]), Path(one[1]), one[2]) for path, one in said.items()}
 
 
 def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[tuple[Path, Path]]:
