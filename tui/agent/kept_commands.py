@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.events import Notice
@@ -57,21 +59,29 @@ def discard(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeptCommands:
     """Those of one agent's session."""
 
     ctx: AgentContext
+    _own: Path | None = None
+    """In the place of one that a later run finds, where there will be none."""
 
     def folder(self, call_id: str) -> Path:
         """Where the command of a call is kept."""
-        place = self.ctx.kept or self.ctx.workspace.tool_results
-        return place / (safe_name(call_id) if self.ctx.kept else f"{safe_name(call_id)}.kept")
+        if self.ctx.kept is None and self._own is None:
+            self._own = Path(mkdtemp(prefix="holdfast-"))
+        return (self.ctx.kept or self._own or Path()) / safe_name(call_id)
 
     async def recorded(self, call_id: str) -> None:
         """The result of a call is in the record."""
-        if self.ctx.session.saved:
-            await asyncio.to_thread(discard, self.folder(call_id))
+        if not self.ctx.session.saved:
+            return
+        folder = self.folder(call_id)
+        await asyncio.to_thread(discard, folder)
+        with suppress(OSError):
+            folder.parent.rmdir()
+            self._own = None
 
     async def take_over_jobs(self) -> None:
         """Let the background commands that an earlier run left belong to this one. What is in the
