@@ -273,7 +273,8 @@ class Keeper(Monitor):
     def _write(self, data: bytes) -> bytes:
         """Keep output in the file; what there was no room for."""
         if self._written >= self._checked_at:
-            self._checked_at = max(_ALWAYS_BYTES, self._written + _CHECK_FREE_EVERY)
+            more = _CHECK_FREE_EVERY if self._written else _ALWAYS_BYTES
+            self._checked_at = self._written + more
             if self._written and _free(self._output) < self._min_free:
                 self._stopped = "the disk is nearly full"
                 return data
