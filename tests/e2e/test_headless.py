@@ -9,7 +9,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+
+import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.support.program import Program, until
@@ -197,37 +199,45 @@ def test_exit_130_interrupted(holdfast: Program, script: Callable[[str], str]) -
     assert rest[-1] == {**rest[-1], "type": "turn_finished", "outcome": "interrupted"}
 
 
-def test_kill_9_in_a_command_then_continue(
-    holdfast: Program, work: Path, script: Callable[[str], str]
-) -> None:
-    path = script(
+def command_turn(command: str) -> str:
+    """A practice script whose model runs a command."""
+    return (
         '[[turn]]\ntext = "Running."\n'
-        'tools = [{name = "run_command", input = '
-        '{command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
+        f'tools = [{{name = "run_command", input = {{command = {json.dumps(command)}}}}}]\n'
     )
+
+
+def test_kill_9_of_program_and_keeper_then_continue(
+    holdfast: Program, home: Path, work: Path, script: Callable[[str], str]
+) -> None:
+    path = script(command_turn("echo $$ > pid; echo begun; exec sleep 300"))
     ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
     with holdfast.started(*ask) as process:
         until(process, "tool_output", "begun")
         process.kill()
-    os.kill(int((work / "pid").read_text()), signal.SIGKILL)  # the orphan that a kill -9 leaves
+    os.kill(keeper_in(home), signal.SIGKILL)
+    os.kill(int((work / "pid").read_text()), signal.SIGKILL)
     lines = holdfast.lines("--practice", "-c", "-p", "read README.md")
     repaired = next(line for line in lines if line["type"] == "repair_applied")
     assert {f["code"] for f in repaired["findings"]} == {"B01"}
     assert lines[-1]["outcome"] == "done"
 
 
-def test_3_and_11_what_a_kill_9_left_is_said_and_is_no_damage(
-    holdfast: Program, work: Path, script: Callable[[str], str]
+def keeper_in(home: Path) -> int:
+    """The process that keeps the only command."""
+    (state,) = (home / "data" / "running").glob("*/*/state")
+    return int(json.loads(state.read_text())["keeper"])
+
+
+def test_3_and_11_what_outlived_its_keeper_is_said_and_is_no_damage(
+    holdfast: Program, home: Path, work: Path, script: Callable[[str], str]
 ) -> None:
-    path = script(
-        '[[turn]]\ntext = "Running."\n'
-        'tools = [{name = "run_command", input = '
-        '{command = "echo $$ > pid; echo begun; exec sleep 300"}}]\n'
-    )
+    path = script(command_turn("echo $$ > pid; echo begun; exec sleep 300"))
     ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
     with holdfast.started(*ask) as process:
         until(process, "tool_output", "begun")
         process.kill()
+    os.kill(keeper_in(home), signal.SIGKILL)
     pid = int((work / "pid").read_text())
     done = holdfast("--practice", "-c", "-p", "read README.md")
     _elevated, first, call, running, *_ = done.stderr.splitlines()
@@ -237,10 +247,60 @@ def test_3_and_11_what_a_kill_9_left_is_said_and_is_no_damage(
     assert running.startswith("Still running since ")
     assert running.endswith(f"exec sleep 300. Stop it: kill -- -{pid}")
     assert "damaged" not in done.stderr
-    (session,) = (work.parent / "home").rglob("sessions/*/*.jsonl")
+    (session,) = home.rglob("sessions/*/*.jsonl")
     assert f"- process {pid}: " in session.read_text(), "the model is told"
     os.kill(pid, signal.SIGKILL)
     assert "Still running" not in holdfast("--practice", "-c", "-p", "hello").stderr
+
+
+@pytest.mark.parametrize("ends", ["meanwhile", "later"])
+@pytest.mark.parametrize("lost", [signal.SIGKILL, signal.SIGHUP])
+def test_a_command_outlives_the_program_and_its_result_is_kept(
+    holdfast: Program,
+    home: Path,
+    work: Path,
+    script: Callable[[str], str],
+    ends: str,
+    lost: signal.Signals,
+) -> None:
+    command = "echo begun; until test -e go; do sleep 0.02; done; seq 1 20000; exit 7"
+    path = script(command_turn(command))
+    ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
+    with holdfast.started(*ask) as process:
+        until(process, "tool_output", "begun")
+        process.send_signal(lost)
+        process.wait(PATIENCE_S)
+    keeper = keeper_in(home)
+    if ends == "meanwhile":
+        (work / "go").touch()
+        while alive(keeper):
+            Event().wait(0.01)
+    again = ("--practice", "-c", "-p", "read README.md", "--output-format", "stream-json")
+    with holdfast.started(*again) as process:
+        shown = until(process, "tool_started")
+        (work / "go").touch()
+        assert process.stdout is not None
+        lines = [json.loads(line) for line in process.stdout]
+        assert process.wait(PATIENCE_S) == 0
+    assert shown["name"] == "run_command"
+    finished = next(line for line in lines if line["type"] == "tool_finished")
+    assert finished["summary"] == "exit 7"
+    kept = Path(finished["receipt"]["path"])
+    assert kept.read_text() == "begun\n" + "".join(f"{n}\n" for n in range(1, 20_001))
+    assert lines[-1]["outcome"] == "done"
+    (session,) = home.rglob("sessions/*/*.jsonl")
+    results = [json.loads(line) for line in session.read_text().splitlines()]
+    codes = [r["details"]["exit_code"] for r in results if r.get("name") == "run_command"]
+    assert codes == [7], "one result, and no other"
+    assert not list((home / "data" / "running").glob("*/*"))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
 
 
 def test_version_help_and_completion(holdfast: Program) -> None:

@@ -29,6 +29,7 @@ from tui.tools.jobs import Origin
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
 
+_KEPT_S = 30 * 24 * 3600.0
 Kept: TypeAlias = Literal["", "running", "finished"]
 
 
@@ -57,6 +58,17 @@ def discard(folder: Path) -> None:
     """Nothing of a command is needed any more, unless it is a job: all is recorded. Blocks."""
     if folder.is_dir() and not note(folder, names.CALL).get("job"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(place: Path, now: float) -> None:
+    """Remove what is left of commands that ended long ago and that no session took over. Blocks."""
+    with suppress(OSError):
+        for session in [one for one in place.iterdir() if one.is_dir()]:
+            for folder in kept_in(session):
+                if now - folder.stat().st_mtime > _KEPT_S and not lives(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                session.rmdir()
 
 
 @dataclass(slots=True)

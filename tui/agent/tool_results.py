@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextChanged, Debug, Event, Notice, ToolFinished
 from tui.agent.image_limits import fit_images
+from tui.agent.kept_commands import sweep
 from tui.context.repair import INTERRUPTED
 from tui.context.untrusted import wrap
 from tui.core.cancellation import to_the_end
@@ -243,7 +244,10 @@ async def _noted(receipt: Receipt | None, outputs: OutputStore | None) -> dict[s
 
 
 async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
-    """Remove full outputs that no session names and that have had their time."""
+    """Remove full outputs that no session names and that have had their time, and what is left of
+    commands that nobody took over."""
+    if ctx.kept is not None:
+        await asyncio.to_thread(sweep, ctx.kept.parent, ctx.clock.now().timestamp())
     if ctx.outputs is not None:
         gone = await asyncio.to_thread(ctx.outputs.sweep, ctx.clock.now(), stop)
         if gone:

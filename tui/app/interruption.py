@@ -10,6 +10,8 @@ from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
 from tui.tools.task import SubAgentTool
 
+_LABEL_CHARS = 60
+"""Of a command in a sentence."""
 _KNOWN = {
     "never_started": "never started",
     "finished_result_lost": "finished; its result was lost",
@@ -32,16 +34,19 @@ _FILES = {
 def taken_over(work: InterruptedWork) -> str:
     """What happened to the commands of calls that are kept, in a sentence."""
     kept = [call for call in work.calls if call.kept]
-    said = [
-        f"{call.label} {'still runs' if call.kept == 'running' else 'has ended meanwhile'}"
-        for call in kept
-    ]
+    states = {"running": "still runs", "finished": "has ended meanwhile"}
+    said = [f"`{_short(call.label)}` {states[call.kept]}" for call in kept if call.kept]
     one = len(kept) == 1
     return f"The last run was interrupted. {'; '.join(said)}: {'its' if one else 'their'} " + (
         "output and result are kept."
         if all(call.kept == "finished" for call in kept)
         else "output is kept, and it continues here."
     )
+
+
+def _short(label: str) -> str:
+    text = one_line(label)
+    return text if len(text) <= _LABEL_CHARS else f"{text[: _LABEL_CHARS - 1]}…"
 
 
 async def take_over(conversation: Conversation, work: InterruptedWork) -> InterruptedWork | None:

@@ -6,16 +6,23 @@ Otherwise what they write late would be committed as another task's work.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tui.agent.interrupted_work import Orphan, interrupted_work
+from tui.agent.kept_commands import place_of
 from tui.core.clock import Clock
 from tui.core.errors import SessionError, UsageError
 from tui.core.paths import Folders
+from tui.keeper.command import kept_in, lives, note
+from tui.keeper.folder import CALL, KILL, send
 from tui.session import catalog
 from tui.session.reader import read
 from tui.tools.process import end_group
+
+_PATIENCE_S = 5.0
+_POLL_S = 0.02
 
 
 async def end_commands(
@@ -25,6 +32,18 @@ async def end_commands(
 
     Raises UsageError where one cannot be ended: no task may begin beside it.
     """
+    for folder in await asyncio.to_thread(kept_in, place_of(folders, session_id or "none")):
+        call = await asyncio.to_thread(note, folder, CALL)
+        if await asyncio.to_thread(lives, folder):
+            command = str(call.get("command"))
+            send(folder, KILL)
+            until = clock.monotonic() + _PATIENCE_S
+            while await asyncio.to_thread(lives, folder):
+                if clock.monotonic() > until:
+                    raise UsageError(f"Can't stop a command of the last run: {command}.")
+                await clock.sleep(_POLL_S)
+            yield command
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     for orphan in await asyncio.to_thread(_orphans, session_id, folders, target):
         if not await end_group(orphan.pid, orphan.born, clock):
             raise UsageError(
