@@ -17,7 +17,7 @@ from typing import Literal
 
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
-from tui.keeper.command import Command
+from tui.keeper.command import SupervisedCommand
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.walls import Level
 
@@ -57,7 +57,7 @@ async def _cost_ms(confinement: Confinement, workspace: Path, level: Level) -> f
         process = await asyncio.create_subprocess_exec("/bin/true", start_new_session=True)
         await process.wait()
         middle = time.perf_counter()
-        command = await Command.start(
+        command = await SupervisedCommand.start(
             ["/bin/true"], cwd=workspace, env=os.environ, folder=workspace.parent / "kept",
             starter=start, call={}, limit=1 << 20, min_free=0,
         )  # fmt: skip

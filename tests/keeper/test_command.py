@@ -16,7 +16,7 @@ from tests.support.clock import PATIENCE_S, FakeClock
 from tests.tools.test_run_command import gone
 from tui.core.clock import SystemClock
 from tui.keeper import folder as names
-from tui.keeper.command import Command, PlainStarter, kept_in, lives, note
+from tui.keeper.command import PlainStarter, SupervisedCommand, command_folders, lives, note
 
 
 class Desk:
@@ -26,9 +26,9 @@ class Desk:
         self.root = root
         self.starter = PlainStarter()
 
-    async def start(self, line: str, name: str = "one", **changes: Any) -> Command:
+    async def start(self, line: str, name: str = "one", **changes: Any) -> SupervisedCommand:
         given: dict[str, Any] = {"limit": 1 << 30, "min_free": 0} | changes
-        return await Command.start(
+        return await SupervisedCommand.start(
             ("/bin/sh", "-c", line), cwd=self.root, env=os.environ,
             folder=self.root / "kept" / name, starter=self.starter,
             call={"call_id": name, "command": line}, **given,
@@ -42,12 +42,12 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     await asyncio.to_thread(made.starter.close)
 
 
-async def ended(command: Command) -> Command:
+async def ended(command: SupervisedCommand) -> SupervisedCommand:
     assert await command.wait(PATIENCE_S)
     return command
 
 
-async def printed(command: Command) -> bytes:
+async def printed(command: SupervisedCommand) -> bytes:
     """The first that it prints."""
     while not (data := await asyncio.to_thread(command.read)):
         pass
@@ -73,8 +73,8 @@ async def test_it_is_taken_over_while_it_runs(desk: Desk) -> None:
     assert await printed(first) == b"a\n"
     first.close()
     await asyncio.to_thread(desk.starter.close)  # and the zygote is gone
-    (folder,) = kept_in(desk.root / "kept")
-    second = Command.take_over(folder)
+    (folder,) = command_folders(desk.root / "kept")
+    second = SupervisedCommand.take_over(folder)
     assert second is not None
     assert second.end is None
     assert lives(folder)
@@ -88,7 +88,7 @@ async def test_it_is_taken_over_while_it_runs(desk: Desk) -> None:
 async def test_it_is_taken_over_after_its_end(desk: Desk) -> None:
     first = await ended(await desk.start("echo all; kill -9 $$"))
     first.close()
-    second = Command.take_over(first.folder)
+    second = SupervisedCommand.take_over(first.folder)
     assert second is not None
     assert second.end is not None
     assert (second.end.returncode, second.end.rest, second.read()) == (-9, False, b"all\n")
@@ -111,7 +111,7 @@ async def test_its_time_ends_only_where_no_program_is_there(desk: Desk) -> None:
     command = await desk.start("echo x; sleep 1000", timeout=0.05)
     assert not await command.wait(0.3)
     command.close()
-    left = Command.take_over(command.folder)
+    left = SupervisedCommand.take_over(command.folder)
     assert left is not None
     await ended(left)
     assert left.end is not None
@@ -123,7 +123,7 @@ async def test_without_a_limit_it_takes_its_time(desk: Desk) -> None:
     command = await desk.start("sleep 1000", timeout=0.05)
     command.without_limit()
     command.close()
-    left = Command.take_over(command.folder)
+    left = SupervisedCommand.take_over(command.folder)
     assert left is not None
     assert not await left.wait(0.3)
     await left.stop(SystemClock())
@@ -170,15 +170,15 @@ async def test_wild_files_are_no_end_and_no_crash(desk: Desk) -> None:
     command.close()
     for wild in (b"", b"[1]", b'{"status": "x"}', b'{"status": 1e999}', b"\xff", b"[" * 100_000):
         (command.folder / names.STATE).write_bytes(wild)
-        found = Command.take_over(command.folder)
+        found = SupervisedCommand.take_over(command.folder)
         assert found is not None
         assert found.end is not None
         assert found.end.lost
         found.close()
     (command.folder / names.CALL).write_bytes(b"{")
-    assert Command.take_over(command.folder) is not None
+    assert SupervisedCommand.take_over(command.folder) is not None
     (command.folder / names.OUTPUT).unlink()
-    assert Command.take_over(command.folder) is None
+    assert SupervisedCommand.take_over(command.folder) is None
 
 
 async def test_a_keeper_is_small(desk: Desk) -> None:
@@ -197,7 +197,7 @@ async def test_many_at_once_are_all_recovered(desk: Desk) -> None:
         command.close()
     await asyncio.to_thread(desk.starter.close)
     for n, command in enumerate(commands):
-        found = Command.take_over(command.folder)
+        found = SupervisedCommand.take_over(command.folder)
         assert found is not None
         await ended(found)
         assert found.end is not None

@@ -36,6 +36,7 @@ class FakeFace:
     unsent: str = ""
     gone: bool = False
     ended: bool = False
+    ended_by: int = 0
     typed: Callable[[str], object] = print
     interrupt: Callable[[], object] = print
     leave: Callable[[], object] = print

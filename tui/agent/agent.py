@@ -24,7 +24,6 @@ from tui.agent.interrupted_work import (
     interrupted_work,
     publish_opening,
 )
-from tui.agent.kept_commands import KeptCommands
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
@@ -35,6 +34,7 @@ from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.sub_agents import SubAgentStarter
+from tui.agent.supervised_commands import SupervisedCommands
 from tui.agent.titles import TitleWriter
 from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
@@ -284,7 +284,7 @@ class Agent:
         self._background += map(asyncio.create_task, work)
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
-        await KeptCommands(self._ctx).take_over_jobs()
+        await SupervisedCommands(self._ctx).take_over_jobs()
         return self._ctx.events.take()
 
     def count_tokens(self, show: Callable[[Event], None]) -> None:

@@ -12,7 +12,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event, JobFinished, JobStarted
 from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
 from tui.core.messages import string_of
-from tui.keeper.command import Command
+from tui.keeper.command import SupervisedCommand
 from tui.session.records import JOB_ENDED, JOB_MOVED
 from tui.tools.jobs import Job, Origin
 from tui.tools.process import born
@@ -46,7 +46,7 @@ class BackgroundJobs:
         """Whether a command has ended and the model does not know it."""
         return bool(unreported(self.ctx.records))
 
-    async def adopt(self, command: Command, *, path: Path, origin: Origin) -> Job:
+    async def adopt(self, command: SupervisedCommand, *, path: Path, origin: Origin) -> Job:
         """Keep a command of the person's own, which is recorded from now on: it may outlive the
         program."""
         birth = await asyncio.to_thread(born, command.pid)

@@ -19,10 +19,10 @@ from msgspec import structs
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
-from tui.agent.kept_commands import place_of
 from tui.agent.limits import Limits
 from tui.agent.skills import OfferedSkills
 from tui.agent.sub_agents import LIST_NAME
+from tui.agent.supervised_commands import place_of
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
 from tui.context.system_prompt import Source

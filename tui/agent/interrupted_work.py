@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent import events
 from tui.agent.event_text import moment_of
-from tui.agent.kept_commands import with_kept
 from tui.agent.prompts import Directives
+from tui.agent.supervised_commands import with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core.errors import SessionError
 from tui.core.files import safe_name
@@ -71,7 +71,7 @@ class InterruptedWork:
         return bool(self.calls or self.orphans)
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def supervised(self) -> tuple[str, ...]:
         """The ids of the calls whose commands run on, or have ended with their results kept."""
         return tuple(call.call_id for call in self.calls if call.kept)
 
@@ -85,7 +85,7 @@ class InterruptedWork:
         """Whether the turn can continue as if nothing had happened: the result of each call that
         had begun is kept, or comes."""
         known = all(call.kept or call.outcome == "never_started" for call in self.calls)
-        return bool(self.kept) and known and not self.orphans
+        return bool(self.supervised) and known and not self.orphans
 
 
 def interrupted_work(
@@ -93,7 +93,7 @@ def interrupted_work(
 ) -> InterruptedWork:
     """What the branch of a session left open, and its sub-agents left running. `root` is its
     workspace, `path` its file, `kept` where its commands are kept. Blocks: files are read."""
-    calls = with_kept([_with_file(call, root) for call in unsettled_calls(records)], kept)
+    calls = with_command_states([_with_file(call, root) for call in unsettled_calls(records)], kept)
     orphans = (*_orphans(records, kept=kept), *_of_sub_agents(records, path))
     return InterruptedWork(calls, orphans)
 
@@ -166,13 +166,13 @@ def _orphans(
         pid, birth = record.data.get("pid"), record.data.get("born")
         if not isinstance(pid, int) or not isinstance(birth, str):
             continue
-        if birth and born(pid) == birth and not _is_kept(record, kept):
+        if birth and born(pid) == birth and not _is_supervised(record, kept):
             command = str(record.data.get("command", ""))
             found.append(Orphan(pid, birth, command, record.time, agent))
     return found
 
 
-def _is_kept(record: Record, kept: Path | None) -> bool:
+def _is_supervised(record: Record, kept: Path | None) -> bool:
     call_id = string_of(record.data.get("call_id"))
     return kept is not None and lives(kept / safe_name(call_id))
 

@@ -25,9 +25,9 @@ from tui.agent.events import (
     ToolStarted,
 )
 from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
-from tui.agent.kept_commands import KeptCommands, state_of
 from tui.agent.pause import TurnPausedError
 from tui.agent.server_features import ServerFeatures
+from tui.agent.supervised_commands import SupervisedCommands, state_of
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.agent.user_questions import put
 from tui.core.cancellation import to_the_end
@@ -46,7 +46,7 @@ from tui.tools.file_access import FileLedger, as_now, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.process import born
-from tui.tools.run_command import LeftRunningError
+from tui.tools.run_command import CommandDetachedError
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
@@ -84,7 +84,7 @@ class ToolDispatcher:
     features: ServerFeatures
     hooks: HookRunner
     checks: EditChecks = field(init=False)
-    kept: KeptCommands = field(init=False)
+    kept: SupervisedCommands = field(init=False)
     _files: FileLedger = field(default_factory=FileLedger)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
@@ -93,7 +93,7 @@ class ToolDispatcher:
 
     def __post_init__(self) -> None:
         self.checks = EditChecks(self.ctx)
-        self.kept = KeptCommands(self.ctx)
+        self.kept = SupervisedCommands(self.ctx)
         for record in self.ctx.records:
             if record.type == "assistant":
                 calls = tool_calls(blocks_of(record.data.get("content")))
@@ -169,7 +169,7 @@ class ToolDispatcher:
             keep = tool.keep
             output = await self._resumed(state, tool, params)
             output = output or await self._permitted(state, tool, params)
-        except LeftRunningError:
+        except CommandDetachedError:
             self.ctx.pause.begin()  # it stays without a result, for the next run of the program
             return
         except asyncio.CancelledError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextChanged, Debug, Event, Notice, ToolFinished
 from tui.agent.image_limits import fit_images
-from tui.agent.kept_commands import sweep
+from tui.agent.supervised_commands import sweep
 from tui.context.repair import INTERRUPTED
 from tui.context.untrusted import wrap
 from tui.core.cancellation import to_the_end
@@ -33,7 +33,7 @@ from tui.tools.output_capture import Capture
 
 if TYPE_CHECKING:
     from tui.agent.background_jobs import BackgroundJobs
-    from tui.keeper.command import Command, Starter
+    from tui.keeper.command import Starter, SupervisedCommand
     from tui.tools.jobs import Job, Origin
 
 log = logging.getLogger(__name__)
@@ -211,7 +211,7 @@ class ShellOutput:
     def starter(self) -> Starter:
         return self.jobs.ctx.jobs.starter
 
-    async def move(self, command: Command, origin: Origin) -> Job:
+    async def move(self, command: SupervisedCommand, origin: Origin) -> Job:
         """Keep a command in the background."""
         path = self.place(f"job-{origin.call_id}")
         if origin.hidden:  # the model may read what lies in the workspace

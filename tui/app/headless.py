@@ -156,9 +156,13 @@ class HeadlessFrontend:
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         agent = self.conversation.agent
-        if agent is not None and work.kept:  # nobody waits: a prompt is sent once that is done
+        if (
+            agent is not None and work.supervised
+        ):  # nobody waits: a prompt is sent once that is done
             self.say(taken_over(work))
-            self.conversation.start_side_work("taking over commands", agent.collect(work.kept))
+            self.conversation.start_side_work(
+                "taking over commands", agent.collect(work.supervised)
+            )
             work = work.uncertain
             if not work:
                 return

@@ -53,13 +53,13 @@ async def take_over(conversation: Conversation, work: InterruptedWork) -> Interr
     """Continue with the commands of an earlier run that are kept: the whole turn where nothing else
     is uncertain, else until their results are recorded. Returns what a person has to decide."""
     agent = conversation.agent
-    if agent is None or not work.kept:
+    if agent is None or not work.supervised:
         return work
     conversation.frontend.say(taken_over(work))
     if work.resumable:
         conversation.resume_turn([call.call_id for call in work.calls])
         return None
-    if conversation.start_side_work("taking over commands", agent.collect(work.kept)):
+    if conversation.start_side_work("taking over commands", agent.collect(work.supervised)):
         await conversation.at_rest()
     left = work.uncertain
     return left if left and agent is conversation.agent else None

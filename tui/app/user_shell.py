@@ -20,7 +20,7 @@ from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
     from tui.agent.tool_results import ShellOutput
-    from tui.keeper.command import Command
+    from tui.keeper.command import SupervisedCommand
     from tui.tools.output_capture import Capture
 
 KEPT_CHARS = 8000
@@ -130,7 +130,7 @@ class _Front:
         return command.end.returncode if command.end else 0
 
     async def _shown(
-        self, command: Command, printed: _CommandOutput, capture: Capture | None
+        self, command: SupervisedCommand, printed: _CommandOutput, capture: Capture | None
     ) -> bool:
         """Show what is new, a slice at a time. Whether more may come."""
         over = command.end is not None
@@ -150,7 +150,7 @@ class _Front:
             await command.wait(_TICK_S)
         return not over
 
-    async def _move(self, command: Command) -> tuple[int, str]:
+    async def _move(self, command: SupervisedCommand) -> tuple[int, str]:
         """Keep it in the background; in the place of an end, what became of it."""
         from tui.tools.jobs import Origin  # noqa: PLC0415 - not for the first frame
 
@@ -164,7 +164,7 @@ class _Front:
         return self.keeping.place(self.id) if self.keeping and capture else None
 
 
-async def _gone(command: Command, capture: Capture | None, place: Path | None) -> None:
+async def _gone(command: SupervisedCommand, capture: Capture | None, place: Path | None) -> None:
     """End what still runs, keep what is to be kept, and remove the rest."""
     command.kill()
     await command.wait(_GONE_S)

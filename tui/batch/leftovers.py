@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tui.agent.interrupted_work import Orphan, interrupted_work
-from tui.agent.kept_commands import place_of
+from tui.agent.supervised_commands import place_of
 from tui.core.clock import Clock
 from tui.core.errors import SessionError, UsageError
 from tui.core.paths import Folders
-from tui.keeper.command import kept_in, lives, note
+from tui.keeper.command import command_folders, lives, note
 from tui.keeper.folder import CALL, KILL, send
 from tui.session import catalog
 from tui.session.reader import read
@@ -32,7 +32,7 @@ async def end_commands(
 
     Raises UsageError where one cannot be ended: no task may begin beside it.
     """
-    for folder in await asyncio.to_thread(kept_in, place_of(folders, session_id or "none")):
+    for folder in await asyncio.to_thread(command_folders, place_of(folders, session_id or "none")):
         call = await asyncio.to_thread(note, folder, CALL)
         if await asyncio.to_thread(lives, folder):
             command = str(call.get("command"))

@@ -161,9 +161,9 @@ async def _with_interruption(
     if not agent.session.resumed:
         return attached
     work = await asyncio.to_thread(agent.interrupted_work)
-    if work.kept:
+    if work.supervised:
         _to_stderr(err, taken_over(work))
-        async with aclosing(agent.collect(work.kept)) as collected:
+        async with aclosing(agent.collect(work.supervised)) as collected:
             async for event in collected:
                 if not isinstance(event, events.TurnFinished):
                     tell(event)

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 from tui.core.clock import Clock
 from tui.keeper import folder as names
 from tui.keeper.monitor import GRACE_S
-from tui.keeper.parent import Report, WarmParent
+from tui.keeper.parent import MonitorReport, WarmParent
 
 READ_BYTES: Final = 1 << 18
 _POLL_S: Final = 0.05
@@ -73,13 +73,13 @@ class Keep:
 
 
 Starter: TypeAlias = Callable[
-    [Sequence[str], Path, Mapping[str, str], Keep], Awaitable["tuple[int, Report]"]
+    [Sequence[str], Path, Mapping[str, str], Keep], Awaitable["tuple[int, MonitorReport]"]
 ]
 """Starts a command: its words, its folder, its environment, and where it is kept. Returns its
 process, and what its keeper reports. Raises OSError or HoldfastError."""
 
 
-class Command:
+class SupervisedCommand:
     """A command that runs, or has ended. Its keeper lives on without this object.
 
     `end` is None as long as anything of it runs. The output is read with `read`, at any time.
@@ -109,7 +109,7 @@ class Command:
         limit: int,
         min_free: int,
         timeout: float | None = None,
-    ) -> Command:
+    ) -> SupervisedCommand:
         """Run a program by its full path, kept in a new `folder`; in a temporary one where that
         can't be made. Raises OSError, and what `starter` raises."""
         made = await asyncio.to_thread(_make, folder, call)
@@ -125,7 +125,7 @@ class Command:
         return command
 
     @classmethod
-    def take_over(cls, folder: Path) -> Command | None:
+    def take_over(cls, folder: Path) -> SupervisedCommand | None:
         """A command of an earlier run; None where the folder holds none. Blocks. Call it in the
         event loop's thread."""
         call, alive = note(folder, names.CALL), lives(folder)
@@ -216,7 +216,7 @@ class Command:
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    async def _until_report(self, report: Report) -> None:
+    async def _until_report(self, report: MonitorReport) -> None:
         try:
             if message := await report.next():
                 self._ended_by(message, alive=True)
@@ -269,7 +269,7 @@ def lives(folder: Path) -> bool:
     return False
 
 
-def kept_in(place: Path) -> list[Path]:
+def command_folders(place: Path) -> list[Path]:
     """The folders of commands in a place, oldest first. Blocks."""
     with suppress(OSError):
         found = [path for path in place.iterdir() if (path / names.CALL).is_file()]
@@ -285,20 +285,20 @@ class PlainStarter:
 
     async def __call__(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], keep: Keep
-    ) -> tuple[int, Report]:
+    ) -> tuple[int, MonitorReport]:
         spec = {"engine": "plain", "argv": list(argv), "cwd": str(cwd), "env": dict(env)}
-        return await start_kept(self.parent, lambda: spec, keep)
+        return await start_supervised(self.parent, lambda: spec, keep)
 
     def close(self) -> None:
         """End the zygote; what is kept runs on. Blocks."""
         self.parent.close()
 
 
-async def start_kept(
+async def start_supervised(
     parent: WarmParent, make: Callable[[], dict[str, Any]], keep: Keep
-) -> tuple[int, Report]:
+) -> tuple[int, MonitorReport]:
     """Let a zygote start what `make` returns, kept. Raises OSError with what the monitor says."""
-    report = Report()
+    report = MonitorReport()
     try:
         with report.theirs as theirs:
             await asyncio.to_thread(

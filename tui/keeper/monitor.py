@@ -232,11 +232,11 @@ class Keeper(Monitor):
                 elif file == self._control:
                     self._obey()
                 else:
-                    self._look_after(what)
+                    self._check_program(what)
             if until is None or self._eof or self.bytes != read or time.monotonic() >= until:
                 return
 
-    def _look_after(self, what: int) -> None:
+    def _check_program(self, what: int) -> None:
         """The program has gone."""
         if what & ~select.POLLIN or not self.answer.recv(1):
             self._poll.unregister(self.answer.fileno())

@@ -93,7 +93,7 @@ class WarmParent:
             return self._control
 
 
-class Report:
+class MonitorReport:
     """What a monitor says about its command: JSON objects, a line each."""
 
     def __init__(self) -> None:

@@ -21,8 +21,14 @@ from tui.core.config import Guard
 from tui.core.errors import StorageError, ToolError
 from tui.core.files import private_link
 from tui.core.messages import RawOutput, string_of
-from tui.keeper.command import Command, PlainStarter, Starter
-from tui.tools.output_capture import SPILL_AFTER, Cleaner, Overwrites, keep_output, why_not_kept
+from tui.keeper.command import PlainStarter, Starter, SupervisedCommand
+from tui.tools.output_capture import (
+    SPILL_AFTER,
+    Cleaner,
+    Overwrites,
+    keep_output,
+    truncation_reason,
+)
 from tui.tools.process import outcome, start_command
 
 _TICK_S = 0.1
@@ -66,7 +72,7 @@ class Job:
     def __init__(
         self,
         job_id: str,
-        command: Command,
+        command: SupervisedCommand,
         path: Path,
         *,
         place: Path,
@@ -121,7 +127,7 @@ class Job:
     def _lost(self) -> str:
         """Why the file does not hold all; "" where it does, as far as is known."""
         end = self.kept.end
-        return why_not_kept(end, self._limits) if end is not None else ""
+        return truncation_reason(end, self._limits) if end is not None else ""
 
     @property
     def stopped(self) -> bool:
@@ -292,7 +298,7 @@ class Jobs:
 
     async def adopt(
         self,
-        command: Command,
+        command: SupervisedCommand,
         *,
         path: Path,
         limits: Guard | None = None,
@@ -369,7 +375,7 @@ class Jobs:
                 await asyncio.to_thread(self._own.close)
 
 
-def _named(command: Command, path: Path, job_id: str, origin: Origin) -> Path:
+def _named(command: SupervisedCommand, path: Path, job_id: str, origin: Origin) -> Path:
     """Note whose a command is, and give its output its lasting name. Blocks."""
     command.note(job=job_id, call_id=origin.call_id, moved_by=origin.moved_by, hidden=origin.hidden)
     command.without_limit()

@@ -237,7 +237,7 @@ class Capture:
             last = self.feed(end.tail[-(end.bytes - self.bytes) :]) if end.tail else ""
         last += self._take(self._cleaner.feed(b"", final=True))
         self._keep(self._overwrites.close())
-        self._lost = why_not_kept(end, self._limits) if end else ""
+        self._lost = truncation_reason(end, self._limits) if end else ""
         kept = end.written if end is not None else self.bytes
         if kept and self.bytes > SPILL_AFTER:
             try:
@@ -300,7 +300,7 @@ class Capture:
         self.truncated = self.truncated or self._tail_chars > self._tail_room
 
 
-def why_not_kept(end: CommandEnd, limits: Guard) -> str:
+def truncation_reason(end: CommandEnd, limits: Guard) -> str:
     """Why the file of an output does not hold all of it, in words; "" where it does."""
     if end.written == end.bytes:
         return ""

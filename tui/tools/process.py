@@ -18,7 +18,7 @@ from tui.core.clock import Clock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.redaction import child_environment
-from tui.keeper.command import Command, Starter
+from tui.keeper.command import Starter, SupervisedCommand
 from tui.keeper.monitor import GRACE_S
 
 _POLL_S = 0.05
@@ -52,7 +52,7 @@ async def start_command(
     env: Mapping[str, str] | None = None,
     starter: Starter,
     timeout: float | None = None,
-) -> Command:
+) -> SupervisedCommand:
     """Run a command line by the shell, its stdout and stderr merged in order, kept in a new folder.
 
     `env` is its environment, ours without the program's secrets if left out. `call` is what a later
@@ -63,7 +63,7 @@ async def start_command(
         raise ToolError("The command contains a NUL byte.", hint="Send it without.")
     env = child_environment() if env is None else env
     try:
-        return await Command.start(
+        return await SupervisedCommand.start(
             (*shell(env.get("PATH")), line),
             cwd=cwd,
             env={**env, **_QUIET},

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from tui.core.cancellation import to_the_end
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
-from tui.keeper.command import Command, CommandEnd
+from tui.keeper.command import CommandEnd, SupervisedCommand
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep
@@ -92,7 +92,7 @@ class RunCommand(Tool[RunCommandParams]):
 
     async def resume(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput | None:
         """Take over the command of a call that an earlier run of the program left."""
-        if params.background or (command := Command.take_over(ctx.kept)) is None:
+        if params.background or (command := SupervisedCommand.take_over(ctx.kept)) is None:
             return None
         return await follow(command, ctx, params.timeout, already=command.seconds(ctx.clock.now()))
 
@@ -103,17 +103,17 @@ class RunCommand(Tool[RunCommandParams]):
         return folder
 
 
-class LeftRunningError(Exception):
+class CommandDetachedError(Exception):
     """A command was left to the next run of the program; no failure."""
 
 
 async def follow(
-    command: Command, ctx: ToolContext, timeout: float, *, already: float = 0.0
+    command: SupervisedCommand, ctx: ToolContext, timeout: float, *, already: float = 0.0
 ) -> ToolOutput:
     """Show what a command prints until it ends, and stop it where that takes too long; `already` is
     how long it has run. Cancelled, it returns only after all of the command has ended.
 
-    Raises LeftRunningError where the program leaves it.
+    Raises CommandDetachedError where the program leaves it.
     """
     capture, live = Capture(ctx.guard), _Live(ctx.emit)
     reading = _Reading(command, capture, live)
@@ -129,7 +129,7 @@ async def follow(
                     moved = wanted.is_set() and command.end is None
             if moved and ctx.jobs.leaving:
                 command.close()
-                raise LeftRunningError
+                raise CommandDetachedError
             if timed_out:
                 await command.stop(ctx.clock)
         except asyncio.CancelledError:
@@ -153,7 +153,7 @@ async def follow(
 class _Reading:
     """Reads the output of a command as it grows, in a thread."""
 
-    command: Command
+    command: SupervisedCommand
     capture: Capture
     live: _Live
 
@@ -219,7 +219,7 @@ def _job_path(ctx: ToolContext) -> Path:
 
 
 async def _moved(
-    command: Command, capture: Capture, ctx: ToolContext, seconds: float
+    command: SupervisedCommand, capture: Capture, ctx: ToolContext, seconds: float
 ) -> ToolOutput:
     """The command that runs in front, as a background command."""
     job = await ctx.jobs.adopt(
@@ -259,7 +259,7 @@ def _result_of_moved(capture: Capture, job: Job, seconds: float) -> ToolOutput:
 
 
 def _result(
-    capture: Capture, command: Command, seconds: float, *, timed_out: bool, timeout: float
+    capture: Capture, command: SupervisedCommand, seconds: float, *, timed_out: bool, timeout: float
 ) -> ToolOutput:
     end = command.end or CommandEnd(lost=True)
     code, words = (None, "exit code unknown") if end.lost else outcome(end.returncode)

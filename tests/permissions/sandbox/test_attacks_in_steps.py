@@ -17,7 +17,7 @@ from tests.permissions.sandbox.conftest import MARK, Scene, picture
 from tests.permissions.sandbox.test_attacks import use_git_outside
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
-from tui.keeper.command import Command
+from tui.keeper.command import SupervisedCommand
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.engine import Engine
 from tui.permissions.sandbox.walls import Level
@@ -62,8 +62,8 @@ class Played:
         finally:
             running.discard()
 
-    async def start(self, argv: Sequence[str], level: Level) -> Command:
-        return await Command.start(
+    async def start(self, argv: Sequence[str], level: Level) -> SupervisedCommand:
+        return await SupervisedCommand.start(
             argv, cwd=self.scene.workspace, env=self.scene.environment,
             folder=self.scene.base / "kept" / "command", starter=self.confinement.starter(level),
             call={}, limit=1 << 20, min_free=0,

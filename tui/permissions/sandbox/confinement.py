@@ -27,7 +27,7 @@ from tui.permissions.sandbox.walls import Level, Walls
 if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
     from tui.keeper.command import Keep, Starter
-    from tui.keeper.parent import Report, WarmParent
+    from tui.keeper.parent import MonitorReport, WarmParent
     from tui.permissions.sandbox.engine import Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.git_settings import GitSettings
@@ -148,7 +148,7 @@ class Confinement:
 
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
-        ) -> tuple[int, Report]:
+        ) -> tuple[int, MonitorReport]:
             from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
 
             engine = await self.engine()
@@ -164,7 +164,7 @@ class Confinement:
             )
             if writes:
                 await asyncio.to_thread(self._note_state, keep.folder)
-            started = await self._sandbox.start_kept(
+            started = await self._sandbox.start_supervised(
                 argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
             )
             if writes:
@@ -175,7 +175,7 @@ class Confinement:
 
     async def outside(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
-    ) -> tuple[int, Report]:
+    ) -> tuple[int, MonitorReport]:
         """Start a command without walls."""
         from tui.keeper.command import PlainStarter  # noqa: PLC0415 - on demand
 

@@ -25,8 +25,8 @@ from typing import Any
 from tui.core.errors import HoldfastError
 from tui.core.files import replace_file
 from tui.core.workspace import safe_search_path
-from tui.keeper.command import Keep, start_kept
-from tui.keeper.parent import Report, WarmParent
+from tui.keeper.command import Keep, start_supervised
+from tui.keeper.parent import MonitorReport, WarmParent
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
 from tui.permissions.sandbox.environment import caches_elsewhere, clean_environment
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
@@ -101,11 +101,11 @@ class Confined:
         assert self.returncode is not None
         return self.returncode
 
-    def follow(self, report: Report) -> None:
+    def follow(self, report: MonitorReport) -> None:
         """Wait for the monitor's report in a task of its own."""
         self._report = asyncio.create_task(self._follow(report))
 
-    async def _follow(self, report: Report) -> None:
+    async def _follow(self, report: MonitorReport) -> None:
         message = await report.next()
         report.close()
         self.rest = bool(message.get("rest"))
@@ -144,7 +144,7 @@ class Sandbox:
         walls cannot be built.
         """
         make = self._request(argv, cwd, environment, walls, level)
-        report = Report()
+        report = MonitorReport()
         try:
             with report.theirs as theirs:
                 await asyncio.to_thread(self.parent.request, make, output, theirs.fileno())
@@ -163,7 +163,7 @@ class Sandbox:
         running.follow(report)
         return running
 
-    async def start_kept(
+    async def start_supervised(
         self,
         argv: Sequence[str],
         *,
@@ -172,11 +172,11 @@ class Sandbox:
         walls: Walls,
         level: Level,
         keep: Keep,
-    ) -> tuple[int, Report]:
+    ) -> tuple[int, MonitorReport]:
         """The same for a command that a keeper keeps, which lives on without the program."""
         make = self._request(argv, cwd, environment, walls, level)
         try:
-            return await start_kept(self.parent, make, keep)
+            return await start_supervised(self.parent, make, keep)
         except OSError as error:
             raise SandboxError(f"The command was not started: {error}.") from error
 

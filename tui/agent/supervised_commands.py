@@ -22,7 +22,7 @@ from tui.core.files import safe_name
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders
 from tui.keeper import folder as names
-from tui.keeper.command import Command, kept_in, lives, note
+from tui.keeper.command import SupervisedCommand, command_folders, lives, note
 from tui.session.records import JOB_ENDED, Record
 from tui.tools.jobs import Origin
 
@@ -47,7 +47,9 @@ def state_of(folder: Path) -> Kept:
     return "finished" if isinstance(note(folder, names.STATE).get("status"), int) else ""
 
 
-def with_kept(calls: Sequence[Interrupted], place: Path | None) -> tuple[Interrupted, ...]:
+def with_command_states(
+    calls: Sequence[Interrupted], place: Path | None
+) -> tuple[Interrupted, ...]:
     """The calls, each with what is kept of its command. Blocks."""
     if place is None or not place.is_dir():
         return tuple(calls)
@@ -64,7 +66,7 @@ def sweep(place: Path, now: float) -> None:
     """Remove what is left of commands that ended long ago and that no session took over. Blocks."""
     with suppress(OSError):
         for session in [one for one in place.iterdir() if one.is_dir()]:
-            for folder in kept_in(session):
+            for folder in command_folders(session):
                 if now - folder.stat().st_mtime > _KEPT_S and not lives(folder):
                     shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):
@@ -72,7 +74,7 @@ def sweep(place: Path, now: float) -> None:
 
 
 @dataclass(slots=True)
-class KeptCommands:
+class SupervisedCommands:
     """Those of one agent's session."""
 
     ctx: AgentContext
@@ -102,7 +104,7 @@ class KeptCommands:
         jobs.first_number = 1 + await asyncio.to_thread(_last_number, records)
         if place is None or self.ctx.session.read_only:
             return
-        found = await asyncio.to_thread(_left_in, place)
+        found = await asyncio.to_thread(_folders_in, place)
         if not found:
             return
         results, ends = _known(records)
@@ -113,12 +115,12 @@ class KeptCommands:
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
             if (call_id, job) in ends if job else call_id in results:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            elif job and (command := Command.take_over(folder)) is not None:
+            elif job and (command := SupervisedCommand.take_over(folder)) is not None:
                 await self._take_over(command, call_id, job)
         for line in await confinement.tidy() if confinement is not None else ():
             self.ctx.publish(Notice(line))
 
-    async def _take_over(self, command: Command, call_id: str, job: str) -> None:
+    async def _take_over(self, command: SupervisedCommand, call_id: str, job: str) -> None:
         ctx, call = self.ctx, command.call
         moved, read = call.get("moved_by"), call.get("read")
         origin = Origin(
@@ -138,8 +140,8 @@ class KeptCommands:
         )
 
 
-def _left_in(place: Path) -> list[tuple[Path, dict[str, Any]]]:
-    return [(folder, note(folder, names.CALL)) for folder in kept_in(place)]
+def _folders_in(place: Path) -> list[tuple[Path, dict[str, Any]]]:
+    return [(folder, note(folder, names.CALL)) for folder in command_folders(place)]
 
 
 def _known(records: Sequence[Record]) -> tuple[set[str], set[tuple[str, str]]]:
