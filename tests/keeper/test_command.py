@@ -172,6 +172,7 @@ async def test_wild_files_are_no_end_and_no_crash(desk: Desk) -> None:
         (command.folder / names.STATE).write_bytes(wild)
         found = SupervisedCommand.take_over(command.folder)
         assert found is not None
+        await ended(found)  # its keeper may take a moment to go
         assert found.end is not None
         assert found.end.lost
         found.close()

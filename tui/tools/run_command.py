@@ -141,6 +141,7 @@ async def follow(
             live.flush()
     except asyncio.CancelledError:
         ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
+        command.close()
         raise
     seconds = ctx.clock.monotonic() - started
     if moved:
