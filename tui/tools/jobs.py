@@ -279,6 +279,8 @@ class Jobs:
     def in_front(self) -> Generator[asyncio.Event]:
         """While a command runs in front: the event is set once it is to be moved, or left."""
         wanted = asyncio.Event()
+        if self.leaving:
+            wanted.set()
         self._in_front.append(wanted)
         try:
             yield wanted
