@@ -138,6 +138,7 @@ def test_attaching_puts_the_question_again_and_goes_on_with_the_turn(
         gone(one)
         screen.type("1\r")
         screen.wait_for("All done.")
+        screen.wait_until(lambda: screen.text.rstrip().endswith(">"))
         screen.type("\x04")
         screen.exit_code()
     assert (holdfast.work / "new.txt").read_text() == "hello\n"
