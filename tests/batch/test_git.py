@@ -334,3 +334,14 @@ def act(repo: Path, what: str, name: str) -> None:
                 git(repo, "commit", "-qm", f"commit {name}")
     except (OSError, subprocess.CalledProcessError):
         pass
+
+
+def test_what_a_kill_left_of_a_file_being_replaced_is_no_change(repo: Path) -> None:
+    remains = repo / ".holdfast-0123456789abcdef.tmp"
+    remains.write_text("half")
+    (repo / "mine.tmp").write_text("whole")
+    isolation = GitIsolation.find(repo, repo / "TASKS.md")
+    assert isolation is not None
+    with pytest.raises(UsageError, match=r"changes: mine\.tmp\."):
+        isolation.check()
+    assert not remains.exists()

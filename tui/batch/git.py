@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Final
 
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
+from tui.core.files import REMAINS
 from tui.core.git import GitError, identity, listed
 from tui.core.git import git as run_git
 
@@ -73,13 +74,21 @@ class GitIsolation(Isolation):
                 )
         if lock := self._lock():
             raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
-        if changed := self._changed():
+        if changed := self._less_remains(self._changed()):
             named = ", ".join(sorted(changed)[:_NAMED])
             more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
             raise UsageError(
                 f"The work tree has uncommitted changes: {named}{more}.",
                 hint="Commit or stash them first: each task becomes its own commit.",
             )
+
+    def _less_remains(self, changed: Collection[str]) -> list[str]:
+        """The changes, without what a killed run left of a file that it was about to replace: that
+        is removed."""
+        remains = {path for path in changed if REMAINS.fullmatch(path)}
+        for path in remains:
+            (self.top / path).unlink(missing_ok=True)
+        return [path for path in changed if path not in remains]
 
     def begin(self) -> str:
         """A task begins here. Returns the commit it starts from. Raises IsolationError where the

@@ -72,6 +72,10 @@ def replace_file(path: Path, data: bytes) -> None:
     atomic_write(target, data, like=found, mode=0o600, check=lambda: None)
 
 
+REMAINS: Final = re.compile(r"(?:.*/)?\.holdfast-[0-9a-f]{16}\.tmp", re.DOTALL)
+"""A file that `atomic_write` had not renamed yet when the program was killed, by its path."""
+
+
 def atomic_write(
     path: Path, data: bytes, *, like: os.stat_result | None, mode: int, check: Callable[[], None]
 ) -> os.stat_result:
