@@ -376,13 +376,14 @@ def counting(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) -> None:
     told(state_module, "replace_file")
 
 
-def check(repo: Path, state: RunState) -> None:
+def check(repo: Path, state: RunState, *, tidy: bool = True) -> None:
+    """All is done, once; where `tidy`, no worktree is left either."""
     assert statuses(state) == ["completed"] * 4
     assert log(repo).count("one 1") == log(repo).count("one 2") == 1
     found = files(repo)
     assert (found["one"], found["two"], found["three"]) == ("2\n", "2\n", "3\n")
     assert "[ ]" not in (repo / "TASKS.md").read_text()
-    assert not worktrees(repo)
+    assert not (tidy and worktrees(repo))
 
 
 @pytest.mark.parametrize(
@@ -411,7 +412,7 @@ def test_killed_at_any_step_the_next_run_finds_the_worktrees_again(
                 os._exit(1)  # it should have been killed
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     w, _ = again(repo, at_once=3)
-    check(repo, asyncio.run(w.run()))
+    check(repo, asyncio.run(w.run()), tidy=False)  # one that was just made may stay, empty
 
 
 async def test_lines_say_which_task_they_are_about(repo: Path):
