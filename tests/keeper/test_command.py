@@ -107,6 +107,20 @@ async def test_a_keeper_that_was_killed_leaves_what_was_printed(desk: Desk) -> N
     assert command.read() == b"so far\n"
 
 
+async def test_a_command_that_nobody_wants_any_more_does_not_run_on(desk: Desk) -> None:
+    """Cancelled at each step of its start: it never runs on unseen."""
+    for steps in range(12):
+        starting = asyncio.create_task(desk.start(f"echo $$ > pid{steps}; exec sleep 1000"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert not command_folders(desk.root / "kept")
+    for file in desk.root.glob("pid*"):
+        assert not (pid := file.read_text()) or gone(int(pid))
+
+
 async def test_its_time_ends_only_where_no_program_is_there(desk: Desk) -> None:
     command = await desk.start("echo x; sleep 1000", timeout=0.05)
     assert not await command.wait(0.3)

@@ -11,9 +11,10 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import mkdtemp
+from secrets import token_hex
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.events import Notice
@@ -78,14 +79,12 @@ class SupervisedCommands:
     """Those of one agent's session."""
 
     ctx: AgentContext
-    _own: Path | None = None
-    """In the place of one that a later run finds, where there will be none."""
+    _own: Path = field(default_factory=lambda: Path(gettempdir()) / f"holdfast-{token_hex(8)}")
+    """In the place of one that a later run finds, where there will be none. Not made by asking."""
 
     def folder(self, call_id: str) -> Path:
         """Where the command of a call is kept."""
-        if self.ctx.kept is None and self._own is None:
-            self._own = Path(mkdtemp(prefix="holdfast-"))
-        return (self.ctx.kept or self._own or Path()) / safe_name(call_id)
+        return (self.ctx.kept or self._own) / safe_name(call_id)
 
     async def recorded(self, call_id: str) -> None:
         """The result of a call is in the record."""
@@ -95,7 +94,6 @@ class SupervisedCommands:
         await asyncio.to_thread(discard, folder)
         with suppress(OSError):
             folder.parent.rmdir()
-            self._own = None
 
     async def take_over_jobs(self) -> None:
         """Let the background commands that an earlier run left belong to this one. What is in the

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
+from secrets import token_hex
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from tui.agent import events
@@ -107,14 +108,15 @@ class _Front:
         from tui.tools.process import start_command  # noqa: PLC0415 - as above
 
         keeping, own = self.keeping, None if self.keeping else PlainStarter()
-        place = await asyncio.to_thread(mkdtemp, prefix="holdfast-")
+        place = Path(gettempdir()) / f"holdfast-{token_hex(8)}"
         command = await start_command(
             self.line,
             cwd=cwd,
-            folder=Path(place) / self.id,
+            folder=place / self.id,
             call={"call_id": self.id, "at": self.clock.now().isoformat()},
             limits=keeping.limits.config if keeping else Guard(),
             starter=keeping.starter if keeping else own or PlainStarter(),
+            timeout=0.0,  # no call waits for it: it ends with the program, unless it is moved
         )
         moved = False
         try:

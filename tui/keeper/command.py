@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
+from tui.core.cancellation import to_the_end
 from tui.core.clock import Clock
 from tui.keeper import folder as names
 from tui.keeper.monitor import GRACE_S
@@ -112,13 +114,16 @@ class SupervisedCommand:
     ) -> SupervisedCommand:
         """Run a program by its full path, kept in a new `folder`; in a temporary one where that
         can't be made. Raises OSError, and what `starter` raises."""
-        made = await asyncio.to_thread(_make, folder, call)
-        keep = Keep(made.folder, made.output, limit, min_free, timeout)
+
+        def run(made: _Made) -> Awaitable[tuple[int, MonitorReport]]:
+            keep = Keep(made.folder, made.output, limit, min_free, timeout)
+            return starter(argv, cwd, env, keep)
+
+        starting = asyncio.ensure_future(_start(partial(_make, folder, call), run))
         try:
-            pid, report = await starter(argv, cwd, env, keep)
-        except BaseException:
-            os.close(made.output)
-            shutil.rmtree(made.folder, ignore_errors=True)
+            made, pid, report = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await to_the_end(_undo(starting))
             raise
         command = cls(pid, made.folder, made.output, call)
         command._watch = asyncio.create_task(command._until_report(report), name="command")
@@ -307,18 +312,11 @@ async def start_supervised(
                 keep.output,
                 theirs.fileno(),
             )
-        pid = _process_in(await report.next())
+        pid = await report.process()
     except BaseException:
         report.close()
         raise
     return pid, report
-
-
-def _process_in(message: Mapping[str, Any]) -> int:
-    """The process that a monitor reports. Raises OSError with what it says instead."""
-    if "pid" not in message:
-        raise OSError(message.get("error") or "it ended before the command ran")
-    return message["pid"]
 
 
 def _end_of(status: int, state: Mapping[str, Any]) -> CommandEnd:
@@ -360,6 +358,32 @@ def _make(folder: Path, call: Mapping[str, Any]) -> _Made:
         folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
         output = _fill(folder, call)
     return _Made(folder, output)
+
+
+async def _start(
+    make: Callable[[], _Made], run: Callable[[_Made], Awaitable[tuple[int, MonitorReport]]]
+) -> tuple[_Made, int, MonitorReport]:
+    """Make the folder, and start a command in it; the folder stays only where it was started."""
+    made = await asyncio.to_thread(make)
+    try:
+        pid, report = await run(made)
+    except BaseException:
+        os.close(made.output)
+        shutil.rmtree(made.folder, ignore_errors=True)
+        raise
+    return made, pid, report
+
+
+async def _undo(starting: asyncio.Future[tuple[_Made, int, MonitorReport]]) -> None:
+    """Nobody wants a command that is just started: kill it, for nobody would see that it runs."""
+    await asyncio.wait({starting})
+    if starting.cancelled() or starting.exception() is not None:
+        return
+    made, _, report = starting.result()
+    names.send(made.folder, names.KILL)
+    report.close()
+    os.close(made.output)
+    await asyncio.to_thread(shutil.rmtree, made.folder, ignore_errors=True)
 
 
 def _free_name(folder: Path) -> Path:

@@ -115,6 +115,13 @@ class MonitorReport:
             return json.loads(line)
         return {}
 
+    async def process(self) -> int:
+        """The process of the command, once it runs. Raises OSError with what is said instead."""
+        message = await self.next()
+        if "pid" not in message:
+            raise OSError(message.get("error") or "it ended before the command ran")
+        return message["pid"]
+
     def close(self) -> None:
         self._end.close()
 

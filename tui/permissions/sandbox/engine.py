@@ -148,18 +148,13 @@ class Sandbox:
         try:
             with report.theirs as theirs:
                 await asyncio.to_thread(self.parent.request, make, output, theirs.fileno())
-            message = await report.next()
+            running = Confined(await report.process())
         except OSError as error:
             report.close()
             raise SandboxError(f"The command was not started: {error}.") from error
         except BaseException:
             report.close()  # the monitor runs on: nobody reads what it says
             raise
-        if "pid" not in message:
-            report.close()
-            reason = message.get("error") or "it ended before the command ran"
-            raise SandboxError(f"The command was not started: {reason}.")
-        running = Confined(message["pid"])
         running.follow(report)
         return running
 
