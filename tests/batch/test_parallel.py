@@ -8,6 +8,7 @@ import signal
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.batch.test_git import files, git, log, make_repo, status
 from tests.batch.test_runner import World, statuses
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
+from tui.agent.events import Notice
 from tui.app.options.arguments import parse
 from tui.batch import state as state_module
 from tui.batch.command import reset
@@ -28,6 +30,7 @@ from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.config import Price
 from tui.core.errors import UsageError
 from tui.core.messages import text_of
+from tui.keeper.monitor import group_alive
 from tui.provider.base import Request, StreamPart
 
 
@@ -376,14 +379,14 @@ def counting(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) -> None:
     told(state_module, "replace_file")
 
 
-def check(repo: Path, state: RunState, *, tidy: bool = True) -> None:
-    """All is done, once; where `tidy`, no worktree is left either."""
+def check(repo: Path, state: RunState, said: str = "") -> None:
+    """All is done, once. A worktree that is left was named, with why."""
     assert statuses(state) == ["completed"] * 4
     assert log(repo).count("one 1") == log(repo).count("one 2") == 1
     found = files(repo)
     assert (found["one"], found["two"], found["three"]) == ("2\n", "2\n", "3\n")
     assert "[ ]" not in (repo / "TASKS.md").read_text()
-    assert not (tidy and worktrees(repo))
+    assert all(f"{Path(line.split()[0]).name} stays: " in said for line in worktrees(repo))
 
 
 @pytest.mark.parametrize(
@@ -406,13 +409,17 @@ def test_killed_at_any_step_the_next_run_finds_the_worktrees_again(
         counting(patch, step)
         child = os.fork()
         if not child:
+            os.setsid()
             try:
                 asyncio.run(w.run())
             finally:
                 os._exit(1)  # it should have been killed
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        while group_alive(child):
+            Event().wait(0.01)  # git finishes what it was at
     w, _ = again(repo, at_once=3)
-    check(repo, asyncio.run(w.run()), tidy=False)  # one that was just made may stay, empty
+    state = asyncio.run(w.run())
+    check(repo, state, "\n".join(e.text for e in w.events if isinstance(e, Notice)))
 
 
 async def test_lines_say_which_task_they_are_about(repo: Path):
