@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import PATIENCE_S, FakeClock
-from tests.tools.test_run_command import gone
+from tests.support.processes import gone
 from tui.core.clock import SystemClock
 from tui.keeper import folder as names
 from tui.keeper.command import PlainStarter, SupervisedCommand, command_folders, lives, note

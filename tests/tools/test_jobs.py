@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.clock import PATIENCE_S
-from tests.tools.test_run_command import Bench, gone
+from tests.support.processes import gone
+from tests.tools.test_run_command import Bench
 from tui.core.clock import SystemClock
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.clock import PATIENCE_S, FakeClock
+from tests.support.clock import FakeClock
+from tests.support.processes import gone
 from tui.core.clock import SystemClock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
@@ -67,28 +65,6 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
-
-
-def gone(pid: int) -> bool:
-    """Whether a process has ended; one that waits to be reaped has.
-
-    One that was killed needs a processor to end, so it is waited for.
-    """
-    until = time.monotonic() + PATIENCE_S
-    while not (ended := _ended(pid)) and time.monotonic() < until:
-        time.sleep(0.002)
-    return ended
-
-
-def _ended(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        with suppress(ProcessLookupError):
-            os.kill(pid, 0)
-            return Path("/proc/self").exists()
-        return True
-    return stat[stat.rindex(")") + 1 :].split()[0] in "ZX"
 
 
 async def test_output_and_exit_code_come_back_in_order(bench: Bench) -> None:
