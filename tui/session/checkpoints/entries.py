@@ -1,0 +1,79 @@
+"""What a checkpoint knows of one name in the workspace."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, NamedTuple
+
+RACY_NS: Final = 2_000_000_000
+"""A file that changed so shortly before it was looked at may change again and keep its times."""
+NEVER: Final = 0
+"""The stamp of what must be read again: no file has it."""
+
+
+class Kind(IntEnum):
+    """What a name stands for. An `OMITTED` folder isn't looked into: its files aren't stored."""
+
+    FILE = 1
+    LINK = 2
+    FOLDER = 3
+    OMITTED = 4
+
+
+class Entry(NamedTuple):
+    """A name in a checkpoint. `mode` is its permission bits, `size` is in bytes. `digest` is the
+    SHA-256 of a file's content or of a link's target, None where that isn't stored. `stamp` sums
+    up size, times and inode. `ignored`: git ignores it.
+    """
+
+    kind: Kind
+    mode: int
+    size: int
+    stamp: int
+    digest: bytes | None
+    ignored: bool
+
+    @property
+    def stored(self) -> bool:
+        """Whether it can be put back."""
+        return self.kind is Kind.FOLDER or self.digest is not None
+
+    def same(self, other: Entry | None) -> bool:
+        """Whether both stand for the same kind, mode and content."""
+        if other is None or (self.kind, self.mode) != (other.kind, other.mode):
+            return False
+        if self.kind in {Kind.FOLDER, Kind.OMITTED}:
+            return True
+        if self.digest is None and other.digest is None:
+            return self.stamp == other.stamp
+        return self.digest == other.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What differs at one path between two checkpoints; None is nothing there. `path` is
+    absolute."""
+
+    path: Path
+    old: Entry | None
+    new: Entry | None
+
+    @property
+    def ignored(self) -> bool:
+        """Whether git ignores it."""
+        return all(one.ignored for one in (self.old, self.new) if one is not None)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether only a folder appeared, went, or changed its mode."""
+        folders = {Kind.FOLDER, Kind.OMITTED}
+        return all(one.kind in folders for one in (self.old, self.new) if one is not None)
+
+
+def stamp_of(state: os.stat_result) -> int:
+    """A number that changes with size, times and inode."""
+    parts = (state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
+    return hash(parts) or 1

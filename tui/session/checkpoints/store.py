@@ -1,0 +1,395 @@
+"""Where checkpoints are: one SQLite file for each workspace, in the program's own data folder.
+
+A name is stored once for each state that it had, with the numbers of the checkpoints between which
+it had it; so a checkpoint costs what has changed, and two are compared by their numbers. Content is
+stored once for all names, by its SHA-256. It is safe to open the same file in several programs.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+import zlib
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from stat import S_IMODE
+from threading import Event, Lock
+from typing import Any, Final
+
+from tui.core.files import read_small
+from tui.session.checkpoints.entries import NEVER, RACY_NS, Change, Entry, Kind, stamp_of
+from tui.session.checkpoints.scan import CheckpointError, Found, scan
+
+FILE_BYTES_MAX: Final = 50_000_000
+"""The content of a larger file isn't stored."""
+IGNORED_FILE_BYTES_MAX: Final = 1_000_000
+"""Nor that of a larger one that git ignores."""
+_BUSY_S: Final = 60.0
+_DAY_S: Final = 86_400.0
+_VERSION: Final = 1
+_KINDS: Final = (Kind.FILE, *Kind)
+"""By their numbers, from 1."""
+_TABLES: Final = """
+CREATE TABLE about (id TEXT NOT NULL, first INTEGER NOT NULL, pruned REAL NOT NULL);
+CREATE TABLE checkpoint (n INTEGER PRIMARY KEY, time REAL NOT NULL);
+CREATE TABLE entry (
+    path BLOB NOT NULL, since INTEGER NOT NULL, until INTEGER, kind INTEGER NOT NULL,
+    mode INTEGER NOT NULL, size INTEGER NOT NULL, stamp INTEGER NOT NULL, digest BLOB,
+    ignored INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX entry_at ON entry (path, since);
+CREATE INDEX entry_since ON entry (since);
+CREATE INDEX entry_until ON entry (until);
+CREATE TABLE content (digest BLOB PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL)
+"""
+_ENTRY: Final = "kind, mode, size, stamp, digest, ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a workspace at a moment. `files` is how many files (no folders, nothing that git
+    ignores) differ from the one before; `changed` are some of their paths, below the workspace.
+    Two with the same `id` are the same state."""
+
+    id: str
+    files: int = 0
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long checkpoints are stored, and how many bytes a file of them may have."""
+
+    days: int = 30
+    file_bytes: int = 2_000_000_000
+
+
+_NAMED: Final = 50
+"""Paths that a checkpoint names."""
+
+
+class CheckpointStore:
+    """The checkpoints of one workspace. Safe to use from several threads; everything blocks."""
+
+    def __init__(
+        self, file: Path, root: Path, *, skip: Collection[Path] = (), bounds: Bounds | None = None
+    ) -> None:
+        """`file` is made with the first checkpoint. `skip` are folders in the workspace that are
+        none of it: the program's own."""
+        self._file = file
+        self._root = root
+        self._skip = skip
+        self._bounds = bounds or Bounds()
+        self._stop = Event()
+        self._lock = Lock()
+        self._db: sqlite3.Connection | None = None
+        self._known: dict[bytes, Entry] = {}
+        self._id, self._n = "", 0
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    def take(self) -> Checkpoint:
+        """Store the state of the workspace now. Raises CheckpointError."""
+        with self._transaction(write=True) as db:
+            self._sync(db)
+            entries, gone, touched = self._look(db)
+            checkpoint = self._put(db, entries, gone)
+            db.executemany(
+                "UPDATE entry SET stamp = ? WHERE path = ? AND until IS NULL",
+                [(entry.stamp, path) for path, entry in touched.items()],
+            )
+        # Only what is committed counts.
+        self._known.update(entries | touched)
+        for path in gone:
+            del self._known[path]
+        self._n = _number(checkpoint.id)
+        return checkpoint
+
+    def difference(self, first: str, second: str) -> list[Change]:
+        """What is not the same in two checkpoints, by path. Raises CheckpointError where one of
+        them isn't stored any more."""
+        with self._transaction() as db:
+            a, b = self._stored(db, first), self._stored(db, second)
+            low, high = min(a, b), max(a, b)
+            paths = db.execute(
+                "SELECT path FROM entry WHERE since > ?1 AND since <= ?2"
+                " UNION SELECT path FROM entry WHERE until > ?1 AND until <= ?2",
+                (low, high),
+            ).fetchall()
+            states = ((path, _at(db, path, a), _at(db, path, b)) for (path,) in sorted(paths))
+            return [
+                Change(self._root / os.fsdecode(path), old, new)
+                for path, old, new in states
+                if not (new.same(old) if new else old is None)
+            ]
+
+    def omitted(self) -> list[Path]:
+        """The folders of the newest state whose files aren't stored, and the files that aren't."""
+        with self._transaction() as db:
+            self._sync(db)
+            return [
+                self._root / os.fsdecode(path)
+                for path, entry in sorted(self._known.items())
+                if not entry.stored
+            ]
+
+    def content(self, digest: bytes) -> bytes:
+        """The content that has a digest. Raises CheckpointError where it is gone or damaged."""
+        with self._transaction() as db:
+            row = db.execute(
+                "SELECT packed, data FROM content WHERE digest = ?", (digest,)
+            ).fetchone()
+        with suppress(zlib.error):
+            data = b"" if row is None else zlib.decompress(row[1]) if row[0] else row[1]
+            if sha256(data).digest() == digest:
+                return data
+        raise CheckpointError("The stored copy is damaged or gone.")
+
+    def prune(self) -> None:
+        """Drop checkpoints that are too old or too many, once a day. Raises CheckpointError."""
+        with self._transaction(write=True) as db:
+            pruned, first = db.execute("SELECT pruned, first FROM about").fetchone()
+            now, last = time.time(), self._last(db)
+            size = _bytes(db)
+            if now - pruned < _DAY_S and size <= self._bounds.file_bytes:
+                return
+            limit = now - self._bounds.days * _DAY_S
+            (old,) = db.execute("SELECT max(n) FROM checkpoint WHERE time < ?", (limit,)).fetchone()
+            first = max(first, min(old or 0, last))
+            _drop_before(db, first)
+            while _bytes(db) > self._bounds.file_bytes and first < last:
+                first += max(1, (last - first) // 4)
+                _drop_before(db, first)
+            db.execute("UPDATE about SET pruned = ?, first = ?", (now, first))
+        with self._transaction() as db:
+            db.execute("PRAGMA incremental_vacuum").fetchall()
+
+    def stop(self) -> None:
+        """Let a checkpoint that is being made end without one."""
+        self._stop.set()
+
+    def close(self) -> None:
+        self.stop()
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    @contextmanager
+    def _transaction(self, *, write: bool = False) -> Generator[sqlite3.Connection]:
+        """The open file. What is wrong with it is a CheckpointError; a damaged one is put aside."""
+        with self._lock:
+            try:
+                db = self._db = self._db or _opened(self._file)
+                db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    yield db
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        db.execute("ROLLBACK")
+                    raise
+                db.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                raise CheckpointError(f"Can't use {self._file}: {error}.") from error
+            except sqlite3.DatabaseError as error:
+                self._put_aside()
+                raise CheckpointError(
+                    f"The checkpoints in {self._file} are damaged ({error}); a new file is begun."
+                ) from error
+            except OSError as error:
+                raise CheckpointError(f"Can't use {self._file}: {error.strerror}.") from error
+
+    def _put_aside(self) -> None:
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+        self._db, self._known, self._id, self._n = None, {}, "", 0
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(OSError):
+                Path(f"{self._file}{suffix}").rename(f"{self._file}.damaged{suffix}")
+
+    def _sync(self, db: sqlite3.Connection) -> None:
+        """Learn what other programs have stored meanwhile."""
+        (id_,) = db.execute("SELECT id FROM about").fetchone()
+        if id_ != self._id:
+            self._id, self._n, self._known = id_, 0, {}
+        last = self._last(db)
+        if last == self._n:
+            return
+        for (path,) in db.execute("SELECT path FROM entry WHERE until > ?", (self._n,)):
+            self._known.pop(path, None)
+        new = f"SELECT path, {_ENTRY} FROM entry WHERE since > ? AND until IS NULL"  # noqa: S608 - our own column names
+        for path, *row in db.execute(new, (self._n,)):
+            self._known[path] = _entry(row)
+        self._n = last
+
+    def _look(
+        self, db: sqlite3.Connection
+    ) -> tuple[dict[bytes, Entry], set[bytes], dict[bytes, Entry]]:
+        """What is new or changed, what is gone, and what has other times only. Contents are stored
+        on the way, the small ones first: where the disk is full, the most files are."""
+        result = scan(self._root, self._known, self._skip, self._stop)
+        entries: dict[bytes, Entry] = {}
+        touched: dict[bytes, Entry] = {}
+        for path, found in sorted(result.found.items(), key=lambda one: one[1].state.st_size):
+            if self._stop.is_set():
+                raise CheckpointError("The program ends.")
+            old = self._known.get(path)
+            entry = self._read(db, path, found)
+            if entry is None:
+                result.missing.update({path} if old else ())
+            elif old is not None and old.same(entry):
+                touched[path] = entry
+            else:
+                entries[path] = entry
+        return entries, result.missing, touched
+
+    def _read(self, db: sqlite3.Connection, path: bytes, found: Found) -> Entry | None:
+        """What is at a path, its content stored; None where it went meanwhile."""
+        state, place = found.state, self._root / os.fsdecode(path)
+        kind, data = found.kind, b""
+        if kind is Kind.FOLDER:
+            kind = Kind.OMITTED if found.omitted else kind
+            return Entry(kind, S_IMODE(state.st_mode), 0, 0, None, found.ignored)
+        most = IGNORED_FILE_BYTES_MAX if found.ignored else FILE_BYTES_MAX
+        stored = state.st_size <= most
+        try:
+            if kind is Kind.LINK:
+                data = os.fsencode(place.readlink())
+            elif stored:
+                data, state = read_small(place, limit=most, follow=False)
+        except FileNotFoundError:
+            return None
+        except OSError:  # not readable, or growing
+            stored = False
+        digest = _store(db, data) if stored else None
+        changed = max(state.st_mtime_ns, state.st_ctime_ns)
+        racy = stored and changed > time.time_ns() - RACY_NS
+        stamp = NEVER if racy else stamp_of(state)
+        return Entry(kind, S_IMODE(state.st_mode), state.st_size, stamp, digest, found.ignored)
+
+    def _put(
+        self, db: sqlite3.Connection, entries: dict[bytes, Entry], gone: Iterable[bytes]
+    ) -> Checkpoint:
+        """Store what differs; where nothing does, the last checkpoint is this one, too."""
+        gone = list(gone)
+        if not entries and not gone and self._n:
+            return Checkpoint(f"{self._id}-{self._n}")
+        n = self._n + 1
+        db.execute("INSERT INTO checkpoint VALUES (?, ?)", (n, time.time()))
+        db.executemany(
+            "UPDATE entry SET until = ? WHERE path = ? AND until IS NULL",
+            [(n, path) for path in (*gone, *(path for path in entries if path in self._known))],
+        )
+        db.executemany(
+            "INSERT INTO entry VALUES (?, ?, NULL, ?, ?, ?, ?, ?, ?)",
+            [(path, n, *entry) for path, entry in entries.items()],
+        )
+        counted = [path for path, entry in entries.items() if _counts(entry)]
+        counted += [path for path in gone if _counts(self._known[path])]
+        first = not self._n
+        named = () if first else tuple(map(os.fsdecode, sorted(counted)[:_NAMED]))
+        return Checkpoint(f"{self._id}-{n}", 0 if first else len(counted), named)
+
+    def _stored(self, db: sqlite3.Connection, checkpoint: str) -> int:
+        """The number of a checkpoint that is here."""
+        id_, first = db.execute("SELECT id, first FROM about").fetchone()
+        store, _, n = checkpoint.rpartition("-")
+        if store == id_ and n.isdecimal() and first <= int(n[:12]) <= self._last(db):
+            return int(n)
+        raise CheckpointError("Its checkpoint isn't stored any more.")
+
+    @staticmethod
+    def _last(db: sqlite3.Connection) -> int:
+        (n,) = db.execute("SELECT coalesce(max(n), 0) FROM checkpoint").fetchone()
+        return n
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+    db = sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA journal_size_limit = 20000000")
+        db.execute("BEGIN IMMEDIATE")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            for statement in _TABLES.split(";"):
+                db.execute(statement)
+            db.execute("INSERT INTO about VALUES (?, 1, ?)", (secrets.token_hex(4), time.time()))
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    if version not in {0, _VERSION}:
+        db.close()
+        raise sqlite3.OperationalError(f"it is of another version ({version})")
+    return db
+
+
+def _store(db: sqlite3.Connection, data: bytes) -> bytes:
+    """Store a content once; its digest."""
+    digest = sha256(data).digest()
+    if db.execute("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone() is None:
+        packed = zlib.compress(data, 1) if len(data) > 64 else data
+        smaller = len(packed) < len(data)
+        row = (digest, smaller, packed if smaller else data)
+        db.execute("INSERT INTO content VALUES (?, ?, ?)", row)
+    return digest
+
+
+def _at(db: sqlite3.Connection, path: bytes, n: int) -> Entry | None:
+    """What was at a path in a checkpoint."""
+    row = db.execute(
+        f"SELECT {_ENTRY}, until FROM entry WHERE path = ? AND since <= ?"  # noqa: S608 - our own column names
+        " ORDER BY since DESC LIMIT 1",
+        (path, n),
+    ).fetchone()
+    if row is None or (row[-1] is not None and row[-1] <= n):
+        return None
+    return _entry(row[:-1])
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    kind, mode, size, stamp, digest, ignored = row
+    return Entry(_KINDS[kind], mode, size, stamp, digest, bool(ignored))
+
+
+def _counts(entry: Entry) -> bool:
+    return entry.kind in {Kind.FILE, Kind.LINK} and not entry.ignored
+
+
+def _number(checkpoint: str) -> int:
+    return int(checkpoint.rpartition("-")[2])
+
+
+def _bytes(db: sqlite3.Connection) -> int:
+    """What the file holds, free pages not counted."""
+    pages, free, size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+def _drop_before(db: sqlite3.Connection, first: int) -> None:
+    """Drop what only checkpoints before a number need."""
+    db.execute("DELETE FROM checkpoint WHERE n < ?", (first,))
+    db.execute("DELETE FROM entry WHERE until <= ?", (first,))
+    db.execute(
+        "DELETE FROM content WHERE digest NOT IN"
+        " (SELECT digest FROM entry WHERE digest IS NOT NULL)"
+    )
