@@ -184,6 +184,20 @@ def test_an_ignored_folder_that_grows_is_left_alone(
     assert checkpoints.take().id == second.id
 
 
+def test_a_folder_that_cannot_be_read_keeps_what_is_known(
+    root: Path, checkpoints: CheckpointStore
+) -> None:
+    (root / "shut" / "in").mkdir(parents=True)
+    (root / "shut" / "in" / "a").write_text("1")
+    before, first = tree(root), checkpoints.take()
+    for mode in (0o000, 0o400, 0o100):  # no account for root
+        (root / "shut").chmod(mode)
+        changed = checkpoints.difference(first.id, checkpoints.take().id)
+        assert [change.path.name for change in changed] == ["shut"]
+        back(checkpoints, first.id)
+        assert tree(root) == before
+
+
 def test_what_somebody_changed_meanwhile_is_left_alone(
     root: Path, checkpoints: CheckpointStore
 ) -> None:
@@ -317,7 +331,9 @@ def _remove(chance: random.Random, root: Path) -> None:
 
 def _mode(chance: random.Random, root: Path) -> None:
     if names := [path for path in _names(root) if not path.is_symlink()]:
-        chance.choice(names).chmod(chance.choice([0o600, 0o644, 0o755, 0o444, 0o500, 0o700]))
+        path = chance.choice(names)
+        modes = [0o500, 0o700, 0o755] if path.is_dir() else [0o400, 0o600, 0o644, 0o755]
+        path.chmod(chance.choice(modes))
 
 
 def _link(chance: random.Random, root: Path) -> None:

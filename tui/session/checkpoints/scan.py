@@ -96,10 +96,17 @@ class _Walk:
             with os.scandir(self._top + folder) as entries:
                 return [entry for entry in entries if entry.name not in _PASSED_OVER]
         except PermissionError:
-            self._seen += [path for path in self._known if path.startswith(folder)]
+            self._keep(folder[:-1])
             return []
         except OSError:
             return []
+
+    def _keep(self, path: bytes, *, itself: bool = False) -> None:
+        """Let what is known below a path that can't be read stand, and of the path `itself`."""
+        inside = path + b"/"
+        self._seen += [one for one in self._known if one.startswith(inside)]
+        if itself and path in self._known:
+            self._seen.append(path)
 
     def _look_at_known(self) -> None:
         """Go through the folders that are known. This is the loop that has to be fast."""
@@ -111,6 +118,9 @@ class _Walk:
                 path = folder + entry.name
                 try:
                     state = entry.stat(follow_symlinks=False)
+                except PermissionError:
+                    self._keep(path, itself=True)
+                    continue
                 except OSError:
                     continue
                 mode, old = state.st_mode, known(path)
