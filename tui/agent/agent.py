@@ -14,6 +14,7 @@ from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import BackgroundJobs, OwnedJob
 from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
+from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.events import Event
 from tui.agent.frame_state import RELOAD
@@ -137,6 +138,11 @@ class Agent:
     def server(self) -> str:
         """The server that is asked."""
         return self._ctx.server
+
+    @property
+    def checkpoints(self) -> Checkpoints | None:
+        """Those of the workspace; None where none are taken."""
+        return self._ctx.checkpoints
 
     @property
     def control(self) -> RetryControl:
@@ -666,6 +672,8 @@ class Agent:
             own = [ctx.checkers.close()] if ctx.checkers and ctx.parent is None else []
             await asyncio.gather(ctx.jobs.close(), self._mcp.close(), *own)
             await self._jobs.settle()
+            if ctx.checkpoints is not None and ctx.parent is None:
+                await ctx.checkpoints.close()
         finally:
             try:
                 await self.session.close()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui.agent.checkpoints import Checkpoints
 from tui.agent.events import Debug, Event, QueueChanged
 from tui.agent.limits import Limits, PendingRequests, SessionCost, SpendingCounter, Spent
 from tui.agent.pause import Pause
@@ -39,6 +40,7 @@ from tui.tools.limits.pipeline import GuardLimits
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.confinement import Confinement
+    from tui.session.checkpoints.store import CheckpointStore
     from tui.tools.lsp import Checkers
     from tui.tools.mcp import Servers
 
@@ -105,6 +107,8 @@ class AgentContext:
     checkers: Checkers | None = None
     """What finds problems in edited files; None where nothing does. A sub-agent has its
     parent's."""
+    open_checkpoints: Callable[[], CheckpointStore] | None = None
+    """Opens what holds the checkpoints of the workspace; None where none are taken. Blocks."""
     kept: Path | None = None
     """Where commands are kept while they run, for the next run of the program; None where there
     will be none."""
@@ -162,6 +166,8 @@ class AgentContext:
     ledger: Ledger = field(default_factory=Ledger, init=False)
     """The items of the next request."""
     recorder: Recorder = field(init=False)
+    checkpoints: Checkpoints | None = field(default=None, init=False)
+    """A sub-agent has its parent's, unless it works in a folder of its own."""
     _mode: Mode = field(default="ask", init=False)
     _elevated: bool = field(default=False, init=False)
 
@@ -177,6 +183,16 @@ class AgentContext:
             self.writing = self.writing if self.isolated else self.parent.writing
             self.pause = self.parent.pause
         self.recorder = Recorder(self.session, self.events, self.ledger)
+        if self.open_checkpoints is not None:
+            self.checkpoints = Checkpoints(
+                self.open_checkpoints,
+                self.recorder,
+                self.publish,
+                lambda: sum(not job.ended for job in self.jobs.list()),
+            )
+            self.checkpoints.resume(self.session.records)
+        elif self.parent is not None and not self.isolated:
+            self.checkpoints = self.parent.checkpoints
 
     def callable_tool(self, name: str) -> Tool[Any] | None:
         """A tool that the model may call, whether its requests list it or not."""

@@ -59,6 +59,7 @@ from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 
 if TYPE_CHECKING:
+    from tui.session.checkpoints.store import CheckpointStore
     from tui.tools.lsp import Checkers
     from tui.tools.mcp import Servers
 
@@ -350,6 +351,7 @@ def make_agent(
             servers=servers or make_servers(launch),
             servers_shared=servers is not None,
             checkers=make_checkers(launch, clock),
+            open_checkpoints=_checkpoints(launch, session),
             kept=place_of(launch.folders, session.id) if session.path else None,
             confinement=confinement,
         )
@@ -513,6 +515,26 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
         brought=trusted_programs(root, launch.trust),
         on_close=confinement.close,
     )
+
+
+def _checkpoints(launch: Launch, session: Session) -> Callable[[], CheckpointStore] | None:
+    """Opens what holds checkpoints of the workspace; None for a session that isn't saved, and in a
+    drill."""
+    settings = launch.config.checkpoints
+    if settings.mode == "off" or session.path is None or launch.around is not None:
+        return None
+
+    def open_store() -> CheckpointStore:
+        from tui.session.checkpoints.store import store_of  # noqa: PLC0415 - it needs sqlite
+
+        return store_of(
+            launch.folders,
+            launch.workspace.root,
+            keep_days=settings.keep_days,
+            keep_bytes=settings.keep_bytes,
+        )
+
+    return open_store
 
 
 def _outputs(launch: Launch, session: Session) -> OutputStore | None:

@@ -223,6 +223,14 @@ class JobStarted(WireEvent, frozen=True, tag="job_started"):
         return f"{self.job} {moved}: {self.command}"
 
 
+class CheckpointTaken(WireEvent, frozen=True, tag="checkpoint"):
+    """A call changed files that git doesn't ignore: how many. `id` is the checkpoint after it."""
+
+    id: str
+    files: int
+    call_id: str
+
+
 class JobFinished(WireEvent, frozen=True, tag="job_finished"):
     """A background command ended, in a turn or between two. `state` is as `exit code 1`, `killed
     by SIGTERM` or `stopped`; `stopped_by` is person, model or program, "" where it ended by itself.
@@ -647,6 +655,7 @@ Event: TypeAlias = (
     | ToolOutputChunk
     | ToolFinished
     | HookFinished
+    | CheckpointTaken
     | JobStarted
     | JobFinished
     | SubAgentStarted

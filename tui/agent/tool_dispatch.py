@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.checkpoints import CallChanges
 from tui.agent.edit_checks import EditChecks
 from tui.agent.events import (
     PermissionAnswered,
@@ -33,7 +34,16 @@ from tui.agent.user_questions import put
 from tui.core.cancellation import to_the_end
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, object_of, text_of, tool_calls
+from tui.core.messages import (
+    Block,
+    ToolOutput,
+    as_meant,
+    blocks_of,
+    object_of,
+    string_of,
+    text_of,
+    tool_calls,
+)
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
 from tui.permissions.plain_command import parse as parse_plain
@@ -142,8 +152,19 @@ class ToolDispatcher:
             await self.kept.recorded(state.id)
 
     async def close(self, calls: Iterable[Block]) -> None:
-        """Give calls that will not be run their result."""
-        await self.close_open([PendingCall(call) for call in calls])
+        """Give calls that an earlier run left open their result, which won't be run."""
+        left = [PendingCall(call) for call in calls]
+        ids = {state.id for state in left}
+        begun = [
+            string_of(record.data.get("call_id"))
+            for record in self.ctx.records
+            if record.type == "intent"
+            and record.data.get("effect") == "run"
+            and record.data.get("call_id") in ids
+        ]
+        if begun and self.ctx.checkpoints is not None:
+            await self.ctx.checkpoints.after(begun[-1])
+        await self.close_open(left)
 
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
@@ -196,6 +217,8 @@ class ToolDispatcher:
             return None
         async with self._alone(state):
             output = await tool.resume(params, self._context(state))
+            if output is not None and (checkpoints := self.ctx.checkpoints) is not None:
+                output = (await checkpoints.after(state.id)).told(output)
             if output is not None and self.ctx.confinement is not None:
                 lines = [f"[{line}]" for line in await self.ctx.confinement.tidy()]
                 output = output.with_lines(lines) if lines else output
@@ -283,6 +306,8 @@ class ToolDispatcher:
         if tool.effect != "write":
             return await self._run_recorded(decision, checked)
         async with self._alone(state):
+            if self.ctx.checkpoints is not None:
+                await self.ctx.checkpoints.ready()
             output = await self._run_recorded(decision, checked)
         state.finished = output
         return await self.checks.after_edit(output)
@@ -327,8 +352,12 @@ class ToolDispatcher:
         """Run what is allowed; where a wall stops a command, ask for what it needs."""
         call = checked.call
         if call.command is None:
-            return await checked.tool.run(checked.params, checked.ctx)
-        output, said = await self._at(decision.level, checked)
+            if checked.tool.effect != "run":
+                return await checked.tool.run(checked.params, checked.ctx)
+            async with self._checkpoints(call.id) as changes:
+                output = await checked.tool.run(checked.params, checked.ctx)
+            return changes.told(output)
+        output, said = await self._at(decision.level, checked, reads=decision.by == "safe")
         if said is None or said.level is None or self.ctx.mode == "plan":
             return output
         git = "" if call.background else _one_step_of_git(call.command)
@@ -363,16 +392,33 @@ class ToolDispatcher:
         return answer
 
     async def _at(
-        self, level: Level, checked: _Checked, *, git_settings: bool = False
+        self,
+        level: Level,
+        checked: _Checked,
+        *,
+        reads: bool = False,
+        git_settings: bool = False,
     ) -> tuple[ToolOutput, Explanation | None]:
         """Run a command at a level of the sandbox; with it what a wall kept it from, if anything.
 
-        The model is told that in the output, and what was moved away or put back.
+        The model is told that in the output, and what was moved away or put back. `reads`: it is
+        known to change nothing.
         """
         if level is Level.READ_ONLY and self._holds:
             return await self._confined(level, checked)
-        async with self._alone(checked.state):
-            return await self._confined(level, checked, git_settings=git_settings)
+        watched = nullcontext(CallChanges()) if reads else self._checkpoints(checked.call.id)
+        async with self._alone(checked.state), watched as changes:
+            output, said = await self._confined(level, checked, git_settings=git_settings)
+        return changes.told(output), said
+
+    @asynccontextmanager
+    async def _checkpoints(self, call_id: str) -> AsyncGenerator[CallChanges]:
+        """While a call may change files in the workspace."""
+        if self.ctx.checkpoints is None:
+            yield CallChanges()
+            return
+        async with self.ctx.checkpoints.around(call_id) as changes:
+            yield changes
 
     async def _confined(
         self, level: Level, checked: _Checked, *, git_settings: bool = False

@@ -322,6 +322,8 @@ class TurnRunner:
             if prompt.command:
                 named["command"] = prompt.command.to_json()
             self.ctx.recorder.append("user", content=content, text=prompt.text or text, **named)
+            if self.ctx.checkpoints is not None and self.ctx.parent is None:
+                self.ctx.checkpoints.begin()
             rest = text.removeprefix(own or text).lstrip("\n")
             shown.append(events.UserMessage(text, rest))
         await self.ctx.recorder.show(*shown)

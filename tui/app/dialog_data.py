@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.app.damage_report import Damage
-    from tui.context.file_changes import FileChange
     from tui.session.records import Record
 
 
@@ -176,11 +175,13 @@ class ModelQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A prompt that can be returned to, and what was changed in files since."""
+    """A prompt that can be returned to: its place in the record, its text, and how many files the
+    session changed since."""
 
     record: Record
+    place: int
     text: str
-    changed: tuple[FileChange, ...]
+    files: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from tui.context.masks import FileRead
 from tui.core.errors import StorageError
 from tui.core.files import private_file, read_small, replace_file, safe_name
 from tui.core.messages import list_of, object_of
+from tui.session.checkpoints.entries import RestoredFile
 from tui.session.records import FILE_CHANGE, Record
 
 READ_MAX = 64_000_000
-
-Outcome: TypeAlias = Literal["restored", "deleted", "unchanged", "changed since", "lost", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +48,6 @@ class FileChange:
     def created(self) -> bool:
         """Whether the file was not there before."""
         return self.before_sha256 is None
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredFile:
-    """The outcome for one file. `kept` is the copy of its content from before restoring it."""
-
-    path: Path
-    outcome: Outcome
-    kept: Path | None = None
-    detail: str = ""
 
 
 def changes(records: Iterable[Record]) -> list[FileChange]:

@@ -133,6 +133,15 @@ class Guard(_Section, frozen=True, kw_only=True):
     bytes: dict[str, Positive] = {}
 
 
+class CheckpointSettings(_Section, frozen=True, kw_only=True):
+    """Copies of the workspace's files, with which /rewind and /diff know what commands changed.
+    Those of one workspace go after `keep_days`, and the oldest sooner above `keep_bytes`."""
+
+    mode: Literal["on", "off"] = "on"
+    keep_days: Positive = 30
+    keep_bytes: NotNegative = 2 * 1024**3
+
+
 class Permissions(_Section, frozen=True, kw_only=True):
     """Rules: deny > ask > allow. `auto_grant` holds folder patterns."""
 
@@ -312,6 +321,7 @@ class Config(_Section, frozen=True, kw_only=True):
     background: Background = Background()
     agents: Agents = Agents()
     diagnostics: DiagnosticSettings = DiagnosticSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
     jobs: JobSettings = JobSettings()
     batch: Batch = Batch()
     prices: dict[str, Price] = {}

@@ -35,6 +35,11 @@ class Folders:
         return self.data / "running"
 
     @property
+    def checkpoints(self) -> Path:
+        """Where copies of the workspaces' files are."""
+        return self.data / "checkpoints"
+
+    @property
     def config_file(self) -> Path:
         return self.config / "config.toml"
 

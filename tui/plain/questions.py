@@ -325,11 +325,7 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
                 (
                     str(place),
                     spoken(point.text)[:120]
-                    + (
-                        f", {plural(len(point.changed), 'file')} changed since"
-                        if point.changed
-                        else ""
-                    ),
+                    + (f", {plural(point.files, 'file')} changed since" if point.files else ""),
                 )
                 for place, point in enumerate(points)
             ]

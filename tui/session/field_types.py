@@ -184,7 +184,8 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "pin": {"target": _text, "pinned": _flag},
     "mcp": {"off": _list_of(_text)},
     "title": {**_each("title model", _text), "usage": _USAGE},
-    "rewind": _each("target left", _text),
+    "rewind": _each("target left checkpoint", _text),
+    "checkpoint": {**_each("checkpoint by call_id", _text), "files": _whole},
     "note": {},  # for the person only, and shown as a text whatever it is
 }
 """By the type of a record, what its fields are."""

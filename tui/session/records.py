@@ -57,10 +57,15 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                  reason, model, usage        `covers` is the last record that it sums up
     uncompaction target                         makes every compaction before it void
     memory       path, notes, added, covers     the notes that were added to MEMORY.md
+    checkpoint   checkpoint, files, by, call_id
+                                                the files as they were then, see
+                                                tui.agent.checkpoints
     pin          target, pinned                 the last one for a target wins, as of overlays
     mcp          off                            tools of MCP servers that the model does not get
     title        title, model, usage            the last two where a model wrote it
-    rewind       target, left     begins a branch before `target`; `left` ends the other branch
+    rewind       target, left, checkpoint       begins a branch before `target`; `left` ends the
+                                                other one, `checkpoint` has the files before they
+                                                were restored
     draft        prompt, queue, commands, answer, after, images
                                                 no part of the branch, see `drafts`
     note         text
@@ -159,6 +164,8 @@ FILE_CHANGE: Final = "file_change"
 JOB_MOVED: Final = "job_moved"
 """The type of the records that say that a command was moved to the background."""
 JOB_ENDED: Final = "job_ended"
+
+CHECKPOINT: Final = "checkpoint"
 """The type of the records that say how a background command ended."""
 
 

@@ -219,8 +219,9 @@ class Session:
             self._write_draft(fields)
         return wait
 
-    async def rewind(self, target: str) -> Record:
-        """Begin a branch in the file that continues from before the record `target`.
+    async def rewind(self, target: str, *, checkpoint: str = "") -> Record:
+        """Begin a branch in the file that continues from before the record `target`. `checkpoint`
+        is of the files before they are restored, "" where they aren't.
 
         What came since stays in the file on its own branch; the session must be opened again.
         Raises SessionError if there is no such record, StorageError if it cannot be saved.
@@ -234,7 +235,8 @@ class Session:
         left = self.records[-1].id
         titles = [record for record in self.records if record.type == "title"]
         del self.records[place:]
-        made = self.append("rewind", target=target, left=left)
+        files = {"checkpoint": checkpoint} if checkpoint else {}
+        made = self.append("rewind", target=target, left=left, **files)
         if titles and titles[-1] not in self.records:
             self.append("title", **titles[-1].data)
         await self.sync()

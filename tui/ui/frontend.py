@@ -467,7 +467,7 @@ def _point_row(point: dialog_data.Point, width: int) -> list[tuple[str, str]]:
         time = f"{datetime.fromisoformat(point.record.time).astimezone():%H:%M}"
     except ValueError:
         time = ""
-    files = f"  {plural(len(point.changed), 'file')}" if point.changed else ""
+    files = f"  {plural(point.files, 'file')}" if point.files else ""
     if files and width >= _ROOMY:
         files += " changed since"
     room = max(4, width - 7 - len(files))

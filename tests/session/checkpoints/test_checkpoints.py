@@ -14,8 +14,8 @@ from subprocess import run
 import pytest
 
 from tui.session.checkpoints import scan, store
+from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.restore import restore
-from tui.session.checkpoints.scan import CheckpointError
 from tui.session.checkpoints.store import CheckpointStore
 
 Tree = dict[str, tuple[str, int, bytes]]
@@ -264,8 +264,7 @@ def test_a_damaged_file_is_put_aside(
 
 
 def test_old_checkpoints_are_dropped(root: Path, tmp_path: Path) -> None:
-    bounds = store.Bounds(file_bytes=300_000)
-    made = CheckpointStore(tmp_path / "checkpoints.sqlite3", root, bounds=bounds)
+    made = CheckpointStore(tmp_path / "checkpoints.sqlite3", root, keep_bytes=300_000)
     taken: list[str] = []
     for _ in range(12):
         (root / "noise").write_bytes(random.randbytes(100_000))

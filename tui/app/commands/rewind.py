@@ -1,6 +1,7 @@
 """/rewind: back to an earlier prompt, with the files if wanted.
 
-The session branches inside its file: what came since stays there, on a branch of its own.
+The session branches inside its file: what came since stays there, on a branch of its own. The files
+come from checkpoints, or where there is none from the copies that the file tools made.
 """
 
 from __future__ import annotations
@@ -15,28 +16,46 @@ from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Point, PointQuesti
 from tui.app.models import use_model
 from tui.app.open_session import switch_session
 from tui.app.services import SessionChoice
-from tui.context.file_changes import FileChange, RestoredFile, changes, restore
+from tui.context.file_changes import FileChange, changes, restore
+from tui.context.workspace_changes import (
+    Difference,
+    WorkspaceChanges,
+    changed_since,
+    files_of,
+    own_paths,
+)
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.images import prompt_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
-from tui.session.records import Record
+from tui.session.checkpoints.entries import Change, CheckpointError, RestoredFile
+from tui.session.records import CHECKPOINT, Record
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.checkpoints import Checkpoints
     from tui.app.conversation import Conversation
     from tui.app.frontend import Level
+    from tui.session.checkpoints.store import CheckpointStore
 
+UNDO = "undo"
+"""What brings the files back that the last rewind replaced."""
 _RESTORED = frozenset({"restored", "deleted", "unchanged"})
 
 
-async def rewind(conversation: Conversation, number: str) -> None:
-    """Choose an earlier prompt, or name it by its number, of which 1 is the last."""
+async def rewind(conversation: Conversation, wanted: str) -> None:
+    """Choose an earlier prompt, or name it by its number, of which 1 is the last; `undo` brings the
+    files back."""
     agent, say = conversation.agent, conversation.frontend.say
     if agent is not None and not conversation.says_idle():
         return
-    found = points(agent.session.records) if agent else []
+    if wanted == UNDO:
+        await _undo(conversation)
+        return
+    found: list[Point] = []
+    if agent is not None:
+        found = await asyncio.to_thread(points, list(agent.session.records), agent.checkpoints)
     if agent is None or not found:
         say("Nothing to rewind yet.")
         return
@@ -45,45 +64,102 @@ async def rewind(conversation: Conversation, number: str) -> None:
         return
     if conversation.idle_agent() is None:
         return
-    if number and not (number.isdecimal() and 1 <= int(number[:9]) <= len(found)):
-        say(f"No prompt {number}.", "warning", hint="See /rewind.")
+    if wanted and not (wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(found)):
+        say(f"No prompt {wanted}.", "warning", hint="See /rewind.")
         return
-    answer = str(len(found) - int(number)) if number else None
+    answer = str(len(found) - int(wanted)) if wanted else None
     answer = answer or await conversation.frontend.choose(PointQuestion(found))
     if answer is None or conversation.agent is not agent:
         return
-    point, files = found[int(answer)], "talk"
-    if point.changed:
-        files = await conversation.frontend.choose(_files_question(conversation, point))
-    if files in {"both", "talk"} and conversation.agent is agent:
-        await _back_to(conversation, agent, point, files=files == "both")
+    await _to(conversation, agent, found[int(answer)])
 
 
-def _files_question(conversation: Conversation, point: Point) -> ChoiceQuestion:
-    root = conversation.services.workspace
-    return ChoiceQuestion(
-        "Rewind the files too?",
-        f"{plural(len(point.changed), 'file')} changed since. Files edited outside Holdfast"
-        " are left alone; replaced versions are backed up.",
-        (
-            AnswerOption("f", "Restore conversation and files", "both"),
-            AnswerOption("c", "Conversation only", "talk"),
-        ),
-        details=[_shown_path(change.path, root) for change in point.changed],
+async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
+    """Ask about the files, where any have changed, and go back."""
+    now = await agent.checkpoints.now() if agent.checkpoints else ""
+    since = await asyncio.to_thread(_since, agent, point, now)
+    files = "talk"
+    if since.own_files or files_of(since.others):
+        files = await conversation.frontend.choose(_files_question(conversation, since))
+    if files not in {"all", "own", "talk"} or conversation.agent is not agent:
+        return
+    chosen = () if files == "talk" else since.own if files == "own" else (*since.own, *since.others)
+    beside = () if files == "talk" else since.beside
+    await _back_to(
+        conversation, agent, point, WorkspaceChanges(own=tuple(chosen), beside=tuple(beside)), now
     )
 
 
-async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, files: bool) -> None:
-    """Go on from before a prompt, which is laid ready to be sent again."""
+def _since(agent: Agent, point: Point, now: str) -> WorkspaceChanges:
+    """What has changed in files since a prompt. Where checkpoints can't say it, the results of the
+    file tools do."""
+    records = agent.session.records
+    if agent.checkpoints is not None and now:
+        try:
+            difference = agent.checkpoints.store().difference
+            return changed_since(records, point.place, now, difference)
+        except CheckpointError:
+            pass
+    return WorkspaceChanges(known=False, beside=tuple(changes(records[point.place :])))
+
+
+def _files_question(conversation: Conversation, since: WorkspaceChanges) -> ChoiceQuestion:
+    root = conversation.services.workspace
+    own, others = since.own_files, files_of(since.others)
+    options: list[AnswerOption] = []
+    if own:
+        options.append(AnswerOption("f", "Restore conversation and files", "own"))
+    if others:
+        name = "Restore everything, edits from outside too"
+        options.append(AnswerOption("e", name, "all"))
+    options.append(AnswerOption("c", "Conversation only", "talk"))
+    text = f"{plural(len(own), 'file')} changed since."
+    if since.known and others:
+        text += f" {plural(len(others), 'file')} edited outside Holdfast."
+    if not since.known:
+        text += " Changes by commands can't be taken back: there is no checkpoint from then."
+    text += (
+        " Files edited outside Holdfast are left alone; replaced versions are backed up."
+        if since.beside or not since.known
+        else " What is replaced comes back with /rewind undo."
+    )
+    details = [
+        *_shown(since.own, root),
+        *(_shown_path(change.path, root) for change in since.beside),
+        *(f"{line} · edited outside" for line in _shown(since.others, root)),
+    ]
+    return ChoiceQuestion("Rewind the files too?", text, tuple(options), details=details)
+
+
+def _shown(found: Sequence[Change], root: Path) -> list[str]:
+    """Each file with what restoring does to it."""
+    wanted = set(files_of(found))
+    return [
+        f"{_shown_path(change.path, root)}{_effect(change)}"
+        for change in found
+        if change.path in wanted
+    ]
+
+
+def _effect(change: Change) -> str:
+    if change.old is None:
+        return " · is new, goes"
+    return " · is gone, comes back" if change.new is None else ""
+
+
+async def _back_to(
+    conversation: Conversation, agent: Agent, point: Point, files: WorkspaceChanges, now: str
+) -> None:
+    """Go on from before a prompt, which is laid ready to be sent again; `now` is the checkpoint of
+    the files before anything is restored."""
     services, frontend = conversation.services, conversation.frontend
+    restores = bool(files.own or files.beside)
     try:
-        await agent.session.rewind(point.record.id)
+        await agent.session.rewind(point.record.id, checkpoint=now if restores else "")
     except HoldfastError as error:
         frontend.say(error.message, "error", hint="Nothing rewound.")
         return
-    done: list[RestoredFile] = []
-    if files:
-        done = await asyncio.to_thread(restore_files, point.changed, services.workspace)
+    done = await _restored(agent.checkpoints, files, services.workspace) if restores else []
     mode, model = agent.mode, agent.model
     conversation.images.learn(point.record)  # which stands on another branch from now on
     frontend.put_prompt(point.text, replace=True)
@@ -95,24 +171,83 @@ async def _back_to(conversation: Conversation, agent: Agent, point: Point, *, fi
         await use_model(conversation, model)
     frontend.refresh()
     frontend.say("Rewound. Later messages are still in the session file.", "success")
-    if done:
-        whole = all(each.outcome in _RESTORED for each in done)
-        level: Level = "info" if whole else "warning"
-        frontend.report(*_outcome_lines(done, services.workspace), level)
+    _report(conversation, done)
 
 
-def points(records: Sequence[Record]) -> list[Point]:
-    """The typed prompts of a branch, oldest first."""
-    found: list[Point] = []
-    for place, record in enumerate(records):
-        typed = record.type == "user" and isinstance(record.data.get("text"), str)
-        if typed and (text := prompt_of(record.data)).strip():
-            found.append(Point(record, text, tuple(changes(records[place:]))))
+async def _restored(
+    checkpoints: Checkpoints | None, files: WorkspaceChanges, root: Path
+) -> list[RestoredFile]:
+    """Bring files back, and take a checkpoint of that; what became of each."""
+    done: list[RestoredFile] = []
+    if checkpoints is not None and files.own:
+        done = await asyncio.to_thread(_put_back, files.own, checkpoints.store())
+        await checkpoints.after_rewind()
+    return [*done, *await asyncio.to_thread(restore_files, files.beside, root)]
+
+
+def _put_back(found: Sequence[Change], store: CheckpointStore) -> list[RestoredFile]:
+    """Restore from checkpoints. Of folders only what went wrong is told."""
+    from tui.session.checkpoints.restore import restore as put_back  # noqa: PLC0415 - needs sqlite
+
+    folders = {change.path for change in found if change.is_folder}
+    done = put_back(found, store)
+    return [each for each in done if each.path not in folders or each.outcome not in _RESTORED]
+
+
+async def _undo(conversation: Conversation) -> None:
+    """Bring back the files that the last rewind replaced; the conversation stays."""
+    agent, say = conversation.agent, conversation.frontend.say
+    states = _last_rewind(agent.session.records) if agent else None
+    if agent is None or agent.checkpoints is None or states is None:
+        say("No files to bring back: this session wasn't rewound with its files.")
+        return
+    store = await asyncio.to_thread(agent.checkpoints.store)
+    try:
+        replaced = await asyncio.to_thread(store.difference, *states)
+    except CheckpointError as error:
+        say(error.message, "error", hint="Nothing changed.")
+        return
+    done = await asyncio.to_thread(_put_back, replaced, store)
+    say("Files as before the rewind. The conversation stays as it is.", "success")
+    _report(conversation, done)
+
+
+def _last_rewind(records: Sequence[Record]) -> tuple[str, str] | None:
+    """The checkpoints before and after the last rewind that restored files."""
+    before = ""
+    found = None
+    for record in records:
+        id_ = str(record.data.get("checkpoint") or "")
+        if record.type == "rewind":
+            before = id_
+        elif record.type == CHECKPOINT and record.data.get("by") == "rewind" and before:
+            found = (before, id_)
     return found
 
 
+def points(records: Sequence[Record], checkpoints: Checkpoints | None = None) -> list[Point]:
+    """The typed prompts of a branch, oldest first. Blocks."""
+    places = [
+        place
+        for place, record in enumerate(records)
+        if record.type == "user"
+        and isinstance(record.data.get("text"), str)
+        and prompt_of(record.data).strip()
+    ]
+    difference: Difference = checkpoints.store().difference if checkpoints else _unknown
+    changed = own_paths(records, places, difference)
+    return [
+        Point(records[place], place, prompt_of(records[place].data), len(paths))
+        for place, paths in zip(places, changed, strict=True)
+    ]
+
+
+def _unknown(first: str, second: str) -> Sequence[Change]:
+    raise CheckpointError(f"{first} and {second} aren't stored.")
+
+
 def restore_files(found: Sequence[FileChange], root: Path) -> list[RestoredFile]:
-    """Bring the files of the workspace back. Others are left alone."""
+    """Bring back the files of the workspace that no checkpoint has. Others are left alone."""
     real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / "tool-results"
     done: list[RestoredFile] = []
     for change in found:
@@ -124,8 +259,11 @@ def restore_files(found: Sequence[FileChange], root: Path) -> list[RestoredFile]
     return done
 
 
-def _outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[str]]:
-    """How many files are as they were, and a line for each."""
+def _report(conversation: Conversation, done: Sequence[RestoredFile]) -> None:
+    """Say how many files are as they were, and a line for each."""
+    if not done:
+        return
+    root = conversation.services.workspace
     good = sum(each.outcome in _RESTORED for each in done)
     lines = [
         f"{each.outcome:<14} {_shown_path(each.path, root)}"
@@ -133,8 +271,8 @@ def _outcome_lines(done: Sequence[RestoredFile], root: Path) -> tuple[str, list[
         + (f" · backup: {each.kept.name}" if each.kept else "")
         for each in done
     ]
-    title = f"Restored {good} of {plural(len(done), 'file')}."
-    return title, lines
+    level: Level = "info" if good == len(done) else "warning"
+    conversation.frontend.report(f"Restored {good} of {plural(len(done), 'file')}.", lines, level)
 
 
 def _shown_path(path: Path, root: Path) -> str:

@@ -6,12 +6,47 @@ import os
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from tui.core.errors import HoldfastError
 
 RACY_NS: Final = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again and keep its times."""
 NEVER: Final = 0
 """The stamp of what must be read again: no file has it."""
+
+
+class CheckpointError(HoldfastError):
+    """No checkpoint can be taken, or one that is asked for isn't there."""
+
+
+class CheckpointStoppedError(CheckpointError):
+    """The program ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The state of a workspace at a moment. `files` is how many files (no folders, nothing that git
+    ignores) differ from the one before; `changed` are some of their paths, below the workspace.
+    Two with the same `id` are the same state."""
+
+    id: str
+    files: int = 0
+    changed: tuple[str, ...] = ()
+
+
+Outcome: TypeAlias = Literal["restored", "deleted", "unchanged", "changed since", "lost", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredFile:
+    """What became of one file that was to be restored. `kept` is the copy of its content from
+    before."""
+
+    path: Path
+    outcome: Outcome
+    kept: Path | None = None
+    detail: str = ""
 
 
 class Kind(IntEnum):

@@ -15,26 +15,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from tui.core.files import read_small, real_folder
-from tui.session.checkpoints.entries import Change, Entry, Kind
-from tui.session.checkpoints.scan import CheckpointError
+from tui.session.checkpoints.entries import (
+    Change,
+    CheckpointError,
+    Entry,
+    Kind,
+    Outcome,
+    RestoredFile,
+)
 from tui.session.checkpoints.store import FILE_BYTES_MAX, CheckpointStore
 
-Outcome: TypeAlias = Literal["restored", "deleted", "unchanged", "changed since", "lost", "failed"]
 _FOLDERS = frozenset({Kind.FOLDER, Kind.OMITTED})
 _OWN = stat.S_IRWXU
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredFile:
-    """The outcome for one file. `kept` is the copy of its content from before restoring it."""
-
-    path: Path
-    outcome: Outcome
-    kept: Path | None = None
-    detail: str = ""
 
 
 def restore(changes: Iterable[Change], store: CheckpointStore) -> list[RestoredFile]:

@@ -15,10 +15,15 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from tui.core.errors import HoldfastError
 from tui.core.git import GitError, git
 from tui.core.workspace import PRIVATE_DIR
-from tui.session.checkpoints.entries import Entry, Kind, stamp_of
+from tui.session.checkpoints.entries import (
+    CheckpointError,
+    CheckpointStoppedError,
+    Entry,
+    Kind,
+    stamp_of,
+)
 
 ENTRIES_MAX: Final = 200_000
 """Above this a folder is no workspace but a disk."""
@@ -33,14 +38,6 @@ _CACHES: Final = frozenset(
 )
 """Folders that tools fill again, where git ignores them or isn't asked."""
 _KINDS: Final = {stat.S_IFREG: Kind.FILE, stat.S_IFLNK: Kind.LINK, stat.S_IFDIR: Kind.FOLDER}
-
-
-class CheckpointError(HoldfastError):
-    """No checkpoint can be made, or one that is asked for isn't there."""
-
-
-class CheckpointStoppedError(CheckpointError):
-    """The program ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ import time
 import zlib
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from stat import S_IMODE
@@ -22,8 +21,19 @@ from threading import Event, Lock
 from typing import Any, Final
 
 from tui.core.files import read_small
-from tui.session.checkpoints.entries import NEVER, RACY_NS, Change, Entry, Kind, stamp_of
-from tui.session.checkpoints.scan import CheckpointError, Found, scan
+from tui.core.paths import Folders, workspace_slug
+from tui.session.checkpoints.entries import (
+    NEVER,
+    RACY_NS,
+    Change,
+    Checkpoint,
+    CheckpointError,
+    CheckpointStoppedError,
+    Entry,
+    Kind,
+    stamp_of,
+)
+from tui.session.checkpoints.scan import Found, scan
 
 FILE_BYTES_MAX: Final = 50_000_000
 """The content of a larger file isn't stored."""
@@ -50,25 +60,6 @@ CREATE TABLE content (digest BLOB PRIMARY KEY, packed INTEGER NOT NULL, data BLO
 _ENTRY: Final = "kind, mode, size, stamp, digest, ignored"
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The state of a workspace at a moment. `files` is how many files (no folders, nothing that git
-    ignores) differ from the one before; `changed` are some of their paths, below the workspace.
-    Two with the same `id` are the same state."""
-
-    id: str
-    files: int = 0
-    changed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How long checkpoints are stored, and how many bytes a file of them may have."""
-
-    days: int = 30
-    file_bytes: int = 2_000_000_000
-
-
 _NAMED: Final = 50
 """Paths that a checkpoint names."""
 
@@ -77,14 +68,21 @@ class CheckpointStore:
     """The checkpoints of one workspace. Safe to use from several threads; everything blocks."""
 
     def __init__(
-        self, file: Path, root: Path, *, skip: Collection[Path] = (), bounds: Bounds | None = None
+        self,
+        file: Path,
+        root: Path,
+        *,
+        skip: Collection[Path] = (),
+        keep_days: int = 30,
+        keep_bytes: int = 2 * 1024**3,
     ) -> None:
         """`file` is made with the first checkpoint. `skip` are folders in the workspace that are
-        none of it: the program's own."""
+        none of it: the program's own. `prune` goes by `keep_days` and `keep_bytes`."""
         self._file = file
         self._root = root
         self._skip = skip
-        self._bounds = bounds or Bounds()
+        self._keep_days = keep_days
+        self._keep_bytes = keep_bytes
         self._stop = Event()
         self._lock = Lock()
         self._db: sqlite3.Connection | None = None
@@ -158,13 +156,13 @@ class CheckpointStore:
             pruned, first = db.execute("SELECT pruned, first FROM about").fetchone()
             now, last = time.time(), self._last(db)
             size = _bytes(db)
-            if now - pruned < _DAY_S and size <= self._bounds.file_bytes:
+            if now - pruned < _DAY_S and size <= self._keep_bytes:
                 return
-            limit = now - self._bounds.days * _DAY_S
+            limit = now - self._keep_days * _DAY_S
             (old,) = db.execute("SELECT max(n) FROM checkpoint WHERE time < ?", (limit,)).fetchone()
             first = max(first, min(old or 0, last))
             _drop_before(db, first)
-            while _bytes(db) > self._bounds.file_bytes and first < last:
+            while _bytes(db) > self._keep_bytes and first < last:
                 first += max(1, (last - first) // 4)
                 _drop_before(db, first)
             db.execute("UPDATE about SET pruned = ?, first = ?", (now, first))
@@ -240,7 +238,7 @@ class CheckpointStore:
         touched: dict[bytes, Entry] = {}
         for path, found in sorted(result.found.items(), key=lambda one: one[1].state.st_size):
             if self._stop.is_set():
-                raise CheckpointError("The program ends.")
+                raise CheckpointStoppedError("The program ends.")
             old = self._known.get(path)
             entry = self._read(db, path, found)
             if entry is None:
@@ -310,6 +308,15 @@ class CheckpointStore:
     def _last(db: sqlite3.Connection) -> int:
         (n,) = db.execute("SELECT coalesce(max(n), 0) FROM checkpoint").fetchone()
         return n
+
+
+def store_of(
+    folders: Folders, root: Path, *, keep_days: int = 30, keep_bytes: int = 2 * 1024**3
+) -> CheckpointStore:
+    """The checkpoints of a workspace."""
+    file = folders.checkpoints / f"{workspace_slug(root)}.sqlite3"
+    own = (folders.data, folders.cache, folders.log)
+    return CheckpointStore(file, root, skip=own, keep_days=keep_days, keep_bytes=keep_bytes)
 
 
 def _opened(file: Path) -> sqlite3.Connection:

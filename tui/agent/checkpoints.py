@@ -1,0 +1,177 @@
+"""When checkpoints of the workspace are taken, and what the record says of them.
+
+One is taken at each prompt, while the model thinks, and one before and after each call that may
+change files in ways that only the disk shows: commands, and tools of MCP servers. Sub-agents that
+work in the same folder share the session's. A checkpoint that can't be taken stops nothing: it is
+said once.
+
+`checkpoint` records: `checkpoint` is the id, `files` how many files differ from the one before, and
+`by` who changed them: "call", "job" where background commands ran meanwhile, "rewind", and "" for
+anybody else, the file tools among them, whose own results name what they wrote. `call_id` is the
+call that has just ended, or is just about to begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from tui.agent.events import CheckpointTaken, Event, Notice
+from tui.agent.recorder import Recorder
+from tui.core.cancellation import to_the_end
+from tui.core.formatting import plural
+from tui.core.messages import ToolOutput
+from tui.session.checkpoints.entries import Checkpoint, CheckpointError, CheckpointStoppedError
+from tui.session.records import CHECKPOINT, Record
+
+if TYPE_CHECKING:
+    from tui.session.checkpoints.store import CheckpointStore
+
+By: TypeAlias = Literal["", "call", "job", "rewind"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CallChanges:
+    """What a call changed in files; None before it has ended, and where that isn't known."""
+
+    checkpoint: Checkpoint | None = None
+
+    def told(self, output: ToolOutput) -> ToolOutput:
+        """The result of the call, with how many files it changed, for the person."""
+        found = self.checkpoint
+        if found is None or not found.files:
+            return output
+        what = f"{plural(found.files, 'file')} changed"
+        summary = f"{output.summary} · {what}" if output.summary else what
+        details = {**output.details, "changed_files": list(found.changed)}
+        return replace(output, summary=summary, details=details)
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """Takes the checkpoints of one session. `running_jobs` says how many background commands run;
+    `problem` is why there are none, "" while there are."""
+
+    open_store: Callable[[], CheckpointStore]
+    recorder: Recorder
+    publish: Callable[[Event], None]
+    running_jobs: Callable[[], int]
+    problem: str = ""
+    _store: CheckpointStore | None = None
+    _last: str = ""
+    _jobs_ran: bool = False
+    _turn: asyncio.Task[None] | None = None
+    """Takes that of the prompt."""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def store(self) -> CheckpointStore:
+        """What holds the checkpoints. Blocks."""
+        self._store = self._store or self.open_store()
+        return self._store
+
+    def resume(self, records: Iterable[Record]) -> None:
+        """Go on from the last checkpoint of a record."""
+        taken = [record for record in records if record.type == CHECKPOINT]
+        self._last = str(taken[-1].data.get("checkpoint")) if taken else ""
+
+    def begin(self) -> None:
+        """Take that of a prompt; what may change files waits for it."""
+        if not self.problem:
+            before = self._turn
+            self._turn = asyncio.create_task(self._take_for_prompt(before), name="checkpoint")
+
+    async def _take_for_prompt(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        taken = await self._take("", at_prompt=True)
+        if taken is not None and before is None:
+            with suppress(CheckpointError):
+                await asyncio.to_thread(self._prune)
+
+    async def ready(self) -> None:
+        """Until the prompt's is taken: then files may change."""
+        if self._turn is not None:
+            await asyncio.wait({self._turn})
+
+    @asynccontextmanager
+    async def around(self, call_id: str) -> AsyncGenerator[CallChanges]:
+        """While a call runs that may change files; how it ended says what it changed."""
+        changes = CallChanges()
+        await self.ready()
+        await self._take("", call_id)
+        try:
+            yield changes
+        finally:
+            changes.checkpoint = await to_the_end(self._take("call", call_id))
+
+    async def after(self, call_id: str) -> CallChanges:
+        """What a call has changed that began in an earlier run of the program."""
+        return CallChanges(await self._take("call", call_id))
+
+    async def now(self) -> str:
+        """The id of a checkpoint of the state now; "" where none can be taken."""
+        taken = await self._take("")
+        return taken.id if taken else ""
+
+    async def after_rewind(self) -> None:
+        """Take one of the files that were just restored."""
+        await self._take("rewind")
+
+    async def _take(
+        self, by: By, call_id: str = "", *, at_prompt: bool = False
+    ) -> Checkpoint | None:
+        """Take one and record it where it differs from the last; a prompt's always."""
+        async with self._lock:
+            if self.problem:
+                return None
+            jobs_run = bool(self.running_jobs())
+            if not by and (self._jobs_ran or jobs_run):
+                by = "job"
+            self._jobs_ran = jobs_run
+            try:
+                taken = await asyncio.to_thread(self._take_now)
+            except CheckpointStoppedError:
+                return None
+            except CheckpointError as error:
+                self._fail(error)
+                return None
+            if at_prompt or taken.id != self._last:
+                given = {"call_id": call_id} if call_id else {}
+                self.recorder.append(
+                    CHECKPOINT, checkpoint=taken.id, files=taken.files, by=by, **given
+                )
+                if by == "call" and taken.files:
+                    self.publish(CheckpointTaken(taken.id, taken.files, call_id))
+            self._last = taken.id
+            return taken
+
+    def _take_now(self) -> Checkpoint:
+        return self.store().take()
+
+    def _prune(self) -> None:
+        self.store().prune()
+
+    def _fail(self, error: CheckpointError) -> None:
+        log.warning("no checkpoint: %s", error)
+        self.problem = error.message
+        self.publish(
+            Notice(
+                f"No checkpoints in this session: {error.message} /rewind restores only files that"
+                " Holdfast's own tools changed."
+            )
+        )
+
+    async def close(self) -> None:
+        """Let go of the store; a checkpoint that is being taken is given up."""
+        if self._store is not None:
+            self._store.stop()
+        await self.ready()
+        async with self._lock:
+            if self._store is not None:
+                await asyncio.to_thread(self._store.close)

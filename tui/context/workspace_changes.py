@@ -1,0 +1,175 @@
+"""What a session and others changed in the workspace, by its checkpoints and its record.
+
+What lies between two checkpoints is the session's own where a command of its own ran meanwhile (see
+`tui.agent.checkpoints`); what its file tools wrote is in their results. All else was changed by
+somebody else: the person, an editor, git. Whatever compares checkpoints blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from tui.context.file_changes import FileChange, changes
+from tui.session.checkpoints.entries import Change, CheckpointError, Entry
+from tui.session.records import CHECKPOINT, Record
+
+Difference: TypeAlias = Callable[[str, str], Sequence[Change]]
+"""What differs between two checkpoints, named by their ids."""
+_State: TypeAlias = Entry | str | None
+"""A file as one left it: by its entry, by its hash alone (the file tools), or gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceChanges:
+    """What differs in the workspace since a moment: what the session itself did last (`own`), what
+    others did (`others`), and what its file tools did where no checkpoint knows it (`beside`)."""
+
+    known: bool = True
+    """Whether checkpoints say it: else only `beside` is there."""
+    own: tuple[Change, ...] = ()
+    others: tuple[Change, ...] = ()
+    beside: tuple[FileChange, ...] = ()
+
+    @property
+    def own_files(self) -> list[Path]:
+        """What a person would call the session's changed files: nothing ignored, no folders."""
+        return [*files_of(self.own), *(change.path for change in self.beside)]
+
+
+def files_of(found: Iterable[Change]) -> list[Path]:
+    """The files among changes: nothing that git ignores, no folders."""
+    return [change.path for change in found if not (change.ignored or change.is_folder)]
+
+
+def checkpoint_at(records: Sequence[Record], place: int) -> str:
+    """The checkpoint of the files before the prompt at a place in the record was worked on; ""
+    where there is none."""
+    for record in records[place + 1 :]:
+        if record.type == CHECKPOINT and record.data.get("by") != "call":
+            return _id(record)
+        if record.type in {"user", "intent", "tool_result", CHECKPOINT}:
+            break
+    before = (record for record in reversed(records[:place]) if record.type == CHECKPOINT)
+    return next(map(_id, before), "")
+
+
+def changed_since(
+    records: Sequence[Record], place: int, now: str, difference: Difference
+) -> WorkspaceChanges:
+    """What differs between the files at a prompt and the checkpoint `now`.
+
+    Raises CheckpointError where a checkpoint that is needed isn't stored any more.
+    """
+    written = changes(records[place:])
+    start = checkpoint_at(records, place)
+    if not start or not now:
+        return WorkspaceChanges(known=False, beside=tuple(written))
+    found = difference(start, now)
+    last = _last_states(records[place:], start, now, difference)
+    own = [change for change in found if _is(change.new, last.get(change.path, _NOBODY))]
+    known = {change.path for change in found}
+    mine = {change.path for change in own}
+    return WorkspaceChanges(
+        own=tuple(own),
+        others=tuple(change for change in found if change.path not in mine),
+        beside=tuple(change for change in written if change.path not in known),
+    )
+
+
+def own_paths(
+    records: Sequence[Record], places: Sequence[int], difference: Difference
+) -> list[set[Path]]:
+    """For each place in a record, the files that the session changed since, even if they are as
+    they were by now. Checkpoints that aren't stored any more are passed over.
+    """
+    touched = _touched(records, difference)
+    found: list[set[Path]] = []
+    paths: set[Path] = set()
+    end = len(records)
+    for place in sorted(places, reverse=True):
+        for number in range(place, end):
+            paths.update(touched.get(number, ()))
+        end = place
+        found.append(set(paths))
+    return found[::-1]
+
+
+_NOBODY = "nobody"
+
+
+def _touched(records: Sequence[Record], difference: Difference) -> dict[int, set[Path]]:
+    found: dict[int, set[Path]] = {}
+    for number, before, record in _own_checkpoints(records, ""):
+        if before:
+            try:
+                found[number] = set(files_of(difference(before, _id(record))))
+            except CheckpointError:
+                continue
+    for number, record in enumerate(records):
+        if written := changes([record]):
+            found.setdefault(number, set()).update(change.path for change in written)
+    return found
+
+
+def _last_states(
+    records: Sequence[Record], start: str, now: str, difference: Difference
+) -> dict[Path, _State]:
+    """How the session itself left what it changed."""
+    last: dict[Path, _State] = {}
+    own = {
+        number: (before, _id(record)) for number, before, record in _own_checkpoints(records, start)
+    }
+    end = start
+    for number, record in enumerate(records):
+        if number in own:
+            for change in difference(*own[number]):
+                last[change.path] = change.new
+        if record.type == CHECKPOINT:
+            end = _id(record)
+        for change in changes([record]):
+            last[change.path] = change.after_sha256
+    if _open(records):
+        for change in difference(end, now):
+            last[change.path] = change.new
+    return last
+
+
+def _own_checkpoints(records: Sequence[Record], start: str) -> Iterable[tuple[int, str, Record]]:
+    """The checkpoints before which the session's own commands ran: place, the id before, record."""
+    before, open_calls = start, set[str]()
+    for number, record in enumerate(records):
+        call = str(record.data.get("call_id"))
+        if record.type == "intent" and record.data.get("effect") == "run":
+            open_calls.add(call)
+        elif record.type == "tool_result":
+            open_calls.discard(call)
+        elif record.type == CHECKPOINT:
+            if record.data.get("by") in {"call", "job"} or open_calls - {call}:
+                yield number, before, record
+            if record.data.get("by") == "call":
+                open_calls.discard(call)
+            before = _id(record)
+
+
+def _open(records: Sequence[Record]) -> bool:
+    """Whether a call that runs something has begun and not ended."""
+    begun = {
+        r.data.get("call_id")
+        for r in records
+        if r.type == "intent" and r.data.get("effect") == "run"
+    }
+    return bool(begun - {r.data.get("call_id") for r in records if r.type == "tool_result"})
+
+
+def _is(entry: Entry | None, state: _State) -> bool:
+    """Whether a file is as it was left."""
+    if isinstance(state, str):
+        return entry is not None and entry.digest is not None and entry.digest.hex() == state
+    return entry.same(state) if entry is not None else state is None
+
+
+def _id(record: Record) -> str:
+    return str(record.data.get("checkpoint") or "")
