@@ -130,7 +130,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.RequestSent, events.Alive, events.ContextMeasured, events.QueueChanged,
         events.CompactionDelta, events.PermissionAsked, events.RequestExtended, events.TitleChanged,
         events.QuestionAsked, events.QuestionAnswered, events.PlanProposed, events.PlanApproved,
-        events.RequestPaid,
+        events.RequestPaid, events.CheckpointTaken,
     }  # fmt: skip
     others = {
         events.DirectivesChanged: events.DirectivesChanged(True, False, True),

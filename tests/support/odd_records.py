@@ -171,7 +171,7 @@ def _records() -> list[tuple[str, Json]]:
         ("interrupt", {"reason": "cancelled", "text": "I was", "thinking": "hm"}),
         ("rewind", {"target": "25", "left": "26"}),
         ("error", {**_TROUBLE, "message": "It failed.", "hint": "Try again."}),
-        ("checkpoint", {"checkpoint": "0f-1", "files": 2, "by": "call", "call_id": "c1"}),
+        ("checkpoint", {"checkpoint": "0f-1", "files": 2, "by": "", "call_id": "c", "prompt": "3"}),
         ("parked", {**_TROUBLE, "until": "2026-01-02T09:00:00+00:00"}),
     ]  # fmt: skip
 

@@ -8,7 +8,7 @@ said once.
 `checkpoint` records: `checkpoint` is the id, `files` how many files differ from the one before, and
 `by` who changed them: "call", "job" where background commands ran meanwhile, "rewind", and "" for
 anybody else, the file tools among them, whose own results name what they wrote. `call_id` is the
-call that has just ended, or is just about to begin.
+call that has just ended, or is about to begin, `prompt` the record of the prompt.
 """
 
 from __future__ import annotations
@@ -80,16 +80,18 @@ class Checkpoints:
         taken = [record for record in records if record.type == CHECKPOINT]
         self._last = str(taken[-1].data.get("checkpoint")) if taken else ""
 
-    def begin(self) -> None:
-        """Take that of a prompt; what may change files waits for it."""
+    def begin(self, prompt: str) -> None:
+        """Take that of a prompt, named by its record; what may change files waits for it."""
         if not self.problem:
             before = self._turn
-            self._turn = asyncio.create_task(self._take_for_prompt(before), name="checkpoint")
+            self._turn = asyncio.create_task(
+                self._take_for_prompt(prompt, before), name="checkpoint"
+            )
 
-    async def _take_for_prompt(self, before: asyncio.Task[None] | None) -> None:
+    async def _take_for_prompt(self, prompt: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
-        taken = await self._take("", at_prompt=True)
+        taken = await self._take("", prompt=prompt)
         if taken is not None and before is None:
             with suppress(CheckpointError):
                 await asyncio.to_thread(self._prune)
@@ -123,9 +125,7 @@ class Checkpoints:
         """Take one of the files that were just restored."""
         await self._take("rewind")
 
-    async def _take(
-        self, by: By, call_id: str = "", *, at_prompt: bool = False
-    ) -> Checkpoint | None:
+    async def _take(self, by: By, call_id: str = "", *, prompt: str = "") -> Checkpoint | None:
         """Take one and record it where it differs from the last; a prompt's always."""
         async with self._lock:
             if self.problem:
@@ -141,8 +141,9 @@ class Checkpoints:
             except CheckpointError as error:
                 self._fail(error)
                 return None
-            if at_prompt or taken.id != self._last:
-                given = {"call_id": call_id} if call_id else {}
+            if prompt or taken.id != self._last:
+                given = {"call_id": call_id, "prompt": prompt}
+                given = {name: id_ for name, id_ in given.items() if id_}
                 self.recorder.append(
                     CHECKPOINT, checkpoint=taken.id, files=taken.files, by=by, **given
                 )

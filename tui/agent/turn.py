@@ -321,9 +321,11 @@ class TurnRunner:
             named: dict[str, Any] = {"images": list(prompt.images)} if prompt.images else {}
             if prompt.command:
                 named["command"] = prompt.command.to_json()
-            self.ctx.recorder.append("user", content=content, text=prompt.text or text, **named)
+            said = self.ctx.recorder.append(
+                "user", content=content, text=prompt.text or text, **named
+            )
             if self.ctx.checkpoints is not None and self.ctx.parent is None:
-                self.ctx.checkpoints.begin()
+                self.ctx.checkpoints.begin(said.id)
             rest = text.removeprefix(own or text).lstrip("\n")
             shown.append(events.UserMessage(text, rest))
         await self.ctx.recorder.show(*shown)

@@ -31,6 +31,8 @@ class WorkspaceChanges:
     """Whether checkpoints say it: else only `beside` is there."""
     own: tuple[Change, ...] = ()
     others: tuple[Change, ...] = ()
+    edited_since: tuple[Path, ...] = ()
+    """Those of others that the session had changed before."""
     beside: tuple[FileChange, ...] = ()
 
     @property
@@ -45,15 +47,15 @@ def files_of(found: Iterable[Change]) -> list[Path]:
 
 
 def checkpoint_at(records: Sequence[Record], place: int) -> str:
-    """The checkpoint of the files before the prompt at a place in the record was worked on; ""
-    where there is none."""
-    for record in records[place + 1 :]:
-        if record.type == CHECKPOINT and record.data.get("by") != "call":
-            return _id(record)
-        if record.type in {"user", "intent", "tool_result", CHECKPOINT}:
-            break
-    before = (record for record in reversed(records[:place]) if record.type == CHECKPOINT)
-    return next(map(_id, before), "")
+    """The checkpoint of the files at a prompt or a request in the record; "" where there is none.
+
+    That of a prompt is recorded once it is taken, which may be after the first request.
+    """
+    user = next((one.id for one in reversed(records[: place + 1]) if one.type == "user"), "")
+    later = (one for one in records[place:] if one.type == CHECKPOINT)
+    before = (one for one in reversed(records[:place]) if one.type == CHECKPOINT)
+    own = next((_id(one) for one in later if user and one.data.get("prompt") == user), "")
+    return own or next(map(_id, before), "")
 
 
 def changed_since(
@@ -75,6 +77,7 @@ def changed_since(
     return WorkspaceChanges(
         own=tuple(own),
         others=tuple(change for change in found if change.path not in mine),
+        edited_since=tuple(path for path in last if path in known - mine),
         beside=tuple(change for change in written if change.path not in known),
     )
 
@@ -139,18 +142,11 @@ def _last_states(
 
 def _own_checkpoints(records: Sequence[Record], start: str) -> Iterable[tuple[int, str, Record]]:
     """The checkpoints before which the session's own commands ran: place, the id before, record."""
-    before, open_calls = start, set[str]()
+    before = start
     for number, record in enumerate(records):
-        call = str(record.data.get("call_id"))
-        if record.type == "intent" and record.data.get("effect") == "run":
-            open_calls.add(call)
-        elif record.type == "tool_result":
-            open_calls.discard(call)
-        elif record.type == CHECKPOINT:
-            if record.data.get("by") in {"call", "job"} or open_calls - {call}:
+        if record.type == CHECKPOINT:
+            if record.data.get("by") in {"call", "job"}:
                 yield number, before, record
-            if record.data.get("by") == "call":
-                open_calls.discard(call)
             before = _id(record)
 
 

@@ -185,7 +185,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "mcp": {"off": _list_of(_text)},
     "title": {**_each("title model", _text), "usage": _USAGE},
     "rewind": _each("target left checkpoint", _text),
-    "checkpoint": {**_each("checkpoint by call_id", _text), "files": _whole},
+    "checkpoint": {**_each("checkpoint by call_id prompt", _text), "files": _whole},
     "note": {},  # for the person only, and shown as a text whatever it is
 }
 """By the type of a record, what its fields are."""

@@ -57,7 +57,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                  reason, model, usage        `covers` is the last record that it sums up
     uncompaction target                         makes every compaction before it void
     memory       path, notes, added, covers     the notes that were added to MEMORY.md
-    checkpoint   checkpoint, files, by, call_id
+    checkpoint   checkpoint, files, by, call_id, prompt
                                                 the files as they were then, see
                                                 tui.agent.checkpoints
     pin          target, pinned                 the last one for a target wins, as of overlays

@@ -23,6 +23,7 @@ from tui.app.services import AppServices, SessionChoice
 from tui.context.file_changes import FileChange
 from tui.core.paths import folders
 from tui.permissions.types import Approver
+from tui.session.checkpoints.store import store_of
 from tui.session.reader import read
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
@@ -48,7 +49,12 @@ class RealWorld(World):
             else:
                 session = await asyncio.to_thread(Session.open, choice.path, clock=self.clock)
             agent = make_agent(
-                self.workspace, self.provider, session=session, clock=self.clock, approver=Yes()
+                self.workspace,
+                self.provider,
+                session=session,
+                clock=self.clock,
+                approver=Yes(),
+                open_checkpoints=lambda: store_of(folders(), self.workspace),
             )
             self.real.append(agent)
             return agent
@@ -197,3 +203,39 @@ async def test_files_outside_the_workspace_are_never_touched(tmp_path: Path) -> 
     (done,) = restore_files([FileChange(outside, None, None, digest)], tmp_path / "work")
     assert done.outcome == "failed"
     assert outside.read_text() == "new"
+
+
+async def test_what_a_command_changed_goes_back_and_comes_again(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.txt").write_text("one\n")
+    (root / "gone").mkdir()
+    (root / "gone" / "b").write_text("b")
+    provider = ScriptedProvider(
+        [call("run_command", command="echo two > a.txt; rm -r gone; mkdir new; echo 3 > new/c")],
+        said("Done."),
+    )
+    world = RealWorld(root, provider)
+    async with running(world, choice=SessionChoice()) as (app, pilot):
+        await say(pilot, "do it")
+        await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
+        (root / "mine").write_text("by me")
+        await say(pilot, "/rewind")
+        await choose(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        shown = str(app.screen.query_one("#details > Static").render())
+        assert "new/c · is new, goes" in shown
+        assert "gone/b · is gone, comes back" in shown
+        assert "mine · edited outside" in shown
+        await pilot.press("f")
+        await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == "do it")
+        await until(pilot, lambda: bool(items(app, NoticeItem)))
+        names = sorted(path.name for path in root.rglob("*") if ".holdfast" not in path.parts)
+        assert names == ["a.txt", "b", "gone", "mine"]
+        assert (root / "a.txt").read_text() == "one\n"
+        await pilot.press("ctrl+c")
+        await say(pilot, "/rewind undo")
+        await until(pilot, (root / "new" / "c").exists)
+        assert (root / "a.txt").read_text() == "two\n"
+        assert not (root / "gone").exists()
+        assert (root / "mine").read_text() == "by me"

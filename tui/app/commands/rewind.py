@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 UNDO = "undo"
 """What brings the files back that the last rewind replaced."""
+_LEFT_ALONE = "Files edited outside Holdfast are left alone; replaced versions are backed up."
 _RESTORED = frozenset({"restored", "deleted", "unchanged"})
 
 
@@ -116,13 +117,12 @@ def _files_question(conversation: Conversation, since: WorkspaceChanges) -> Choi
     text = f"{plural(len(own), 'file')} changed since."
     if since.known and others:
         text += f" {plural(len(others), 'file')} edited outside Holdfast."
-    if not since.known:
-        text += " Changes by commands can't be taken back: there is no checkpoint from then."
-    text += (
-        " Files edited outside Holdfast are left alone; replaced versions are backed up."
-        if since.beside or not since.known
-        else " What is replaced comes back with /rewind undo."
-    )
+    if since.known and not since.beside:
+        text += " /rewind undo brings back what this replaces."
+    elif since.known:
+        text += f" {_LEFT_ALONE}"
+    else:
+        text += f" What commands changed stays: there is no checkpoint from then. {_LEFT_ALONE}"
     details = [
         *_shown(since.own, root),
         *(_shown_path(change.path, root) for change in since.beside),

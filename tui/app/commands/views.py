@@ -11,22 +11,21 @@ from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.context.file_changes import FileChange, changes, texts
+from tui.app.workspace_diff import diff_text
+from tui.context.file_changes import changes
+from tui.context.workspace_changes import WorkspaceChanges, changed_since
 from tui.core.config import Permissions
 from tui.core.formatting import money, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
+from tui.session.checkpoints.entries import CheckpointError
 from tui.session.records import Record
-from tui.tools.diff import unified
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.commands.permissions import RuleRow
     from tui.app.conversation import Conversation
-
-CHARS_MAX = 2_000_000
-"""Above this a file's diff takes too long to make: only its name is shown."""
 
 UNPRICED = "One of the models has no known price, so the cost is unknown."
 
@@ -68,35 +67,38 @@ def checker_states(agent: Agent) -> str:
 
 
 async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
-    """How many files the session's own tools changed, and one unified diff of them all, from
-    before the session to how they are now; where there are none it is said."""
+    """How many files the session changed, by its tools and its commands, and one unified diff of
+    them all, from before the session to how they are now; where there are none it is said."""
     agent = conversation.agent
-    found = changes(list(agent.session.records)) if agent else []
-    if not found:
-        conversation.frontend.say(
-            "No files edited in this session",
-            hint="(changes made by shell commands aren't tracked).",
-        )
+    now = await agent.checkpoints.now() if agent and agent.checkpoints else ""
+    found = await asyncio.to_thread(_since_start, agent, now) if agent else None
+    if agent is None or found is None or not found.own_files:
+        hint = "" if now else "(Changes made by commands aren't known: there are no checkpoints.)"
+        conversation.frontend.say("No files changed in this session.", hint=hint)
         return None
-    return len(found), await asyncio.to_thread(_diff_text, found, conversation.services.workspace)
+    text = await asyncio.to_thread(_diff_text, agent, found, conversation.services.workspace)
+    return len(found.own_files), text
 
 
-def _diff_text(found: Iterable[FileChange], root: Path) -> str:
-    return "\n".join(_of_file(change, root) for change in found)
-
-
-def _of_file(change: FileChange, root: Path) -> str:
-    path = change.path
-    name = str(path.relative_to(root)) if root in path.parents else str(path)
+def _since_start(agent: Agent, now: str) -> WorkspaceChanges:
+    records = list(agent.session.records)
+    written = WorkspaceChanges(known=False, beside=tuple(changes(records)))
+    first = next((n for n, record in enumerate(records) if record.type == "user"), None)
+    if agent.checkpoints is None or not now or first is None:
+        return written
     try:
-        old, new = texts(change)
-    except OSError as error:
-        return f"--- {name}\n+++ {name}\n can't be compared: {error.strerror or error}\n"
-    if old == new:
-        return f"--- {name}\n+++ {name}\n unchanged since the session started\n"
-    if len(old or "") + len(new or "") > CHARS_MAX:
-        return f"--- {name}\n+++ {name}\n too large to compare\n"
-    return unified(old, new, name, whole=True).text + "\n"
+        return changed_since(records, first, now, agent.checkpoints.store().difference)
+    except CheckpointError:
+        return written
+
+
+def _diff_text(agent: Agent, found: WorkspaceChanges, root: Path) -> str:
+    content = agent.checkpoints.store().content if agent.checkpoints else _no_content
+    return diff_text(found, root, content)
+
+
+def _no_content(digest: bytes) -> bytes:
+    raise CheckpointError(f"There is no copy of {digest.hex()}.")
 
 
 _REFUSED = frozenset({"deny", "no"})

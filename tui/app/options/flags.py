@@ -306,6 +306,12 @@ COMMANDS = (
         _flag("--at N", "the body of request N, as it was sent", dest="request"),
         _flag("--diff N M", "the difference between requests N and M", pair=True),
     ),
+    _sessions(
+        "diff",
+        "what a session changed in files, with its commands",
+        _ID,
+        _flag("--at N", "only what changed after request N was sent", dest="request"),
+    ),
     _sessions("verify", "rebuild every sent request and compare; exit 1 if any differs"),
     _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
     _sessions(

@@ -70,6 +70,7 @@ class _Walk:
         self._known = known
         self._skip = {os.fsencode(path) for path in skip}
         self._stop = stop
+        self._count = 0
         self._seen: list[bytes] = []
         self._new: list[tuple[bytes, os.stat_result]] = []
         self.scan = Scan()
@@ -87,16 +88,18 @@ class _Walk:
         so."""
         if self._stop.is_set():
             raise CheckpointStoppedError("The program ends.")
-        if len(self._seen) + len(self.scan.found) + len(self._new) > ENTRIES_MAX:
-            raise CheckpointError(f"The folder has more than {ENTRIES_MAX:,} files.")
         try:
             with os.scandir(self._top + folder) as entries:
-                return [entry for entry in entries if entry.name not in _PASSED_OVER]
+                found = [entry for entry in entries if entry.name not in _PASSED_OVER]
         except PermissionError:
             self._keep(folder[:-1])
             return []
         except OSError:
             return []
+        self._count += len(found)
+        if self._count > ENTRIES_MAX:
+            raise CheckpointError(f"The folder has more than {ENTRIES_MAX:,} files.")
+        return found
 
     def _keep(self, path: bytes, *, itself: bool = False) -> None:
         """Let what is known below a path that can't be read stand, and of the path `itself`."""

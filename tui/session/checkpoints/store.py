@@ -184,6 +184,8 @@ class CheckpointStore:
     def _transaction(self, *, write: bool = False) -> Generator[sqlite3.Connection]:
         """The open file. What is wrong with it is a CheckpointError; a damaged one is put aside."""
         with self._lock:
+            if not write and self._db is None and not self._file.exists():
+                raise CheckpointError("Its checkpoint isn't stored any more.")
             try:
                 db = self._db = self._db or _opened(self._file)
                 db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
