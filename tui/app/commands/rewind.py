@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,11 +85,12 @@ async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
         files = await conversation.frontend.choose(_files_question(conversation, since))
     if files not in {"all", "own", "talk"} or conversation.agent is not agent:
         return
-    chosen = () if files == "talk" else since.own if files == "own" else (*since.own, *since.others)
-    beside = () if files == "talk" else since.beside
-    await _back_to(
-        conversation, agent, point, WorkspaceChanges(own=tuple(chosen), beside=tuple(beside)), now
-    )
+    chosen = WorkspaceChanges()
+    if files == "all":
+        chosen = replace(since, own=(*since.own, *since.others), edited_since=())
+    elif files == "own":
+        chosen = since
+    await _back_to(conversation, agent, point, chosen, now)
 
 
 def _since(agent: Agent, point: Point, now: str) -> WorkspaceChanges:
@@ -126,7 +128,7 @@ def _files_question(conversation: Conversation, since: WorkspaceChanges) -> Choi
     details = [
         *_shown(since.own, root),
         *(_shown_path(change.path, root) for change in since.beside),
-        *(f"{line} · edited outside" for line in _shown(since.others, root)),
+        *(f"{_shown_path(path, root)} · edited outside" for path in others),
     ]
     return ChoiceQuestion("Rewind the files too?", text, tuple(options), details=details)
 
@@ -182,6 +184,7 @@ async def _restored(
     if checkpoints is not None and files.own:
         done = await asyncio.to_thread(_put_back, files.own, checkpoints.store())
         await checkpoints.after_rewind()
+    done += [RestoredFile(path, "changed since") for path in files.edited_since]
     return [*done, *await asyncio.to_thread(restore_files, files.beside, root)]
 
 
