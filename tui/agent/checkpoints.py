@@ -42,7 +42,7 @@ class CallChanges:
 
     checkpoint: Checkpoint | None = None
 
-    def told(self, output: ToolOutput) -> ToolOutput:
+    def added_to(self, output: ToolOutput) -> ToolOutput:
         """The result of the call, with how many files it changed, for the person."""
         found = self.checkpoint
         if found is None or not found.files:

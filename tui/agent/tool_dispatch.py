@@ -218,7 +218,7 @@ class ToolDispatcher:
         async with self._alone(state):
             output = await tool.resume(params, self._context(state))
             if output is not None and (checkpoints := self.ctx.checkpoints) is not None:
-                output = (await checkpoints.after(state.id)).told(output)
+                output = (await checkpoints.after(state.id)).added_to(output)
             if output is not None and self.ctx.confinement is not None:
                 lines = [f"[{line}]" for line in await self.ctx.confinement.tidy()]
                 output = output.with_lines(lines) if lines else output
@@ -356,7 +356,7 @@ class ToolDispatcher:
                 return await checked.tool.run(checked.params, checked.ctx)
             async with self._checkpoints(call.id) as changes:
                 output = await checked.tool.run(checked.params, checked.ctx)
-            return changes.told(output)
+            return changes.added_to(output)
         output, said = await self._at(decision.level, checked, reads=decision.by == "safe")
         if said is None or said.level is None or self.ctx.mode == "plan":
             return output
@@ -409,7 +409,7 @@ class ToolDispatcher:
         watched = nullcontext(CallChanges()) if reads else self._checkpoints(checked.call.id)
         async with self._alone(checked.state), watched as changes:
             output, said = await self._confined(level, checked, git_settings=git_settings)
-        return changes.told(output), said
+        return changes.added_to(output), said
 
     @asynccontextmanager
     async def _checkpoints(self, call_id: str) -> AsyncGenerator[CallChanges]:

@@ -9,7 +9,7 @@ from tui.context.file_changes import FileChange, texts
 from tui.context.workspace_changes import WorkspaceChanges, files_of
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
-from tui.session.checkpoints.entries import Change, CheckpointError, Entry, Kind
+from tui.session.checkpoints.entries import Change, CheckpointError, Kind, PathEntry
 from tui.tools.diff import unified
 
 CHARS_MAX = 2_000_000
@@ -57,7 +57,7 @@ def _of_change(change: Change, root: Path, content: Callable[[bytes], bytes]) ->
     return "\n".join(filter(None, [*lines, ""])) + "\n"
 
 
-def _text(entry: Entry | None, content: Callable[[bytes], bytes]) -> str | None:
+def _text(entry: PathEntry | None, content: Callable[[bytes], bytes]) -> str | None:
     """A state of a path as a text; None where there is nothing."""
     if entry is None or entry.kind in {Kind.FOLDER, Kind.OMITTED}:
         return None
@@ -67,7 +67,7 @@ def _text(entry: Entry | None, content: Callable[[bytes], bytes]) -> str | None:
     return f"symbolic link to {text}\n" if entry.kind is Kind.LINK else text
 
 
-def _mode_line(old: Entry | None, new: Entry | None) -> str:
+def _mode_line(old: PathEntry | None, new: PathEntry | None) -> str:
     if old is None or new is None or old.kind is not new.kind or old.mode == new.mode:
         return ""
     return f"mode {old.mode:04o} → {new.mode:04o}"

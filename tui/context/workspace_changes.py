@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tui.context.file_changes import FileChange, changes
-from tui.session.checkpoints.entries import Change, CheckpointError, Entry
+from tui.session.checkpoints.entries import Change, CheckpointError, PathEntry
 from tui.session.records import CHECKPOINT, Record
 
 Difference: TypeAlias = Callable[[str, str], Sequence[Change]]
 """What differs between two checkpoints, named by their ids."""
-_State: TypeAlias = Entry | str | None
+_State: TypeAlias = PathEntry | str | None
 """A file as one left it: by its entry, by its hash alone (the file tools), or gone."""
 
 
@@ -160,7 +160,7 @@ def _open(records: Sequence[Record]) -> bool:
     return bool(begun - {r.data.get("call_id") for r in records if r.type == "tool_result"})
 
 
-def _is(entry: Entry | None, state: _State) -> bool:
+def _is(entry: PathEntry | None, state: _State) -> bool:
     """Whether a file is as it was left."""
     if isinstance(state, str):
         return entry is not None and entry.digest is not None and entry.digest.hex() == state

@@ -58,7 +58,7 @@ class Kind(IntEnum):
     OMITTED = 4
 
 
-class Entry(NamedTuple):
+class PathEntry(NamedTuple):
     """A name in a checkpoint. `mode` is its permission bits, `size` is in bytes. `digest` is the
     SHA-256 of a file's content or of a link's target, None where that isn't stored. `stamp` sums
     up size, times and inode. `ignored`: git ignores it.
@@ -76,7 +76,7 @@ class Entry(NamedTuple):
         """Whether it can be put back."""
         return self.kind is Kind.FOLDER or self.digest is not None
 
-    def same(self, other: Entry | None) -> bool:
+    def same(self, other: PathEntry | None) -> bool:
         """Whether both stand for the same kind, mode and content."""
         if other is None or (self.kind, self.mode) != (other.kind, other.mode):
             return False
@@ -93,8 +93,8 @@ class Change:
     absolute."""
 
     path: Path
-    old: Entry | None
-    new: Entry | None
+    old: PathEntry | None
+    new: PathEntry | None
 
     @property
     def ignored(self) -> bool:

@@ -20,9 +20,9 @@ from tui.core.files import read_small, real_folder
 from tui.session.checkpoints.entries import (
     Change,
     CheckpointError,
-    Entry,
     Kind,
     Outcome,
+    PathEntry,
     RestoredFile,
 )
 from tui.session.checkpoints.store import FILE_BYTES_MAX, CheckpointStore
@@ -129,7 +129,7 @@ class _Restoring:
                 self._replace(path.name, old, folder)
         self._say(change, "restored")
 
-    def _replace(self, name: str, old: Entry, folder: int) -> None:
+    def _replace(self, name: str, old: PathEntry, folder: int) -> None:
         """Put a file or a link in the place of what is there."""
         assert old.digest is not None
         data = self.store.content(old.digest)
@@ -175,7 +175,7 @@ def _inside(path: Path) -> Generator[int]:
         os.close(folder)
 
 
-def _matches(path: Path, entry: Entry | None) -> bool:
+def _matches(path: Path, entry: PathEntry | None) -> bool:
     """Whether what stands at a path has the kind and content that a checkpoint says."""
     try:
         with _inside(path) as folder:

@@ -20,8 +20,8 @@ from tui.core.workspace import PRIVATE_DIR
 from tui.session.checkpoints.entries import (
     CheckpointError,
     CheckpointStoppedError,
-    Entry,
     Kind,
+    PathEntry,
     stamp_of,
 )
 
@@ -41,7 +41,7 @@ _KINDS: Final = {stat.S_IFREG: Kind.FILE, stat.S_IFLNK: Kind.LINK, stat.S_IFDIR:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScannedPath:
     """A path that is new or may have changed, as the disk has it. `omitted`: a folder whose content
     isn't stored."""
 
@@ -55,7 +55,7 @@ class Found:
 class Scan:
     """What differs from what was known: paths relative to the workspace, with slashes."""
 
-    found: dict[bytes, Found] = field(default_factory=dict[bytes, Found])
+    found: dict[bytes, ScannedPath] = field(default_factory=dict[bytes, ScannedPath])
     missing: set[bytes] = field(default_factory=set[bytes])
 
 
@@ -63,7 +63,7 @@ class _Walk:
     """One look at a workspace."""
 
     def __init__(
-        self, root: Path, known: Mapping[bytes, Entry], skip: Collection[Path], stop: Event
+        self, root: Path, known: Mapping[bytes, PathEntry], skip: Collection[Path], stop: Event
     ) -> None:
         self._top = os.fsencode(root) + b"/"
         self._root = root
@@ -76,9 +76,9 @@ class _Walk:
         self.scan = Scan()
 
     def run(self) -> Scan:
-        self._look_at_known()
+        self._walk_known()
         if self._new:
-            self._look_at_new()
+            self._walk_new()
         if len(self._seen) != len(self._known):
             self.scan.missing = set(self._known).difference(self._seen)
         return self.scan
@@ -108,7 +108,7 @@ class _Walk:
         if itself and path in self._known:
             self._seen.append(path)
 
-    def _look_at_known(self) -> None:
+    def _walk_known(self) -> None:
         """Go through the folders that are known. This is the loop that has to be fast."""
         known, seen, folders = self._known.get, self._seen.append, [b""]
         is_folder, type_of = stat.S_IFDIR, stat.S_IFMT
@@ -131,13 +131,15 @@ class _Walk:
                     if old.kind is Kind.FOLDER:
                         folders.append(path + b"/")
                         if mode & 0o7777 != old.mode:
-                            self.scan.found[path] = Found(Kind.FOLDER, state, old.ignored)
+                            self.scan.found[path] = ScannedPath(Kind.FOLDER, state, old.ignored)
                 elif type_of(mode) in _KINDS:
                     seen(path)
                     if stamp_of(state) != old.stamp:
-                        self.scan.found[path] = Found(_KINDS[type_of(mode)], state, old.ignored)
+                        self.scan.found[path] = ScannedPath(
+                            _KINDS[type_of(mode)], state, old.ignored
+                        )
 
-    def _look_at_new(self) -> None:
+    def _walk_new(self) -> None:
         """Go into what is new."""
         ignored, asked = _ignored(self._root)
         grown: set[bytes] = set()
@@ -148,14 +150,14 @@ class _Walk:
                 continue
             above = self._root_of(path)
             skipped = above or (path if path in ignored else b"")
-            self._found(path, Found(kind, state, bool(skipped)))
+            self._add(path, ScannedPath(kind, state, bool(skipped)))
             if kind is not Kind.FOLDER:
                 grown.update({above} if above else ())
                 continue
             inner = list(self._entries(path + b"/"))
             is_cache = path.rpartition(b"/")[2] in _CACHES
             if is_cache and (skipped or not asked or self._in_repository(path)):
-                self.scan.found[path] = Found(kind, state, bool(skipped), omitted=True)
+                self.scan.found[path] = ScannedPath(kind, state, bool(skipped), omitted=True)
                 continue
             grown.update({skipped} if skipped else ())
             for entry in inner:
@@ -166,7 +168,7 @@ class _Walk:
         for folder in grown:
             self._omit_if_large(folder)
 
-    def _found(self, path: bytes, found: Found) -> None:
+    def _add(self, path: bytes, found: ScannedPath) -> None:
         self.scan.found[path] = found
         if path in self._known:
             self._seen.append(path)
@@ -209,10 +211,10 @@ class _Walk:
             state = os.lstat(self._top + folder)
         except OSError:
             return
-        self.scan.found[folder] = Found(Kind.FOLDER, state, ignored=True, omitted=True)
+        self.scan.found[folder] = ScannedPath(Kind.FOLDER, state, ignored=True, omitted=True)
 
 
-def scan(root: Path, known: Mapping[bytes, Entry], skip: Collection[Path], stop: Event) -> Scan:
+def scan(root: Path, known: Mapping[bytes, PathEntry], skip: Collection[Path], stop: Event) -> Scan:
     """Compare a workspace with what is known of it; `skip` are folders that don't belong to it.
 
     Raises CheckpointError for a folder with too many files, CheckpointStoppedError once `stop` is

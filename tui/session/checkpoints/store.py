@@ -29,11 +29,11 @@ from tui.session.checkpoints.entries import (
     Checkpoint,
     CheckpointError,
     CheckpointStoppedError,
-    Entry,
     Kind,
+    PathEntry,
     stamp_of,
 )
-from tui.session.checkpoints.scan import Found, scan
+from tui.session.checkpoints.scan import ScannedPath, scan
 
 FILE_BYTES_MAX: Final = 50_000_000
 """The content of a larger file isn't stored."""
@@ -86,7 +86,7 @@ class CheckpointStore:
         self._stop = Event()
         self._lock = Lock()
         self._db: sqlite3.Connection | None = None
-        self._known: dict[bytes, Entry] = {}
+        self._known: dict[bytes, PathEntry] = {}
         self._id, self._n = "", 0
 
     @property
@@ -97,7 +97,7 @@ class CheckpointStore:
         """Store the state of the workspace now. Raises CheckpointError."""
         with self._transaction(write=True) as db:
             self._sync(db)
-            entries, gone, touched = self._look(db)
+            entries, gone, touched = self._read_changes(db)
             checkpoint = self._put(db, entries, gone)
             db.executemany(
                 "UPDATE entry SET stamp = ? WHERE path = ? AND until IS NULL",
@@ -230,14 +230,14 @@ class CheckpointStore:
             self._known[path] = _entry(row)
         self._n = last
 
-    def _look(
+    def _read_changes(
         self, db: sqlite3.Connection
-    ) -> tuple[dict[bytes, Entry], set[bytes], dict[bytes, Entry]]:
+    ) -> tuple[dict[bytes, PathEntry], set[bytes], dict[bytes, PathEntry]]:
         """What is new or changed, what is gone, and what has other times only. Contents are stored
         on the way, the small ones first: where the disk is full, the most files are."""
         result = scan(self._root, self._known, self._skip, self._stop)
-        entries: dict[bytes, Entry] = {}
-        touched: dict[bytes, Entry] = {}
+        entries: dict[bytes, PathEntry] = {}
+        touched: dict[bytes, PathEntry] = {}
         for path, found in sorted(result.found.items(), key=lambda one: one[1].state.st_size):
             if self._stop.is_set():
                 raise CheckpointStoppedError("The program ends.")
@@ -251,13 +251,13 @@ class CheckpointStore:
                 entries[path] = entry
         return entries, result.missing, touched
 
-    def _read(self, db: sqlite3.Connection, path: bytes, found: Found) -> Entry | None:
+    def _read(self, db: sqlite3.Connection, path: bytes, found: ScannedPath) -> PathEntry | None:
         """What is at a path, its content stored; None where it went meanwhile."""
         state, place = found.state, self._root / os.fsdecode(path)
         kind, data = found.kind, b""
         if kind is Kind.FOLDER:
             kind = Kind.OMITTED if found.omitted else kind
-            return Entry(kind, S_IMODE(state.st_mode), 0, 0, None, found.ignored)
+            return PathEntry(kind, S_IMODE(state.st_mode), 0, 0, None, found.ignored)
         most = IGNORED_FILE_BYTES_MAX if found.ignored else FILE_BYTES_MAX
         stored = state.st_size <= most
         try:
@@ -273,10 +273,10 @@ class CheckpointStore:
         changed = max(state.st_mtime_ns, state.st_ctime_ns)
         racy = stored and changed > time.time_ns() - RACY_NS
         stamp = NEVER if racy else stamp_of(state)
-        return Entry(kind, S_IMODE(state.st_mode), state.st_size, stamp, digest, found.ignored)
+        return PathEntry(kind, S_IMODE(state.st_mode), state.st_size, stamp, digest, found.ignored)
 
     def _put(
-        self, db: sqlite3.Connection, entries: dict[bytes, Entry], gone: Iterable[bytes]
+        self, db: sqlite3.Connection, entries: dict[bytes, PathEntry], gone: Iterable[bytes]
     ) -> Checkpoint:
         """Store what differs; where nothing does, the last checkpoint is this one, too."""
         gone = list(gone)
@@ -360,7 +360,7 @@ def _store(db: sqlite3.Connection, data: bytes) -> bytes:
     return digest
 
 
-def _at(db: sqlite3.Connection, path: bytes, n: int) -> Entry | None:
+def _at(db: sqlite3.Connection, path: bytes, n: int) -> PathEntry | None:
     """What was at a path in a checkpoint."""
     row = db.execute(
         f"SELECT {_ENTRY}, until FROM entry WHERE path = ? AND since <= ?"  # noqa: S608 - our own column names
@@ -372,12 +372,12 @@ def _at(db: sqlite3.Connection, path: bytes, n: int) -> Entry | None:
     return _entry(row[:-1])
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> PathEntry:
     kind, mode, size, stamp, digest, ignored = row
-    return Entry(_KINDS[kind], mode, size, stamp, digest, bool(ignored))
+    return PathEntry(_KINDS[kind], mode, size, stamp, digest, bool(ignored))
 
 
-def _counts(entry: Entry) -> bool:
+def _counts(entry: PathEntry) -> bool:
     return entry.kind in {Kind.FILE, Kind.LINK} and not entry.ignored
 
 
