@@ -284,7 +284,7 @@ def test_a_command_outlives_the_program_and_its_result_is_kept(
         assert process.wait(PATIENCE_S) == 0
     assert shown["name"] == "run_command"
     finished = next(line for line in lines if line["type"] == "tool_finished")
-    assert finished["summary"] == "exit 7"
+    assert finished["summary"] == "exit 7 · 1 file changed"
     kept = Path(finished["receipt"]["path"])
     assert kept.read_text() == "begun\n" + "".join(f"{n}\n" for n in range(1, 20_001))
     assert lines[-1]["outcome"] == "done"

@@ -118,7 +118,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "diagnostics.unconfined": "Without a sandbox",
     "diagnostics.checkers": "Servers and linters",
     "checkpoints.mode": "Take checkpoints",
-    "checkpoints.keep_days": "Keep for",
+    "checkpoints.keep_days": "Keep checkpoints for",
     "checkpoints.keep_bytes": "Space per workspace",
     "jobs.wake": "Wake when a job ends",
     "batch.attempts": "Attempts per task",
