@@ -20,6 +20,7 @@ from tui.agent.event_text import when
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.work import heeded_signals
+from tui.batch.batch_api import BatchApiRun
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
 from tui.batch.plan import RunPlan, plan, real_task_file
@@ -75,7 +76,7 @@ def print_notice(text: str) -> None:
         sys.stderr.flush()
 
 
-def exit_code(runner: Runner, state: RunState) -> int:
+def exit_code(runner: Runner | BatchApiRun, state: RunState) -> int:
     """The exit code of a run that ended."""
     if runner.reason in {"interrupted", "paused"}:
         return EXIT_INTERRUPTED
@@ -112,6 +113,8 @@ def reset(options: Options) -> int:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
         said = _remaining_worktrees(state, folder.target) if state else []
+        if state and state.batch:
+            said.append(f"The message batch {state.batch.id} goes on, and so does what it costs.")
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in said:
         print_notice(line)
@@ -166,6 +169,8 @@ def _how(state: RunState, folder: RunFolder) -> str:
     begun = f"started {when(state.started_at)}"
     if folder.worked_on():
         return f"{begun}, running now"
+    if state.batch:
+        return f"{begun}, waits for the message batch {state.batch.id}".rstrip()
     if running := state.counts().get("running", 0):
         resumed = "the interrupted task" if running == 1 else f"{running} interrupted tasks"
         return f"{begun}, killed; the next run resumes {resumed}"
@@ -207,17 +212,20 @@ def dry_run(planned: RunPlan) -> int:
 
 
 async def _work(planned: RunPlan, options: Options) -> int:
-    printer = _Printer(
-        json_=options.json, total=len(planned.file.tasks), numbered=planned.at_once > 1
-    )
-    shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=SystemClock())
-    runner = shop.runner
+    numbered = planned.at_once > 1 or options.batch_api
+    printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
+    clock = SystemClock()
+    if options.batch_api:
+        shop = runner = BatchApiRun(planned, printer.show, clock=clock)
+    else:
+        shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
+        runner = shop.runner
     printer.on_lost = runner.stop
     if options.retry_failed:
         runner.take_up_failed()
     with heeded_signals(lambda: _stop(runner)):
         try:
-            async with refreshed_models(planned.launch, SystemClock()):
+            async with refreshed_models(planned.launch, clock):
                 state = await runner.run()
             summary = RunSummary(state, runner.reason, printer.seconds)
             written = write_summary(summary, planned)
@@ -265,6 +273,6 @@ class _Printer:
             self.on_lost()
 
 
-def _stop(runner: Runner) -> None:
+def _stop(runner: Runner | BatchApiRun) -> None:
     print_notice("Stopping and saving progress." if not runner.stopping else "Still saving.")
     runner.stop()

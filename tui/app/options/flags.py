@@ -274,6 +274,10 @@ COMMANDS = (
                 _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
             ),
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
+            _flag(
+                "--batch-api",
+                "ask the tasks as questions without tools, in one message batch at half the price",
+            ),
             _DRY_RUN,
             _flag("--status", "show the status of the tasks"),
             _flag("--reset", "clear state and logs, do nothing else"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _BATCHES: Final = "/v1/messages/batches"
 _PAGE: Final = 100
 _NOT_THERE: Final = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+_GONE: Final = (
+    "Use the key that it was sent with. Results are kept for 29 days; --reset gives the batch up."
+)
 _AGAIN: Final = "Run the file again to ask it again."
 
 
@@ -44,28 +48,18 @@ class AnthropicBatches(AnthropicProvider):
         betas = list(dict.fromkeys(b for one in requests.values() for b in convert.betas(one)))
         headers = {"anthropic-beta": ",".join(betas)} if betas else {}
         body, client = {"requests": items}, await self._client()
-        try:
+        with self._missing("takes no message batches", "Run the file without --batch-api."):
             response = await self._answer(
                 client.post(
                     _BATCHES, body=body, options={"headers": headers}, cast_to=_response_type()
                 ),
                 body,
             )
-        except ProviderError as error:
-            if error.status in _NOT_THERE:
-                place = client_factory.shown(self.url)
-                raise ProviderError(
-                    "not_found",
-                    f"{place} takes no message batches ({error.status}).",
-                    hint="Run the file without --batch-api.",
-                    status=error.status,
-                    request_id=error.request_id,
-                ) from error
-            raise
         return self._described(response)
 
     async def describe(self, batch: str) -> SentBatch:
-        return self._described(await self._get(f"{_BATCHES}/{quote(batch, safe='')}"))
+        with self._missing(f"doesn't have the batch {batch}", _GONE):
+            return self._described(await self._get(f"{_BATCHES}/{quote(batch, safe='')}"))
 
     async def made_since(self, moment: datetime) -> list[SentBatch]:
         found: list[SentBatch] = []
@@ -83,9 +77,10 @@ class AnthropicBatches(AnthropicProvider):
     async def results(self, batch: str) -> AsyncGenerator[BatchResult]:
         from anthropic import AsyncStream  # noqa: PLC0415 - loaded by now
 
-        client, at = await self._client(), self._attempt("", began=True)
+        client, at = await self._client(), self._attempt("")
         async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
-            with self._typed(silence, self._attempt("")):
+            missing = self._missing(f"doesn't have the results of the batch {batch}", _GONE)
+            with missing, self._typed(silence, at):
                 stream = await silence.wait(
                     client.get(
                         f"{_BATCHES}/{quote(batch, safe='')}/results",
@@ -119,6 +114,23 @@ class AnthropicBatches(AnthropicProvider):
         async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
             with self._typed(silence, self._attempt(""), sent):
                 return await silence.wait(coming)
+
+    @contextmanager
+    def _missing(self, what: str, hint: str) -> Generator[None]:
+        """Say in words what it means that the server has no such thing."""
+        try:
+            yield
+        except ProviderError as error:
+            if error.status not in _NOT_THERE:
+                raise
+            message = f"{client_factory.shown(self.url)} {what} ({error.status})."
+            raise ProviderError(
+                "not_found",
+                message,
+                hint=hint,
+                status=error.status,
+                request_id=error.request_id,
+            ) from error
 
     def _described(self, response: httpx2.Response) -> SentBatch:
         found = _sent(_json_of(response), response.headers.get("request-id"))
