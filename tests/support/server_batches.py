@@ -60,12 +60,14 @@ class Batch:
 @dataclass(slots=True)
 class ServerBatches:
     """The batches of one server. `answer` is what it makes of the parameters of one request: the
-    message, or why there is none. `strangers` are custom ids that its results have, too."""
+    message, or why there is none. `strangers` are custom ids that its results have, too; `lost` are
+    results that are not there."""
 
     answer: Callable[[bytes, Mapping[str, str]], Json | Rejection]
     made: list[Batch] = field(default_factory=list[Batch])
     polls: int = 1
     strangers: tuple[str, ...] = ()
+    lost: int = 0
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def create(self, raw: bytes, headers: Mapping[str, str]) -> Json | Rejection:
@@ -109,7 +111,7 @@ class ServerBatches:
             return _unknown(id_)
         if batch.polls > 0:
             return invalid(f"{id_}: results are available once the batch has ended")
-        found = dict(reversed(batch.results.items()))
+        found = dict([*reversed(batch.results.items())][self.lost :])
         found |= {stranger: {"type": "canceled"} for stranger in self.strangers}
         lines = [{"custom_id": id_, "result": result} for id_, result in found.items()]
         return [json.dumps(line).encode() + b"\n" for line in lines]
