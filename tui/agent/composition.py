@@ -152,16 +152,7 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
     else:
         from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - one is used
 
-        model = AnthropicProvider(
-            api_key=launch.key,
-            profile=launch.sign_in.profile if launch.sign_in else None,
-            env_headers=not launch.foreign_server,
-            clock=clock,
-            base_url=launch.base_url,
-            first_byte_timeout_s=launch.config.retry.first_byte_timeout_s,
-            stall_timeout_s=launch.config.retry.stall_timeout_s,
-            context_window=launch.config.context_window,
-        )
+        model = AnthropicProvider(**_server_arguments(launch), clock=clock)
     if launch.around is not None:
         model = launch.around(model, clock)
     retry, most = launch.config.retry, launch.max_wait_s
@@ -175,16 +166,20 @@ def make_batches(launch: Launch, clock: Clock) -> MessageBatches:
     """The server of the launch, as one that takes message batches."""
     from tui.provider.anthropic.batches import AnthropicBatches  # noqa: PLC0415 - as above
 
-    return AnthropicBatches(
-        api_key=launch.key,
-        profile=launch.sign_in.profile if launch.sign_in else None,
-        env_headers=not launch.foreign_server,
-        clock=clock,
-        base_url=launch.base_url,
-        first_byte_timeout_s=launch.config.retry.first_byte_timeout_s,
-        stall_timeout_s=launch.config.retry.stall_timeout_s,
-        context_window=launch.config.context_window,
-    )
+    return AnthropicBatches(**_server_arguments(launch), clock=clock)
+
+
+def _server_arguments(launch: Launch) -> dict[str, Any]:
+    """How the server of a launch is asked."""
+    return {
+        "api_key": launch.key,
+        "profile": launch.sign_in.profile if launch.sign_in else None,
+        "env_headers": not launch.foreign_server,
+        "base_url": launch.base_url,
+        "first_byte_timeout_s": launch.config.retry.first_byte_timeout_s,
+        "stall_timeout_s": launch.config.retry.stall_timeout_s,
+        "context_window": launch.config.context_window,
+    }
 
 
 def server_name(launch: Launch) -> str:

@@ -88,12 +88,15 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
 
 
 def named_files(text: str, workspace: Workspace) -> list[str]:
-    """The names in a text that a conversation would read or attach. Blocks."""
+    """The names in a text that a conversation would read or attach, or refuse. Blocks."""
     found: list[str] = []
     for name in dict.fromkeys(_names(text)):
-        with suppress(HoldfastError):
-            if _named(name, workspace) is not None:
-                found.append(name)
+        try:
+            named = _named(name, workspace) is not None
+        except HoldfastError:
+            named = True
+        if named:
+            found.append(name.rstrip(_AFTER))
     return found
 
 

@@ -5,7 +5,7 @@ Every step is saved before the next one, so that a killed run goes on where it w
     sessions made     each question has a session with its request, and its task names that
     batch noted       custom ids and sessions are in the state; from here on it may be sent
     batch sent        its id is in the state
-    result taken      in the session's record, then in the task's state; the batch has one less
+    result taken      in the session's record, then in the state, of the task and of the batch
     batch forgotten   all results are taken
 
 A run that finds a batch noted and no id looks at the server's batches since then: it is the one
@@ -77,6 +77,8 @@ ANSWER_TOKENS: Final = 4000
 """What is assumed of an answer that nobody has seen, to estimate the price."""
 _SKEW: Final = timedelta(minutes=10)
 """By how much the clocks of the server and of this machine may differ."""
+_PATIENCE_S: Final = 86_400.0
+"""How long is waited at a server's word: a batch takes as long, too."""
 _NONCE: Final = 12
 
 
@@ -105,7 +107,8 @@ class BatchApiRun:
         self._rng = rng or random.Random()  # noqa: S311 - it spreads load and guards nothing
         self._stop = asyncio.Event()
         self._again = False
-        self._tried: set[int] = set()
+        self._tried: set[str | None] = set()
+        """The sessions whose results this run waited for: a task is asked once."""
         self._shown = ""
         self.reason = ""
         self.fatal_class: str | None = None
@@ -173,29 +176,28 @@ class BatchApiRun:
         """One batch after the other until nothing is left that this run has not asked."""
         launch = self._plan.launch
         info = await self._until_stopped(self._server.model_info(launch.model))
-        questions = Questions(launch, info, self._clock)
+        questions = Questions(launch, info, self._server, self._clock)
         while True:
             batch = book.state.batch
             fresh = batch is None
             if batch is None:
                 await book.take_up_added()
-                todo = [t for t in book.state.tasks if t.is_to_do and t.index not in self._tried]
+                todo = [
+                    task
+                    for task in book.state.tasks
+                    if task.is_to_do and task.session_id not in self._tried
+                ]
                 if not todo:
                     return
-                if not info.batches:
-                    raise UsageError(
-                        f"{info.id} can't be asked in message batches.",
-                        hint="Choose another model with -m, or leave out --batch-api.",
-                    )
                 batch = await self._note(book, questions, todo)
-            asked = [t for t in book.state.tasks if t.session_id in batch.waiting.values()]
-            self._tried |= {task.index for task in asked}
+            waiting = {*batch.waiting.values()}
+            self._tried |= waiting
             if not batch.id:
                 batch = await self._send(book, questions, batch, fresh=fresh)
             self._say(f"sent {when(batch.noted_at)} as {batch.id}")
-            for task in asked:
-                session = task.session_id or ""
-                self._publish(TaskStarted(task.index, task.group, task.task, 1, session))
+            for task in book.state.tasks:
+                if (session := task.session_id) in waiting and session:
+                    self._publish(TaskStarted(task.index, task.group, task.task, 1, session))
             await self._wait_for(batch.id)
             await self._take_results(book, questions, batch)
 
@@ -203,6 +205,11 @@ class BatchApiRun:
 
     async def _note(self, book: RunStore, questions: Questions, todo: list[TaskState]) -> TaskBatch:
         """Make the session of each question, and note the batch before it is sent."""
+        if not questions.model.batches:
+            raise UsageError(
+                f"{questions.model.id} can't be asked in message batches.",
+                hint="Choose another model with -m, or leave out --batch-api.",
+            )
         await asyncio.to_thread(self._check_files, todo)
         sessions: list[str] = []
         requests: list[Request] = []
@@ -265,12 +272,15 @@ class BatchApiRun:
             try:
                 found = await self._until_stopped(self._server.create(requests))
             except ProviderError as error:
-                if not error.retryable and (error.status or 400) >= 400:
-                    await book.note_batch(None)  # it was refused, so it was never made
-                waited += await self._wait_to_retry(error, failures, waited)
+                refused = not error.retryable if error.status is None else error.status // 100 == 4
+                try:
+                    waited += await self._wait_to_retry(error, failures, waited)
+                except ProviderError:
+                    if refused:
+                        await book.note_batch(None)
+                    raise
                 failures += 1
-                if error.status is None or error.status >= 500:
-                    found = await self._find(batch)
+                found = None if refused else await self._find(batch)
         sent = replace(batch, id=found.id, request_id=found.request_id)
         await book.note_batch(sent)
         return sent
@@ -348,7 +358,13 @@ class BatchApiRun:
         that the server asked for."""
         retry = self._plan.launch.config.retry
         wait = wait_before_retry(
-            error, failures, waited, retry=retry, clock=self._clock, rng=self._rng
+            error,
+            failures,
+            waited,
+            retry=retry,
+            clock=self._clock,
+            rng=self._rng,
+            max_wait_s=_PATIENCE_S,
         )
         again = f"Retry {failures + 1} of {retry.max_attempts} in {wait_time(wait)}."
         self._say(f"{error.message} {again}")

@@ -22,11 +22,11 @@ from msgspec import structs
 from tui.agent import answer_reports
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_agent, server_name
-from tui.agent.events import UserMessage
 from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import parse
 from tui.agent.turn import answer_fields
 from tui.batch import prompts
+from tui.batch.composition import SharedProvider
 from tui.batch.state import TaskState
 from tui.context.request_replay import RequestReplay
 from tui.context.system_prompt import Source
@@ -34,7 +34,7 @@ from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError, SessionError
 from tui.core.messages import string_of
 from tui.permissions.gate import RulesOnly
-from tui.provider.base import Completed, ModelInfo, Request, StreamPart
+from tui.provider.base import Completed, ModelInfo, Provider, Request, StreamPart
 from tui.session import catalog
 from tui.session.reader import read
 from tui.session.records import BATCH, Record
@@ -59,35 +59,22 @@ def custom_ids(tasks: Sequence[TaskState], nonce: str) -> list[str]:
     return found
 
 
-class _NoAnswer:
-    """A provider that answers nothing: the turn stops once its request is recorded."""
-
-    def __init__(self, info: ModelInfo) -> None:
-        self._info = info
+class _NoAnswer(SharedProvider):
+    """A server that isn't asked: the turn stops once its request is recorded."""
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:  # noqa: ARG002 - as the port has it
         raise TurnPausedError
         yield  # makes it a generator
 
-    async def count_tokens(self, request: Request) -> int:  # noqa: ARG002 - as the port has it
-        raise TurnPausedError
-
-    async def load(self) -> None:
-        """Nothing to load."""
-
-    async def model_info(self, model: str) -> ModelInfo:  # noqa: ARG002 - as the port has it
-        return self._info
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Makes and answers the questions of a run. `launch` is that of the run."""
+    """Makes the questions of a run, and records their answers. `launch` is that of the run,
+    `server` says what is known of models."""
 
     launch: Launch
     model: ModelInfo
+    server: Provider
     clock: Clock
 
     async def session_of(self, task: TaskState) -> str:
@@ -102,16 +89,14 @@ class Questions:
             agent.use_model(self.model)
             await agent.start()
             agent.session.append("task", index=task.index, group=task.group, text=task.task)
-            asked = False
             async with aclosing(agent.send(parse("", attached=task.task))) as told:
-                async for event in told:
-                    asked = asked or isinstance(event, UserMessage)
+                async for _ in told:
+                    pass
         finally:
             await agent.close()
-        if not asked or not agent.session.requests:
+        if not agent.session.requests:
             raise HoldfastError(
-                f"Task {task.index + 1} can't be asked.",
-                hint="A hook of yours may have stopped it; the log file may say more.",
+                f"Task {task.index + 1} can't be asked.", hint="The log file may say why."
             )
         return agent.session.id
 
@@ -170,7 +155,7 @@ class Questions:
         folder: Path = launch.workspace.root
         session = Session.create(folder, folders=launch.folders, clock=self.clock)
         return make_agent(
-            quiet, session, RulesOnly(), clock=self.clock, provider=_NoAnswer(self.model)
+            quiet, session, RulesOnly(), clock=self.clock, provider=_NoAnswer(self.server)
         )
 
 

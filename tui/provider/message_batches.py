@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from tui.core.errors import ProviderError
-from tui.provider.base import Completed, ModelInfo, Request
+from tui.provider.base import Completed, Provider, Request
 
 REQUESTS_MAX: Final = 100_000
 BYTES_MAX: Final = 256 * 1024**2
@@ -41,9 +41,9 @@ class BatchResult:
     answer: Completed | ProviderError
 
 
-class MessageBatches(Protocol):
-    """A server that takes batches. Everything raises ProviderError, or CredentialsError before
-    anything is sent. One attempt each: who calls it retries."""
+class MessageBatches(Provider, Protocol):
+    """A provider that takes batches, too. Everything raises ProviderError, or CredentialsError
+    before anything is sent. One attempt each: who calls it retries."""
 
     async def create(self, requests: Mapping[str, Request]) -> SentBatch:
         """Send requests by their custom ids. After an error without a status, or one of the
@@ -61,9 +61,3 @@ class MessageBatches(Protocol):
     def results(self, batch: str) -> AsyncGenerator[BatchResult]:
         """The results of a batch that has ended, in any order."""
         ...
-
-    async def model_info(self, model: str) -> ModelInfo:
-        """As `Provider.model_info`."""
-        ...
-
-    async def aclose(self) -> None: ...
