@@ -280,7 +280,7 @@ async def test_stopping_leaves_the_batch_and_the_next_run_takes_its_results(
         assert statuses(state) == ["pending"] * 3
         assert state.batch is not None
         assert "--batch-api" in w.said[-1]
-        assert "msgbatch_0001 goes on" in w.said[-1]
+        assert "msgbatch_0001 continues" in w.said[-1]
 
         options = parse(["run", "TASKS.md", "-C", str(work)])
         with pytest.raises(UsageError, match="isn't done yet"):
@@ -375,7 +375,7 @@ async def test_a_noted_batch_is_found_among_others_while_it_is_in_progress(
         assert statuses(state) == ["completed"] * 3
         assert [len(one.results) for one in w.batches] == [3, 2, 3]
         assert len(w.bodies) == 1
-        assert "msgbatch_0003 may be it. Its results will tell." in w.said
+        assert "msgbatch_0003 may be it: waiting for its results to find out." in w.said
         assert not any(place.startswith("/msgbatch_0002") for place in w.gets)
 
 
@@ -403,7 +403,7 @@ async def test_a_server_without_batches(work: Path, monkeypatch: pytest.MonkeyPa
         state = await w.run()
         assert statuses(state) == ["pending"] * 3
         assert state.batch is None
-        assert any("takes no message batches (404)" in line for line in w.said)
+        assert any("doesn't offer message batches (404)" in line for line in w.said)
         w.server.api.script.batches = True
         before = [task.session_id for task in state.tasks]
         state = await w.run()
@@ -416,7 +416,7 @@ async def test_a_model_that_cannot_be_asked_in_batches(
 ) -> None:
     known = {"max_input_tokens": 200_000, "capabilities": {"batch": {"supported": False}}}
     async with world(work, monkeypatch, ANSWER, catalogue=False, models={MODEL: known}) as w:
-        with pytest.raises(UsageError, match="can't be asked in message batches"):
+        with pytest.raises(UsageError, match="doesn't support message batches"):
             await w.run()
         assert not w.bodies
         assert not w.saved.batch

@@ -27,7 +27,7 @@ def asking(holdfast: Program, env: dict[str, str], work: Path, serve: Serve) -> 
 def test_lines_and_summary(asking: Program, work: Path) -> None:
     done = asking(*ASK, "--summary", "pr.md")
     lines = done.stdout.splitlines()
-    assert lines[1] == "message batch: questions without tools, at half the price"
+    assert lines[1] == "message batch: questions without tools, at half price"
     assert "[1/2] sky: why is it blue?" in lines
     assert "[1] answer: .holdfast/run/logs/001-1.log" in lines
     assert "2 tasks: 2 completed" in done.stdout
@@ -48,7 +48,7 @@ def test_events_are_those_of_a_run(asking: Program) -> None:
 
 def test_a_dry_run_sends_nothing(asking: Program, work: Path) -> None:
     shown = asking(*ASK, "--dry-run").stdout
-    assert "message batch: questions without tools, at half the price" in shown
+    assert "message batch: questions without tools, at half price" in shown
     assert not (work / ".holdfast").exists()
 
 
@@ -85,8 +85,8 @@ def test_ctrl_c_leaves_the_batch_at_the_server(
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert process.wait() == 130
-    assert "The batch msgbatch_0001 goes on. For its answers: holdfast run" in rest
-    assert "waits for the message batch msgbatch_0001" in holdfast("run", "--status").stdout
+    assert "msgbatch_0001 continues at the server. Get its answers with: holdfast run" in rest
+    assert "waiting for message batch msgbatch_0001" in holdfast("run", "--status").stdout
     refused = holdfast("run", "TASKS.md", code=2)
     assert "A message batch of this run isn't done yet." in refused.stderr
     server.api.batches.made[0].polls = 0
@@ -107,7 +107,7 @@ def test_a_reset_says_that_a_batch_goes_on(
         process.kill()
         process.wait()
     said = holdfast("run", "--reset").stderr
-    assert "The message batch msgbatch_0001 goes on, and so does what it costs." in said
+    assert "msgbatch_0001 continues at the server, and is billed." in said
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_options_that_make_no_sense_with_it(asking: Program, words: str) -> None
 
 def test_the_practice_model_takes_none(asking: Program) -> None:
     said = asking(*ASK, "--practice", code=2).stderr
-    assert "The practice model takes no message batches: leave out --batch-api." in said
+    assert "The practice model doesn't offer message batches: leave out --batch-api." in said

@@ -1,4 +1,4 @@
-"""`run --batch-api`: the open tasks as one message batch, at half the price.
+"""`run --batch-api`: the open tasks as one message batch, at half price.
 
 Every step is saved before the next one, so that a killed run goes on where it was:
 
@@ -194,7 +194,7 @@ class BatchApiRun:
             self._tried |= waiting
             if not batch.id:
                 batch = await self._send(book, questions, batch, fresh=fresh)
-            self._say(f"sent {when(batch.noted_at)} as {batch.id}")
+            self._say(f"Sent {when(batch.noted_at)}: {batch.id}")
             for task in book.state.tasks:
                 if (session := task.session_id) in waiting and session:
                     self._publish(TaskStarted(task.index, task.group, task.task, 1, session))
@@ -207,7 +207,7 @@ class BatchApiRun:
         """Make the session of each question, and note the batch before it is sent."""
         if not questions.model.batches:
             raise UsageError(
-                f"{questions.model.id} can't be asked in message batches.",
+                f"{questions.model.id} doesn't support message batches.",
                 hint="Choose another model with -m, or leave out --batch-api.",
             )
         await asyncio.to_thread(self._check_files, todo)
@@ -239,7 +239,7 @@ class BatchApiRun:
                 raise UsageError(
                     f"Task {task.index + 1} names a file (@{names[0]}), and --batch-api sends no"
                     " files.",
-                    hint="Put what matters into the task, or run the file without --batch-api.",
+                    hint="Put what matters into the task, or leave out --batch-api.",
                 )
 
     def _check_cost(self, book: RunStore, requests: list[Request]) -> None:
@@ -251,7 +251,7 @@ class BatchApiRun:
         for one in requests:
             fresh = round(estimate.request_weight(one.system, one.tools, one.messages))
             usd += price.forecast(fresh=fresh, output=min(ANSWER_TOKENS, one.max_tokens))
-        about = f"{plural(len(requests), 'question')}, about {money(usd)} at half the price"
+        about = f"{plural(len(requests), 'question')}, about {money(usd)} at half price"
         spent = book.spent_usd or 0.0
         if most is not None and spent + usd > most:
             before = f" ({money(spent)} spent before)" if spent else ""
@@ -259,7 +259,7 @@ class BatchApiRun:
                 f"{about}{before}: more than the limit of ${most:.2f}. Nothing was sent.",
                 hint="Raise --max-cost, or ask fewer questions.",
             )
-        self._say(f"{about} (if an answer has {ANSWER_TOKENS:,} tokens)")
+        self._say(f"{about} (assuming {ANSWER_TOKENS:,} tokens per answer)")
 
     async def _send(
         self, book: RunStore, questions: Questions, batch: TaskBatch, *, fresh: bool
@@ -296,7 +296,7 @@ class BatchApiRun:
                 await book.note_batch(None)  # it was not sent, and now it can't be
                 raise HoldfastError(
                     f"The session {session} doesn't hold its question any more.",
-                    hint="Run the file again: the question gets a new session.",
+                    hint="Run it again: the question gets a new session.",
                 )
             found[id_] = asked
         return found
@@ -305,17 +305,17 @@ class BatchApiRun:
         """The batch of the server that is this one, None where none is. One of the same size that
         is not done yet is waited for: only its results tell."""
         since = datetime.fromisoformat(batch.noted_at) - _SKEW
-        self._say("Looking whether the server has the batch that was to be sent.")
+        self._say("Checking whether the server already has this batch.")
         for one in await self._retried(lambda: self._server.made_since(since)):
             if one.requests != len(batch.sessions):
                 continue
             if not one.ended:
-                self._say(f"{one.id} may be it. Its results will tell.")
+                self._say(f"{one.id} may be it: waiting for its results to find out.")
                 await self._wait_for(one.id)
             first = await self._retried(partial(self._first_result, one.id))
             if first is not None and first.custom_id in batch.sessions:
                 return one
-        self._say("It doesn't have it.")
+        self._say("The server doesn't have it.")
         return None
 
     async def _first_result(self, batch: str) -> BatchResult | None:
@@ -400,12 +400,12 @@ class BatchApiRun:
 
         await self._retried(take)
         for id_ in unknown:
-            self._say(f"The batch has a result for {id_!r}, which this run didn't ask for.")
+            self._say(f"Ignored a result for {id_!r}: this run didn't ask for it.")
         for id_ in book.state.batch.waiting if book.state.batch else ():
             lost = ProviderError(
                 "stream_broken",
                 "The batch has no result for this question.",
-                hint="Run the file again to ask it again.",
+                hint="Run it again to ask again.",
                 retryable=True,
             )
             await self._take(book, questions, BatchResult(id_, lost))
@@ -515,7 +515,7 @@ class BatchApiRun:
         if task is not None:
             raise UsageError(
                 f"Task {task.index + 1} was running when the last run died.",
-                hint="Run the file without --batch-api: that puts its files in order.",
+                hint="Run it once without --batch-api first: that restores its files.",
             )
 
     def _announce(self, state: RunState) -> None:
@@ -528,9 +528,9 @@ class BatchApiRun:
         """Say what becomes of a batch whose results this run has not taken."""
         if batch is None:
             return
-        what = f"The batch {batch.id} goes on" if batch.id else "The batch may have been sent"
+        what = f"{batch.id} continues at the server" if batch.id else "The batch may have been sent"
         file = shorten(self._plan.task_file)
-        self._say(f"{what}. For its answers: holdfast run {file} --batch-api")
+        self._say(f"{what}. Get its answers with: holdfast run {file} --batch-api")
 
     def _say(self, text: str) -> None:
         self._publish(Notice(text))

@@ -114,7 +114,8 @@ def reset(options: Options) -> int:
         folder.reset()
         said = _remaining_worktrees(state, folder.target) if state else []
         if state and state.batch:
-            said.append(f"The message batch {state.batch.id} goes on, and so does what it costs.")
+            what = state.batch.id or "A message batch that may have been sent"
+            said.append(f"{what} continues at the server, and is billed.")
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in said:
         print_notice(line)
@@ -170,7 +171,7 @@ def _how(state: RunState, folder: RunFolder) -> str:
     if folder.worked_on():
         return f"{begun}, running now"
     if state.batch:
-        return f"{begun}, waits for the message batch {state.batch.id}".rstrip()
+        return f"{begun}, waiting for message batch {state.batch.id}".rstrip()
     if running := state.counts().get("running", 0):
         resumed = "the interrupted task" if running == 1 else f"{running} interrupted tasks"
         return f"{begun}, killed; the next run resumes {resumed}"

@@ -34,7 +34,7 @@ _ISOLATION: Final = {
     "git": "isolation: git, one commit per task",
     "jj": "isolation: jj, one change per task",
     "none": "isolation: none",
-    "batch": "message batch: questions without tools, at half the price",
+    "batch": "message batch: questions without tools, at half price",
 }
 _TITLE: Final = 44
 _LINE: Final = 200

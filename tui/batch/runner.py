@@ -126,7 +126,7 @@ class Runner:
             if book.state.batch is not None:
                 raise UsageError(
                     "A message batch of this run isn't done yet.",
-                    hint="Continue with --batch-api, or give it up with --reset.",
+                    hint="Continue with --batch-api, or forget it with --reset.",
                 )
             self._left = {task.worktree for task in book.state.tasks if task.worktree}
             if self._again:

@@ -1,4 +1,4 @@
-"""The port for message batches: many requests sent at once, answered within a day at half price."""
+"""The port for message batches: many requests sent at once, answered in a day at half price."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def _check(options: Options) -> None:
         ),
         (
             o.batch_api and o.practice,
-            "The practice model takes no message batches: leave out --batch-api.",
+            "The practice model doesn't offer message batches: leave out --batch-api.",
         ),
         (
             o.batch_api and bool(pointless),

@@ -276,7 +276,7 @@ COMMANDS = (
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
             _flag(
                 "--batch-api",
-                "ask the tasks as questions without tools, in one message batch at half the price",
+                "send the tasks as questions without tools, in one message batch at half price",
             ),
             _DRY_RUN,
             _flag("--status", "show the status of the tasks"),

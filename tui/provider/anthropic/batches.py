@@ -28,9 +28,9 @@ _BATCHES: Final = "/v1/messages/batches"
 _PAGE: Final = 100
 _NOT_THERE: Final = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 _GONE: Final = (
-    "Use the key that it was sent with. Results are kept for 29 days; --reset gives the batch up."
+    "Use the key it was sent with. Results are kept for 29 days; --reset forgets the batch."
 )
-_AGAIN: Final = "Run the file again to ask it again."
+_AGAIN: Final = "Run it again to ask again."
 
 
 class AnthropicBatches(AnthropicProvider):
@@ -43,12 +43,12 @@ class AnthropicBatches(AnthropicProvider):
             raise ProviderError(
                 "payload_too_large",
                 f"{len(items):,} questions with {size / 1e6:,.0f} MB are too much for one batch.",
-                hint=f"At most {REQUESTS_MAX:,} and {BYTES_MAX // 1024**2} MB: divide the file.",
+                hint=f"At most {REQUESTS_MAX:,} and {BYTES_MAX // 1024**2} MB: split the file.",
             )
         betas = list(dict.fromkeys(b for one in requests.values() for b in convert.betas(one)))
         headers = {"anthropic-beta": ",".join(betas)} if betas else {}
         body, client = {"requests": items}, await self._client()
-        with self._missing("takes no message batches", "Run the file without --batch-api."):
+        with self._missing("doesn't offer message batches", "Leave out --batch-api."):
             response = await self._answer(
                 client.post(
                     _BATCHES, body=body, options={"headers": headers}, cast_to=_response_type()
@@ -155,7 +155,7 @@ class AnthropicBatches(AnthropicProvider):
                 error = result.get("error")
                 return from_answer(HTTPStatus.OK, {}, error, self._attempt(""))
             case "expired":
-                message = "The server didn't come to this question within the batch's 24 hours."
+                message = "The batch expired after 24 hours, before this question was answered."
                 return ProviderError("timeout", message, hint=_AGAIN, retryable=True)
             case "canceled":
                 message = "The batch was canceled before this question was answered."
