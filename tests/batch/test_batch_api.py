@@ -55,7 +55,8 @@ class World:
         options = parse([*words, "-C", str(self.work)])
         batches = AnthropicBatches(api_key="k", clock=SystemClock(), base_url=self.server.url)
         self.events = []
-        run = BatchApiRun(plan(options), self.events.append, clock=self.clock, server=batches)
+        cancel, show = options.cancel, self.events.append
+        run = BatchApiRun(plan(options), show, clock=self.clock, cancel=cancel, server=batches)
         if options.retry_failed:
             run.take_up_failed()
         return run
@@ -316,6 +317,41 @@ async def _ordinary(w: World, options: Any) -> None:
         await shop.runner.run()
     finally:
         await shop.close()
+
+
+async def test_a_batch_is_canceled_and_what_it_has_is_taken(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(work, monkeypatch, *[ANSWER] * 5) as w:
+        with pytest.raises(UsageError, match="no message batch to cancel"):
+            await w.run("--cancel")
+        w.server.api.batches.polls = 100
+        run = w.new_run()
+        w.clock.slept = _Stop(run, after=1)  # pyright: ignore[reportAttributeAccessIssue]
+        await run.run()
+        await run.close()
+        w.clock = FakeClock()
+        state = await w.run("--cancel")
+        assert statuses(state) == ["completed", "interrupted", "interrupted"]
+        assert state.batch is None
+        assert "canceled" in (state.tasks[1].message or "")
+        assert [seen.path for seen in w.server.requests if seen.method == "POST"] == [
+            "/v1/messages/batches",
+            "/v1/messages/batches/msgbatch_0001/cancel",
+        ]
+
+
+async def test_a_batch_that_ended_before_it_was_canceled_is_taken_whole(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(work, monkeypatch, *[ANSWER] * 5) as w:
+        w.server.api.batches.polls = 100
+        run = w.new_run()
+        w.clock.slept = _Stop(run, after=1)  # pyright: ignore[reportAttributeAccessIssue]
+        await run.run()
+        await run.close()
+        w.clock, w.batches[0].polls = FakeClock(), 0
+        assert statuses(await w.run("--cancel")) == ["completed"] * 3
 
 
 async def test_the_waits_grow_to_a_minute(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,9 @@ or, for programs under test, `python -m tests.support.server --script FILE [--po
 which prints its URL on the first line and, with --log, every request as a JSON line.
 
 Answers POST /v1/messages (streamed or whole), POST /v1/messages/count_tokens, GET /v1/models,
-GET /v1/models/{id}, and /v1/messages/batches, which can't be canceled or deleted. The script's
-format stands in `tests.support.server_script`; what is decided and charged, in `server_api`, which
-names the modules of the rules; the connections are those of `server_http`. It listens on 127.0.0.1
-only.
+GET /v1/models/{id}, and /v1/messages/batches, which can't be deleted. The script's format stands in
+`tests.support.server_script`; what is decided and charged, in `server_api`, which names the modules
+of the rules; the connections are those of `server_http`. It listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -176,6 +175,8 @@ class _Answer:
                 self.connection.reset()
                 raise GoneError
             await self._said(made)
+        elif self.seen.method == "POST" and what == "cancel":
+            await self._said(batches.cancel(id_))
         elif self.seen.method != "GET" or what not in {"", "results"}:
             await self._error(Rejection(404, "not_found_error", f"Not found: {rest}"))
         elif what:

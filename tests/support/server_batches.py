@@ -101,6 +101,18 @@ class ServerBatches:
         batch.polls -= 1
         return batch.described
 
+    def cancel(self, id_: str) -> Json | Rejection:
+        """Ends a batch with the next description; only its first request was answered."""
+        batch = self._find(id_)
+        if batch is None:
+            return _unknown(id_)
+        if batch.polls <= 0:
+            return invalid(f"{id_}: processing has ended")
+        _first, *rest = batch.results
+        batch.results |= {other: {"type": "canceled"} for other in rest}
+        batch.polls = 1
+        return batch.described | {"processing_status": "canceling"}
+
     def list(self, query: Mapping[str, str]) -> Json | Rejection:
         return page([batch.described for batch in reversed(self.made)], query)
 

@@ -88,7 +88,8 @@ class _StoppedError(Exception):
 
 class BatchApiRun:
     """Asks the open tasks of a file as one message batch, and waits for the answers. `stop` ends
-    the waiting; the batch goes on.
+    the waiting; the batch goes on. With `cancel` nothing is asked, and a batch that is waited for
+    is canceled.
 
     `reason` says why tasks are left, `fatal_class` is the class of the error that it was.
     """
@@ -99,6 +100,7 @@ class BatchApiRun:
         publish: Callable[[BatchEvent], None],
         *,
         clock: Clock,
+        cancel: bool = False,
         server: MessageBatches | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -106,7 +108,7 @@ class BatchApiRun:
         self._server = server or make_batches(planned.launch, clock)
         self._rng = rng or random.Random()  # noqa: S311 - it spreads load and guards nothing
         self._stop = asyncio.Event()
-        self._again = False
+        self._again, self._cancel = False, cancel
         self._tried: set[str | None] = set()
         """The sessions whose results this run waited for: a task is asked once."""
         self._shown = ""
@@ -180,6 +182,10 @@ class BatchApiRun:
         while True:
             batch = book.state.batch
             fresh = batch is None
+            if batch is None and self._cancel:
+                if not self._tried:
+                    raise UsageError("There is no message batch to cancel here.")
+                return
             if batch is None:
                 await book.take_up_added()
                 todo = [
@@ -198,6 +204,8 @@ class BatchApiRun:
             for task in book.state.tasks:
                 if (session := task.session_id) in waiting and session:
                     self._publish(TaskStarted(task.index, task.group, task.task, 1, session))
+            if self._cancel:
+                await self._cancel_at_server(batch.id)
             await self._wait_for(batch.id)
             await self._take_results(book, questions, batch)
 
@@ -266,6 +274,9 @@ class BatchApiRun:
     ) -> TaskBatch:
         """Send a batch that is noted, unless the server has it. Its id is saved."""
         found = None if fresh else await self._find(batch)
+        if found is None and self._cancel:
+            await book.note_batch(None)
+            raise UsageError("The message batch was never sent: there is nothing to cancel.")
         failures, waited = 0, 0.0
         requests = await self._requests(book, questions, batch) if found is None else {}
         while found is None:
@@ -323,6 +334,15 @@ class BatchApiRun:
             return await anext(results, None)
 
     # Waiting
+
+    async def _cancel_at_server(self, batch: str) -> None:
+        """Cancel a batch; one that has ended meanwhile stays as it is."""
+        try:
+            await self._retried(partial(self._server.cancel, batch))
+        except ProviderError as error:
+            if error.error_class != "invalid_request":
+                raise
+        self._say(f"Canceled {batch}. Answers that it has already are taken.")
 
     async def _wait_for(self, batch: str) -> None:
         """Wait until a batch has ended, and show how it stands whenever that changes."""

@@ -217,7 +217,7 @@ async def _work(planned: RunPlan, options: Options) -> int:
     printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
     clock = SystemClock()
     if options.batch_api:
-        shop = runner = BatchApiRun(planned, printer.show, clock=clock)
+        shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.cancel)
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
         runner = shop.runner

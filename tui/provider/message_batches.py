@@ -54,6 +54,10 @@ class MessageBatches(Provider, Protocol):
         """How a batch stands."""
         ...
 
+    async def cancel(self, batch: str) -> None:
+        """Cancel what has not begun of a batch; it ends soon, and has results all the same."""
+        ...
+
     async def made_since(self, moment: datetime) -> list[SentBatch]:
         """The batches that were made since, the newest first."""
         ...

@@ -104,6 +104,7 @@ class Options:
     retry_failed: bool = False
     parallel: int = 1
     batch_api: bool = False
+    cancel: bool = False
     max_failures: int | None = None
     max_time: float | None = None
     summary: Path | None = None
@@ -251,6 +252,7 @@ def _check(options: Options) -> None:
             sum((o.dry_run, o.status, o.reset)) > 1,
             "Use only one of --dry-run, --status and --reset.",
         ),
+        (o.cancel and not o.batch_api, "--cancel needs --batch-api."),
         (
             o.batch_api and o.practice,
             "The practice model doesn't offer message batches: leave out --batch-api.",

@@ -278,6 +278,7 @@ COMMANDS = (
                 "--batch-api",
                 "send the tasks as questions without tools, in one message batch at half price",
             ),
+            _flag("--cancel", "with --batch-api: cancel the batch, and take the answers it has"),
             _DRY_RUN,
             _flag("--status", "show the status of the tasks"),
             _flag("--reset", "clear state and logs, do nothing else"),

@@ -61,6 +61,11 @@ class AnthropicBatches(AnthropicProvider):
         with self._missing(f"doesn't have the batch {batch}", _GONE):
             return self._described(await self._get(f"{_BATCHES}/{quote(batch, safe='')}"))
 
+    async def cancel(self, batch: str) -> None:
+        place, client = f"{_BATCHES}/{quote(batch, safe='')}/cancel", await self._client()
+        with self._missing(f"doesn't have the batch {batch}", _GONE):
+            await self._answer(client.post(place, cast_to=_response_type()))
+
     async def made_since(self, moment: datetime) -> list[SentBatch]:
         found: list[SentBatch] = []
         place = f"{_BATCHES}?limit={_PAGE}"
