@@ -161,6 +161,7 @@ async def test_one_is_answered_one_refused_one_expired(
         assert second.error_class == "invalid_request"
         assert "no such thing" in (second.message or "")
         assert third.error_class == "timeout"
+        assert round(sum(task.seconds for task in state.tasks), 2) == 12.5
         assert "24 hours" in (third.message or "")
         assert state.batch is None
         assert w.saved == state

@@ -446,10 +446,12 @@ class BatchApiRun:
             await book.note_batch(batch)
             return
         book.state = replace(book.state, batch=batch)  # saved with the task
-        await self._finish(book, task, answer, datetime.fromisoformat(batch.noted_at))
+        waited = self._clock.now() - datetime.fromisoformat(batch.noted_at)
+        share = waited.total_seconds() / len(batch.sessions)  # so that all together waited so long
+        await self._finish(book, task, answer, round(share, 3))
 
     async def _finish(
-        self, book: RunStore, task: TaskState, answer: Completed | ProviderError, since: datetime
+        self, book: RunStore, task: TaskState, answer: Completed | ProviderError, seconds: float
     ) -> None:
         failure, made = failure_of(answer), TaskAttempt("done", cost_usd=0.0)
         if isinstance(answer, Completed):
@@ -473,7 +475,7 @@ class BatchApiRun:
             "attempts": 1,
             "log": str(log.relative_to(book.folder.target)),
             "message": made.message or None,
-            "seconds": round((self._clock.now() - since).total_seconds(), 3),
+            "seconds": seconds,
             "partial_context": None,
             "change": None,
         }
