@@ -41,7 +41,8 @@ class Batch:
         ended = self.polls <= 0
         counts = dict.fromkeys(("processing", *_RESULTS), 0)
         for result in self.results.values():
-            counts[result["type"] if ended else "processing"] += 1
+            kind = result["type"] if ended else "processing"
+            counts[kind if kind in counts else "errored"] += 1
         place = f"https://loopback/v1/messages/batches/{self.id}/results"
         return {
             "id": self.id,

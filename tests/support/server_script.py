@@ -43,7 +43,7 @@ A turn:
                Each "search" and "found" may have an "id"
     usage      merged over {"input_tokens": 100, "output_tokens": 20}
     stop_reason, stop_details, model
-    result     "expired" or "canceled": what becomes of it in a message batch
+    result     "expired" or "canceled" (or a type that nobody knows): what becomes of it in a batch
     piece      characters per delta (default 16)
     delay_s    silence before the first byte
     every_s    seconds between two deltas

@@ -157,8 +157,10 @@ class AnthropicBatches(AnthropicProvider):
             case "succeeded":
                 return _completed(result.get("message"))
             case "errored":
-                error = result.get("error")
-                return from_answer(HTTPStatus.OK, {}, error, self._attempt(""))
+                error = from_answer(HTTPStatus.OK, {}, result.get("error"), self._attempt(""))
+                if error.error_class == "invalid_request":  # there is no conversation to repair
+                    error.hint = "Once the cause is gone, ask again with --retry-failed."
+                return error
             case "expired":
                 message = "The batch expired after 24 hours, before this question was answered."
                 return ProviderError("timeout", message, hint=_AGAIN, retryable=True)
