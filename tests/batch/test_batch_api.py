@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from tests.batch.test_git import log, make_repo
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_batches import Batch
@@ -19,12 +21,12 @@ from tests.support.server_script import Json
 from tui.agent.events import Notice
 from tui.agent.limits import session_cost
 from tui.app.options.arguments import parse
-from tui.batch import batch_api
+from tui.batch import batch_api, taskfile
 from tui.batch.batch_api import BatchApiRun
 from tui.batch.events import BatchEvent, FromAgent, RunFinished, TaskFinished, TaskStarted
 from tui.batch.plan import plan
 from tui.batch.runner import Runner
-from tui.batch.state import RunFolder, RunState, TaskBatch
+from tui.batch.state import RunFolder, RunState, TaskBatch, begin
 from tui.core.clock import SystemClock
 from tui.core.errors import LimitReachedError, UsageError
 from tui.core.messages import text_of
@@ -506,6 +508,29 @@ async def test_a_task_added_while_a_batch_is_out_is_asked_in_the_next(
         state = await w.run()
         assert statuses(state) == ["completed"] * 4
         assert [len(body["requests"]) for body in w.bodies] == [3, 1]
+
+
+async def test_a_repository_may_be_dirty_and_gets_no_commit(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = make_repo(work / "repo")
+    (repo / "TASKS.md").write_text(TASKS)
+    (repo / "half-done.txt").write_text("half")
+    before = log(repo)
+    async with world(repo, monkeypatch, ANSWER, ANSWER, ANSWER) as w:
+        assert statuses(await w.run()) == ["completed"] * 3
+    assert log(repo) == before
+
+
+async def test_what_a_killed_run_left_in_the_files_comes_first(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = begin(work / "TASKS.md", taskfile.parse(TASKS.encode()), now="2026-11-21T09:00:00Z")
+    RunFolder(work).save(state.with_task(replace(state.tasks[1], status="running")))
+    async with world(work, monkeypatch, ANSWER) as w:
+        with pytest.raises(UsageError, match="Task 2 was running when the last run died"):
+            await w.run()
+        assert not w.bodies
 
 
 async def test_an_answer_that_was_declined_fails_its_task(

@@ -46,6 +46,24 @@ def test_events_are_those_of_a_run(asking: Program) -> None:
     assert events[-1]["counts"] == {"completed": 2}
 
 
+def test_what_is_left_says_why_and_what_to_do(
+    holdfast: Program, env: dict[str, str], work: Path, serve: Serve
+) -> None:
+    (work / "TASKS.md").write_text(TASKS)
+    fault = {"status": 400, "type": "invalid_request_error", "message": "no"}
+    server = serve({"result": "expired", "faults": [fault]})
+    env |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-test"}
+    out = holdfast(*ASK, code=1).stdout
+    assert (
+        "  1. failed (invalid_request): The server rejected the request: no. Once the cause is"
+        " gone, ask again with --retry-failed. Its log: .holdfast/run/logs/001-1.log."
+    ) in out
+    assert (
+        "  2. interrupted (timeout): The batch expired after 24 hours, before this question was"
+        " answered; runs again next time. Its log: .holdfast/run/logs/002-1.log."
+    ) in out
+
+
 def test_a_dry_run_sends_nothing(asking: Program, work: Path) -> None:
     shown = asking(*ASK, "--dry-run").stdout
     assert "message batch: questions without tools, at half price" in shown

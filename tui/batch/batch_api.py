@@ -257,8 +257,8 @@ class BatchApiRun:
             return
         usd = 0.0
         for one in requests:
-            fresh = round(estimate.request_weight(one.system, one.tools, one.messages))
-            usd += price.forecast(fresh=fresh, output=min(ANSWER_TOKENS, one.max_tokens))
+            written = round(estimate.request_weight(one.system, one.tools, one.messages))
+            usd += price.forecast(written=written, output=min(ANSWER_TOKENS, one.max_tokens))
         about = f"{plural(len(requests), 'question')}, about {money(usd)} at half price"
         spent = book.spent_usd or 0.0
         if most is not None and spent + usd > most:
@@ -458,11 +458,8 @@ class BatchApiRun:
             made.answer, made.usage = text_of(answer.content), answer.usage
             made.cost_usd = Spent.on(answer.usage, self._price(answer.model)).usd
         if failure is not None:
-            made.outcome, made.error_class, made.message = (
-                "failed",
-                failure.error_class,
-                failure.message,
-            )
+            made.outcome, made.error_class = "failed", failure.error_class
+            made.message = failure.message if failure.retryable else str(failure)
         status = (
             "completed" if failure is None else "interrupted" if failure.retryable else "failed"
         )
