@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.batch.test_git import log, make_repo
+from tests.session.test_lock import another
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_batches import Batch
@@ -508,6 +509,27 @@ async def test_a_task_added_while_a_batch_is_out_is_asked_in_the_next(
         state = await w.run()
         assert statuses(state) == ["completed"] * 4
         assert [len(body["requests"]) for body in w.bodies] == [3, 1]
+
+
+async def test_a_session_that_is_open_elsewhere_gets_its_answer_in_the_next_run(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(work, monkeypatch, *[ANSWER] * 3) as w:
+        w.server.api.batches.polls = 100
+        run = w.new_run()
+        w.clock.slept = _Stop(run, after=1)  # pyright: ignore[reportAttributeAccessIssue]
+        state = await run.run()
+        await run.close()
+        w.clock, w.batches[0].polls = FakeClock(), 0
+        path = catalog.resolve(state.tasks[1].session_id or "", folders())
+        with another(path) as program:
+            run = w.new_run()
+            state = await run.run()
+            await run.close()
+            assert statuses(state) == ["completed", "pending", "completed"]
+            assert f"process {program.pid}" in run.reason
+        assert statuses(await w.run()) == ["completed"] * 3
+        assert len(w.bodies) == 1
 
 
 async def test_a_repository_may_be_dirty_and_gets_no_commit(

@@ -112,6 +112,24 @@ def test_ctrl_c_leaves_the_batch_at_the_server(
     assert sum(seen.method == "POST" for seen in server.requests) == 1
 
 
+def test_a_run_killed_while_it_waits_is_gone_on_with(
+    holdfast: Program, env: dict[str, str], work: Path, serve: Serve
+) -> None:
+    (work / "TASKS.md").write_text(TASKS)
+    server = serve(*ANSWERS)
+    server.api.batches.polls = 1000
+    env |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-test"}
+    for _ in range(2):
+        with holdfast.started(*ASK) as process:
+            assert process.stdout is not None
+            assert any("2 waiting" in line for line in process.stdout)
+            process.kill()
+            process.wait()
+    server.api.batches.made[0].polls = 0
+    assert "2 completed" in holdfast(*ASK).stdout
+    assert sum(seen.method == "POST" for seen in server.requests) == 1
+
+
 def test_a_reset_says_that_a_batch_goes_on(
     holdfast: Program, env: dict[str, str], work: Path, serve: Serve
 ) -> None:

@@ -54,6 +54,7 @@ from tui.core.errors import (
     HoldfastError,
     LimitReachedError,
     ProviderError,
+    SessionError,
     StorageError,
     UsageError,
     os_error_as,
@@ -75,7 +76,7 @@ LAST_POLL_S: Final = 60.0
 _SLOWER: Final = 1.5
 ANSWER_TOKENS: Final = 4000
 """What is assumed of an answer that nobody has seen, to estimate the price."""
-_SKEW: Final = timedelta(minutes=10)
+_SKEW: Final = timedelta(hours=1)
 """By how much the clocks of the server and of this machine may differ."""
 _PATIENCE_S: Final = 86_400.0
 """How long is waited at a server's word: a batch takes as long, too."""
@@ -407,20 +408,27 @@ class BatchApiRun:
     # Results
 
     async def _take_results(self, book: RunStore, questions: Questions, batch: TaskBatch) -> None:
-        """Take the results that no run has taken yet, and forget the batch."""
+        """Take the results that no run has taken yet, and forget the batch. Raises SessionError
+        where a session is in use: its result is left for the next run."""
         unknown: set[str] = set()
+        held: dict[str, SessionError] = {}
 
         async def take() -> None:
             async with aclosing(self._server.results(batch.id)) as results:
                 async for one in results:
-                    if one.custom_id in batch.sessions:
-                        await to_the_end(self._take(book, questions, one))
-                    else:
+                    if one.custom_id not in batch.sessions:
                         unknown.add(one.custom_id)
+                        continue
+                    try:
+                        await to_the_end(self._take(book, questions, one))
+                    except SessionError as error:
+                        held[one.custom_id] = error
 
         await self._retried(take)
         for id_ in unknown:
             self._say(f"Ignored a result for {id_!r}: this run didn't ask for it.")
+        if held:
+            raise next(iter(held.values()))
         for id_ in book.state.batch.waiting if book.state.batch else ():
             lost = ProviderError(
                 "stream_broken",
