@@ -70,11 +70,15 @@ def test_a_dry_run_sends_nothing(asking: Program, work: Path) -> None:
     assert not (work / ".holdfast").exists()
 
 
+@pytest.mark.parametrize("features", ["basic", "all"])
 def test_an_answer_is_a_session_that_is_gone_on_with(
-    holdfast: Program, env: dict[str, str], work: Path, serve: Serve
+    holdfast: Program, env: dict[str, str], work: Path, serve: Serve, home: Path, features: str
 ) -> None:
+    (home / "config").mkdir(parents=True)
+    (home / "config" / "config.toml").write_text(f'api_features = "{features}"\n')
     (work / "TASKS.md").write_text("- why is it blue?\n")
-    server = serve({"text": "Because of the air.", "thinking": "Light."}, {"text": "By day."})
+    turns = ({"text": "Because of the air.", "thinking": "Light."}, {"text": "By day."})
+    server = serve(*turns, catalogue=True)
     env |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-test"}
     holdfast(*ASK)
     (shown,) = json.loads(holdfast("sessions", "list", "--json").stdout)

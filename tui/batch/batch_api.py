@@ -414,6 +414,7 @@ class BatchApiRun:
         held: dict[str, SessionError] = {}
 
         async def take() -> None:
+            held.clear()
             async with aclosing(self._server.results(batch.id)) as results:
                 async for one in results:
                     if one.custom_id not in batch.sessions:
@@ -442,7 +443,7 @@ class BatchApiRun:
     async def _take(self, book: RunStore, questions: Questions, result: BatchResult) -> None:
         """Take one result: into the session, the log, the state and the file of tasks."""
         batch = book.state.batch
-        if batch is None or result.custom_id not in batch.waiting:
+        if batch is None or result.custom_id in batch.taken:
             return
         session, answer = batch.sessions[result.custom_id], result.answer
         if isinstance(answer, Completed):
@@ -453,14 +454,14 @@ class BatchApiRun:
         if task is None:
             await book.note_batch(batch)
             return
-        book.state = replace(book.state, batch=batch)  # saved with the task
-        waited = self._clock.now() - datetime.fromisoformat(batch.noted_at)
-        share = waited.total_seconds() / len(batch.sessions)  # so that all together waited so long
-        await self._finish(book, task, answer, round(share, 3))
+        await self._finish(book, task, answer, batch)
 
     async def _finish(
-        self, book: RunStore, task: TaskState, answer: Completed | ProviderError, seconds: float
+        self, book: RunStore, task: TaskState, answer: Completed | ProviderError, batch: TaskBatch
     ) -> None:
+        """Write the log of a task, then the states of it and of its batch, and show it."""
+        waited = self._clock.now() - datetime.fromisoformat(batch.noted_at)
+        share = waited.total_seconds() / len(batch.sessions)  # so that all together waited so long
         failure, made = failure_of(answer), TaskAttempt("done", cost_usd=0.0)
         if isinstance(answer, Completed):
             made.answer, made.usage = text_of(answer.content), answer.usage
@@ -480,12 +481,13 @@ class BatchApiRun:
             "attempts": 1,
             "log": str(log.relative_to(book.folder.target)),
             "message": made.message or None,
-            "seconds": seconds,
+            "seconds": round(share, 3),
             "partial_context": None,
             "change": None,
         }
         if status == "interrupted":
             changes["interrupted_at"] = timestamp(self._clock.now())
+        book.state = replace(book.state, batch=batch)  # saved with the task
         fresh = replace(task, usage={}, cost_usd=0.0)
         task = await book.rest(replace(counted(fresh, made, keep_class=False), **changes))
         self._show(task, answer, made, failure)

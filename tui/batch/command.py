@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,7 +21,6 @@ from tui.agent.event_text import when
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.work import heeded_signals
-from tui.batch.batch_api import BatchApiRun
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
 from tui.batch.plan import RunPlan, plan, real_task_file
@@ -36,6 +36,9 @@ from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, for_stream
 from tui.permissions.gate import RulesOnly
+
+if TYPE_CHECKING:
+    from tui.batch.batch_api import BatchApiRun
 
 _TO_DO = {"pending": "run", "interrupted": "run", "running": "run", "unmerged": "merge"}
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
@@ -217,6 +220,8 @@ async def _work(planned: RunPlan, options: Options) -> int:
     printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
     clock = SystemClock()
     if options.batch_api:
+        from tui.batch.batch_api import BatchApiRun  # noqa: PLC0415 - seldom needed
+
         shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.cancel)
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)

@@ -84,7 +84,8 @@ class TaskBatch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def waiting(self) -> dict[str, str]:
         """The sessions whose results are not taken yet, by custom id."""
-        return {id_: one for id_, one in self.sessions.items() if id_ not in set(self.taken)}
+        taken = set(self.taken)
+        return {id_: one for id_, one in self.sessions.items() if id_ not in taken}
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
