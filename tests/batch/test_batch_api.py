@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -33,6 +34,7 @@ from tui.core.errors import LimitReachedError, UsageError
 from tui.core.messages import text_of
 from tui.core.paths import folders
 from tui.provider.anthropic.batches import AnthropicBatches
+from tui.provider.base import Request
 from tui.session import catalog
 from tui.session.reader import LoadedSession, read
 
@@ -356,6 +358,29 @@ async def test_a_batch_that_ended_before_it_was_canceled_is_taken_whole(
         await run.close()
         w.clock, w.batches[0].polls = FakeClock(), 0
         assert statuses(await w.run("--cancel")) == ["completed"] * 3
+
+
+async def test_stopping_while_the_batch_is_being_sent(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(work, monkeypatch, *[ANSWER] * 3) as w:
+        run, real = w.new_run(), AnthropicBatches.create
+
+        async def arrived(self: AnthropicBatches, requests: dict[str, Request]) -> None:
+            await real(self, requests)
+            run.stop()
+            await asyncio.Event().wait()  # the answer never comes
+
+        with monkeypatch.context() as patch:
+            patch.setattr(AnthropicBatches, "create", arrived)
+            state = await run.run()
+        await run.close()
+        assert run.reason == "interrupted"
+        assert state.batch is not None
+        assert not state.batch.id
+        assert "may have been sent" in w.said[-1]
+        assert statuses(await w.run()) == ["completed"] * 3
+        assert len(w.bodies) == 1
 
 
 async def test_the_waits_grow_to_a_minute(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
