@@ -6,10 +6,10 @@
 or, for programs under test, `python -m tests.support.server --script FILE [--port N] [--log FILE]`,
 which prints its URL on the first line and, with --log, every request as a JSON line.
 
-Answers POST /v1/messages (streamed or whole), POST /v1/messages/count_tokens, GET /v1/models and
-GET /v1/models/{id}. The script's format stands in `tests.support.server_script`; what is decided
-and charged, in `server_api`, which names the modules of the rules; the connections are those of
-`server_http`. It listens on 127.0.0.1 only.
+Answers POST /v1/messages (streamed or whole), POST /v1/messages/count_tokens, GET /v1/models,
+GET /v1/models/{id}, and /v1/messages/batches, which can't be deleted. The script's format stands in
+`tests.support.server_script`; what is decided and charged, in `server_api`, which names the modules
+of the rules; the connections are those of `server_http`. It listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations
@@ -154,11 +154,49 @@ class _Answer:
                 await self._fault(fault)
             else:
                 await self._said(api.count(self.seen.raw, self.seen.headers))
+        elif path.startswith(_BATCHES) and api.script.batches:
+            await self._batches(path.removeprefix(_BATCHES).strip("/"))
         elif method == "POST" and path == "/v1/messages":
             made = api.answer(self.seen.raw, self.seen.headers, self.server.now())
             await (self._error(made) if isinstance(made, Rejection) else self._message(made))
         else:
             await self._error(Rejection(404, "not_found_error", f"Not found: {path}"))
+
+    async def _batches(self, rest: str) -> None:
+        """A request about message batches. `rest` is the path behind theirs."""
+        faults, batches = self.server.api.script.batch_faults, self.server.api.batches
+        fault = faults.pop(0) if faults else {}
+        id_, _, what = rest.partition("/")
+        if "status" in fault:
+            await self._fault(fault)
+        elif self.seen.method == "POST" and not rest:
+            made = batches.create(self.seen.raw, self.seen.headers)
+            if "lost" in fault:
+                self.connection.reset()
+                raise GoneError
+            await self._said(made)
+        elif self.seen.method == "POST" and what == "cancel":
+            await self._said(batches.cancel(id_))
+        elif self.seen.method != "GET" or what not in {"", "results"}:
+            await self._error(Rejection(404, "not_found_error", f"Not found: {rest}"))
+        elif what:
+            await self._results(batches.results(id_), fault.get("cut_after"))
+        elif id_:
+            await self._said(batches.describe(id_))
+        else:
+            await self._said(batches.list(dict(parse_qsl(self.seen.query))))
+
+    async def _results(self, lines: list[bytes] | Rejection, cut_after: int | None) -> None:
+        if isinstance(lines, Rejection):
+            await self._error(lines)
+            return
+        await self._head(200, "application/x-jsonl")
+        for line in lines[:cut_after]:
+            await self._write(line)
+        if cut_after is not None:
+            self.connection.reset()
+            raise GoneError
+        await self.connection.send(h11.EndOfMessage())
 
     async def _said(self, made: Json | Rejection) -> None:
         await (self._error(made) if isinstance(made, Rejection) else self._json(200, made))
@@ -305,6 +343,7 @@ class _Answer:
         return f"req_{self.number:04}"
 
 
+_BATCHES = "/v1/messages/batches"
 _TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tests.support.server_batches import ServerBatches
 from tests.support.server_binding import BINDING, Bindings, behavior_of
 from tests.support.server_cache import CHARACTERS_PER_TOKEN, ServerCache, tokens_of
 from tests.support.server_catalogue import described, listed, page
@@ -60,6 +61,20 @@ class MessagesApi:
     priced: list[Exchange] = field(default_factory=list[Exchange])
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     _summaries: int = 0
+    batches: ServerBatches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.batches = ServerBatches(self._in_batch)
+
+    def _in_batch(self, raw: bytes, headers: Mapping[str, str]) -> Json | Rejection:
+        """What becomes of one request of a message batch."""
+        made = self.answer(raw, headers, 0.0)
+        if isinstance(made, Rejection):
+            return made
+        if "status" in made.fault:
+            kind, text = made.fault.get("type", "api_error"), made.fault.get("message", "Error")
+            return Rejection(made.fault["status"], kind, text)
+        return {"result": made.turn["result"]} if "result" in made.turn else made.message
 
     def credentials(self, headers: Mapping[str, str]) -> Rejection | None:
         """What is wrong with the key or the version of a request."""

@@ -23,6 +23,10 @@ optional:
     organizations  {key: name}; keys of one organization read each other's thinking. Absent: all
                are of one
     count_faults  faults with a status, one per request to count tokens
+    batches    false = a server without message batches: 404 (default true)
+    batch_faults  one per request about message batches (see `tests.support.server_batches`): a
+               fault with a status, {} for none, {"lost": true} = the connection ends before the
+               answer, {"cut_after": N} = it ends after N lines of results
 
 A turn:
 
@@ -39,6 +43,7 @@ A turn:
                Each "search" and "found" may have an "id"
     usage      merged over {"input_tokens": 100, "output_tokens": 20}
     stop_reason, stop_details, model
+    result     "expired" or "canceled" (or a type that nobody knows): what becomes of it in a batch
     piece      characters per delta (default 16)
     delay_s    silence before the first byte
     every_s    seconds between two deltas
@@ -88,8 +93,8 @@ DEFAULT_MODEL: Json = {"max_input_tokens": 200_000, "max_tokens": 64_000}
 
 _TURN = {
     "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "content",
-    "usage", "stop_reason", "stop_details", "model", "piece", "delay_s", "every_s", "burst",
-    "faults",
+    "usage", "stop_reason", "stop_details", "model", "result", "piece", "delay_s", "every_s",
+    "burst", "faults",
 }  # fmt: skip
 _FAULT = {
     "status", "type", "message", "error_code", "headers", "retry_after", "body", "html",
@@ -129,6 +134,8 @@ class Script:
     any_calls: bool = False
     organizations: dict[str, str] = field(default_factory=dict[str, str])
     count_faults: list[Json] = field(default_factory=list[Json])
+    batches: bool = True
+    batch_faults: list[Json] = field(default_factory=list[Json])
     lacks: list[str] = field(default_factory=list[str])
     """Fields of a body, and betas, that a gateway in front refuses; see `server_gateway`."""
     drops: list[str] = field(default_factory=list[str])

@@ -98,6 +98,8 @@ class Agent:
         )
         if ctx.parent is None and ctx.find_agents is not None:
             ctx.tools[SubAgentTool.name] = SubAgentTool(self._starter.run)
+        if ctx.answers_only:
+            ctx.tools.clear()
         self._requests = RequestBuilder(ctx)
         self._titles = TitleWriter(ctx, ctx.provider, self._requests)
         ctx.provider = self._with_fallbacks(ctx.provider)

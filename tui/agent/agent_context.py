@@ -131,6 +131,8 @@ class AgentContext:
     """What the sub-agent is and what it is about, for the person."""
     may_have: Callable[[str], bool] = lambda _: True
     """Whether it may have a tool, by its name."""
+    answers_only: bool = False
+    """It has no tools at all."""
 
     deferred: dict[str, Tool[Any]] = field(default_factory=dict[str, "Tool[Any]"], init=False)
     """Tools of MCP servers that no request lists: the model finds them by search."""

@@ -43,6 +43,7 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Approver, Mode
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
+from tui.provider.message_batches import MessageBatches
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
@@ -86,7 +87,7 @@ class Launch:
     says what of the folder's own files counts. `foreign_server`: the folder named the server, which
     gets nothing of the environment, neither key nor headers. `confined`: commands run in a sandbox,
     as the configuration says. `texts` go into the system prompt, and `own_tools` are offered beside
-    the built-in ones: both are of who starts this run.
+    the built-in ones: both are of who starts this run. `answers_only`: the model has no tools.
     """
 
     workspace: Workspace
@@ -113,6 +114,7 @@ class Launch:
     trust: Trust = field(default_factory=Trust)
     foreign_server: bool = False
     confined: bool = False
+    answers_only: bool = False
 
     def with_key(self, key: str | None) -> Launch:
         return replace(self, key=key, sign_in=None)
@@ -151,16 +153,7 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
     else:
         from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - one is used
 
-        model = AnthropicProvider(
-            api_key=launch.key,
-            profile=launch.sign_in.profile if launch.sign_in else None,
-            env_headers=not launch.foreign_server,
-            clock=clock,
-            base_url=launch.base_url,
-            first_byte_timeout_s=launch.config.retry.first_byte_timeout_s,
-            stall_timeout_s=launch.config.retry.stall_timeout_s,
-            context_window=launch.config.context_window,
-        )
+        model = AnthropicProvider(**_server_arguments(launch), clock=clock)
     if launch.around is not None:
         model = launch.around(model, clock)
     retry, most = launch.config.retry, launch.max_wait_s
@@ -168,6 +161,26 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
     return RetryProvider(
         model, retry=retry, clock=clock, max_wait_s=most if short else None, control=control
     )
+
+
+def make_batches(launch: Launch, clock: Clock) -> MessageBatches:
+    """The server of the launch, as one that takes message batches."""
+    from tui.provider.anthropic.batches import AnthropicBatches  # noqa: PLC0415 - as above
+
+    return AnthropicBatches(**_server_arguments(launch), clock=clock)
+
+
+def _server_arguments(launch: Launch) -> dict[str, Any]:
+    """How the server of a launch is asked."""
+    return {
+        "api_key": launch.key,
+        "profile": launch.sign_in.profile if launch.sign_in else None,
+        "env_headers": not launch.foreign_server,
+        "base_url": launch.base_url,
+        "first_byte_timeout_s": launch.config.retry.first_byte_timeout_s,
+        "stall_timeout_s": launch.config.retry.stall_timeout_s,
+        "context_window": launch.config.context_window,
+    }
 
 
 def server_name(launch: Launch) -> str:
@@ -297,7 +310,7 @@ def make_agent(
     found = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
-        on=launch.around is None,
+        on=launch.around is None and not launch.answers_only,
     )
     prompt = system_prompt.compose(
         launch.workspace,
@@ -340,7 +353,9 @@ def make_agent(
             key=installation_key(launch.folders.data) if session.path else b"",
             find_files=lambda: (*_project_files(launch).sources, *skills.read()),
             find_rules=lambda: _rules(launch),
-            find_agents=lambda: _agents(launch),
+            find_agents=None if launch.answers_only else lambda: _agents(launch),
+            may_have=lambda _: not launch.answers_only,
+            answers_only=launch.answers_only,
             find_model=lambda name: _agent_model(launch, name),
             find_hooks=lambda: _hooks(launch),
             skills=skills,
@@ -401,7 +416,7 @@ def _project_files(launch: Launch) -> ProjectFiles:
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
     agents = _agents(launch)
-    listed = Source("agents", LIST_NAME, agents.listing)
+    listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing)
     problems = (*found.problems, *agents.problems)
     return ProjectFiles((*launch.texts, *found.sources, listed), problems)
 

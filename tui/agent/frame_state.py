@@ -370,6 +370,8 @@ class FrameState:
             return "the session has no frame of its own yet"
         if (read := last_frame([record], self._ctx.key)) is None:
             return "this installation did not make its frame, or it is damaged"
+        if not read[1].tools:
+            return "the session began without tools"
         if not self._may_offer(read[1]):
             return "searching the web is not allowed or not possible any more"
         return "the program's rules or tools are newer"

@@ -16,7 +16,7 @@ from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of
 from tui.provider.prices import ModelPrice, price_of
-from tui.session.records import SUB_AGENT, Record, is_prompt
+from tui.session.records import BATCH, SUB_AGENT, Record, is_prompt
 
 LOOP_REPEATS = 5
 """How many equal (call, result) pairs in a row end the turn."""
@@ -161,6 +161,8 @@ class SessionCost:
         if not (usage := Usage.from_json(record.data.get("usage"))).total:
             return self
         price = price_of(str(record.data.get("model")), prices)
+        if price and record.data.get(BATCH):
+            price = price.in_batch()
         if record.type == "title" and price is None:
             return self  # so little that the sum of the others stays known
         one = Spent.on(usage, price)

@@ -87,6 +87,19 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
     return replace(prompt, images=attached, reads=found.reads[:READS])
 
 
+def named_files(text: str, workspace: Workspace) -> list[str]:
+    """The names in a text that a conversation would read or attach, or refuse. Blocks."""
+    found: list[str] = []
+    for name in dict.fromkeys(_names(text)):
+        try:
+            named = _named(name, workspace) is not None
+        except HoldfastError:
+            named = True
+        if named:
+            found.append(name.rstrip(_AFTER))
+    return found
+
+
 def _names(text: str) -> Iterator[str]:
     for found in _MENTION.finditer(text):
         if quoted := found[1] or found[3]:

@@ -498,19 +498,9 @@ class TurnRunner:
         Cancelled meanwhile, it closes the calls of the answer, which are in the record now.
         """
         content = self.dispatcher.unique_ids(answer.content)
-        bound: dict[str, str] = {}
-        if has_thinking(content):
-            bound = {BOUND_TO: self.requests.sent.hashes.get(self._stream.model, "")}
+        bound = self.requests.sent.hashes.get(self._stream.model, "")
         self.ctx.recorder.append(
-            "assistant",
-            content=content,
-            model=answer.model,
-            usage=answer.usage.to_json(),
-            stop_reason=answer.stop_reason,
-            request_id=answer.request_id,
-            server=self.ctx.server,
-            **({"message_id": answer.message_id} if answer.message_id else {}),
-            **bound,
+            "assistant", **answer_fields(answer, content, bound, self.ctx.server)
         )
         reports = self.requests.sent.reports(answer, self._stream.model)
         message = events.AssistantMessage(
@@ -606,6 +596,22 @@ class TurnRunner:
         offers = self.repair.offers()
         why = category, explanation
         self.ctx.publish(events.ErrorRaised(kind, message, True, error.hint, offers, *why))
+
+
+def answer_fields(
+    answer: Completed, content: list[Block], bound: str, server: str
+) -> dict[str, Any]:
+    """The fields of an answer's record. `bound` is the hash of the request that it answers."""
+    return {
+        "content": content,
+        "model": answer.model,
+        "usage": answer.usage.to_json(),
+        "stop_reason": answer.stop_reason,
+        "request_id": answer.request_id,
+        "server": server,
+        **({"message_id": answer.message_id} if answer.message_id else {}),
+        **({BOUND_TO: bound} if has_thinking(content) else {}),
+    }
 
 
 def _notes(error: Exception) -> list[str]:

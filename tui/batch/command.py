@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,6 +36,9 @@ from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, for_stream
 from tui.permissions.gate import RulesOnly
+
+if TYPE_CHECKING:
+    from tui.batch.batch_api import BatchApiRun
 
 _TO_DO = {"pending": "run", "interrupted": "run", "running": "run", "unmerged": "merge"}
 EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
@@ -75,7 +79,7 @@ def print_notice(text: str) -> None:
         sys.stderr.flush()
 
 
-def exit_code(runner: Runner, state: RunState) -> int:
+def exit_code(runner: Runner | BatchApiRun, state: RunState) -> int:
     """The exit code of a run that ended."""
     if runner.reason in {"interrupted", "paused"}:
         return EXIT_INTERRUPTED
@@ -112,6 +116,9 @@ def reset(options: Options) -> int:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
         said = _remaining_worktrees(state, folder.target) if state else []
+        if state and state.batch:
+            what = state.batch.id or "A message batch that may have been sent"
+            said.append(f"{what} continues at the server, and is billed.")
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
     for line in said:
         print_notice(line)
@@ -166,6 +173,8 @@ def _how(state: RunState, folder: RunFolder) -> str:
     begun = f"started {when(state.started_at)}"
     if folder.worked_on():
         return f"{begun}, running now"
+    if state.batch:
+        return f"{begun}, waiting for message batch {state.batch.id}".rstrip()
     if running := state.counts().get("running", 0):
         resumed = "the interrupted task" if running == 1 else f"{running} interrupted tasks"
         return f"{begun}, killed; the next run resumes {resumed}"
@@ -207,17 +216,22 @@ def dry_run(planned: RunPlan) -> int:
 
 
 async def _work(planned: RunPlan, options: Options) -> int:
-    printer = _Printer(
-        json_=options.json, total=len(planned.file.tasks), numbered=planned.at_once > 1
-    )
-    shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=SystemClock())
-    runner = shop.runner
+    numbered = planned.at_once > 1 or options.batch_api
+    printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
+    clock = SystemClock()
+    if options.batch_api:
+        from tui.batch.batch_api import BatchApiRun  # noqa: PLC0415 - seldom needed
+
+        shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.cancel)
+    else:
+        shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
+        runner = shop.runner
     printer.on_lost = runner.stop
     if options.retry_failed:
         runner.take_up_failed()
     with heeded_signals(lambda: _stop(runner)):
         try:
-            async with refreshed_models(planned.launch, SystemClock()):
+            async with refreshed_models(planned.launch, clock):
                 state = await runner.run()
             summary = RunSummary(state, runner.reason, printer.seconds)
             written = write_summary(summary, planned)
@@ -265,6 +279,6 @@ class _Printer:
             self.on_lost()
 
 
-def _stop(runner: Runner) -> None:
+def _stop(runner: Runner | BatchApiRun) -> None:
     print_notice("Stopping and saving progress." if not runner.stopping else "Still saving.")
     runner.stop()

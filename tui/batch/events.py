@@ -16,8 +16,8 @@ from tui.provider.base import WireEvent
 
 
 class RunStarted(WireEvent, frozen=True, tag="run_started"):
-    """`boot` is the boot file as shown, "" without one; `isolation` is git, jj or none. `at_once`
-    tasks are worked on at a time."""
+    """`boot` is the boot file as shown, "" without one; `isolation` is git, jj, none or batch (for
+    questions in a message batch). `at_once` tasks are worked on at a time."""
 
     task_file: str
     tasks: int

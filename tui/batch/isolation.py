@@ -52,6 +52,12 @@ class Isolation:
         return ""
 
 
+class NothingToIsolate(Isolation):
+    """For questions in a message batch: they change no files."""
+
+    name = "batch"
+
+
 def excluded_paths(top: Path, target: Path, task_file: Path) -> tuple[str, ...]:
     """What is no task's work, as paths from `top`: the task file, the link that it was named by,
     and `.holdfast/` of `target`."""

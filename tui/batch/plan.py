@@ -15,7 +15,7 @@ from tui.agent.composition import Launch
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
 from tui.batch.git import GitIsolation
-from tui.batch.isolation import Isolation
+from tui.batch.isolation import Isolation, NothingToIsolate
 from tui.batch.jj import JjIsolation
 from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
@@ -137,7 +137,9 @@ def plan(options: Options) -> RunPlan:
         target=target,
         file=file,
         boot=found,
-        isolation=find_isolation(target, options.tasks.absolute()),
+        isolation=NothingToIsolate()
+        if options.batch_api
+        else find_isolation(target, options.tasks.absolute()),
         worktrees=worktrees,
         models=models,
         stops=stops,

@@ -18,6 +18,13 @@ HINT: Final = "A PREVIOUS ATTEMPT FAILED: {reason}\nITS CHANGES WERE UNDONE. HIN
 OVERFLOWED: Final = (
     "the previous attempt filled the context window; take smaller steps and read less at once"
 )
+QUESTION: Final = (
+    "You are Holdfast, and you answer one question of an engineer's list. You have no tools and see"
+    " no files: all that you know of the work is in this prompt. Nobody answers questions back:"
+    " where something is unclear, decide, and say what you decided; where the answer needs what you"
+    " can't see, say what is missing. No praise, no filler."
+)
+"""What the model is told that is asked in a message batch."""
 _ANALYSE: Final = (
     "A task of an automatic run failed. Decide from the error and the end of the output whether"
     " another attempt can succeed, and what it should do differently. Answer with one JSON"

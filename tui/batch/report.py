@@ -34,6 +34,7 @@ _ISOLATION: Final = {
     "git": "isolation: git, one commit per task",
     "jj": "isolation: jj, one change per task",
     "none": "isolation: none",
+    "batch": "message batch: questions without tools, at half price",
 }
 _TITLE: Final = 44
 _LINE: Final = 200
@@ -269,7 +270,9 @@ def _why(task: TaskState) -> str:
             reason = one_line(task.message or "reason unknown", 300).rstrip(".")
             return f"failed{kind}: {reason}.{kept}{log}"
         case "interrupted":
-            return f"interrupted; runs again next time.{kept}{log}"
+            why = f" ({task.error_class}): {one_line(task.message or '', 300)}"
+            why = f"{why.rstrip('.')}" if task.error_class else ""
+            return f"interrupted{why}; runs again next time.{kept}{log}"
         case "unmerged":
             reason = one_line(task.message or "It waits for the tasks before it.", _WHY)
             return f"not merged: {reason}{log}"

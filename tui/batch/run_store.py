@@ -20,6 +20,7 @@ from tui.batch.state import (
     PARTIAL_CHARS,
     RunFolder,
     RunState,
+    TaskBatch,
     TaskState,
     begin,
     edited,
@@ -169,6 +170,12 @@ class RunStore:
         async with self._saving:
             await asyncio.to_thread(self._mark, task)
         return task
+
+    async def note_batch(self, batch: TaskBatch | None) -> None:
+        """Save which message batch is waited for; None for none."""
+        self.state = replace(self.state, batch=batch)
+        async with self._saving:
+            await asyncio.to_thread(self.folder.save, self.state)
 
     async def forget_worktree(self, name: str) -> None:
         """A worktree is gone: no task has it any more."""

@@ -31,6 +31,7 @@ from tui.batch.task_worktrees import TaskPlace, TaskWorktrees
 from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock
 from tui.core.config import Batch
+from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.git import GitError
 from tui.core.paths import Folders, folders
@@ -122,6 +123,11 @@ class Runner:
                 opened=self._announce,
                 folders=setup.folders,
             )
+            if book.state.batch is not None:
+                raise UsageError(
+                    "A message batch of this run isn't done yet.",
+                    hint="Continue with --batch-api, or forget it with --reset.",
+                )
             self._left = {task.worktree for task in book.state.tasks if task.worktree}
             if self._again:
                 await book.take_up_failed()

@@ -67,13 +67,36 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
         return self.status in {"pending", "interrupted"}
 
 
+class TaskBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A message batch of tasks. `sessions` are those of its questions by custom id, `taken` the
+    custom ids whose results are in the run's state.
+
+    It is noted before it is sent: without an `id` nobody knows whether the server has it.
+    `request_id` is of the request that carried it.
+    """
+
+    noted_at: str
+    sessions: dict[str, str]
+    taken: tuple[str, ...] = ()
+    id: str = ""
+    request_id: str | None = None
+
+    @property
+    def waiting(self) -> dict[str, str]:
+        """The sessions whose results are not taken yet, by custom id."""
+        taken = set(self.taken)
+        return {id_: one for id_, one in self.sessions.items() if id_ not in taken}
+
+
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of one task file. `sha256` is of its groups and texts."""
+    """A run of one task file. `sha256` is of its groups and texts; `batch` is the message batch
+    whose results are waited for."""
 
     task_file: str
     sha256: str
     started_at: str
     tasks: tuple[TaskState, ...]
+    batch: TaskBatch | None = None
 
     def with_task(self, changed: TaskState) -> RunState:
         """The state with one task replaced."""

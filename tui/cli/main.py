@@ -141,6 +141,7 @@ def _wants_screen(options: Options) -> bool:
     from tui.core import plain_detection  # noqa: PLC0415
 
     plain = options.headless or options.json or options.dry_run or options.status or options.reset
+    plain = plain or options.batch_api  # one line a minute needs no screen
     screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain_detection.why(())
     return screen and not plain
 

@@ -72,7 +72,8 @@ class ModelInfo:
     `system_messages`: messages of the role "system" may be in the middle of a conversation;
     `tool_additions`: they may bring tools; `turn_effort`: they may set the effort. `binds`: its
     thinking is bound to all that stood before it. `compacts`: the server summarizes on request.
-    `documents`: it reads PDFs. `web_search`: its server searches the web for it.
+    `documents`: it reads PDFs. `web_search`: its server searches the web for it. `batches`: it may
+    be asked in message batches, as far as is known.
 
     `cached_from` is the size of the smallest prompt that is cached. `retires_at` is the day or
     moment (ISO 8601) from which it answers no more, once one is set. `line` is haiku, sonnet, …
@@ -94,6 +95,7 @@ class ModelInfo:
     compacts: bool = False
     documents: bool = False
     web_search: bool = False
+    batches: bool = True
     cached_from: int = 0
     retires_at: str = ""
     line: str = ""

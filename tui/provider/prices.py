@@ -5,13 +5,14 @@ neither has no known price. All prices are for a million tokens.
 
     price_of(model, config.prices)          the price of a model, None where it is not known
     price.cost(usage)                       what an answer cost, by the usage that came with it
+    price.in_batch()                        the price of the same in a message batch
     price.forecast(written=…, read=…, …)    what a request will cost, before it is sent
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from tui.core.config import Price
@@ -36,6 +37,9 @@ class Rates:
     write_1h: float
     read: float
 
+    def halved(self) -> Rates:
+        return Rates(*(rate / 2 for rate in astuple(self)))
+
     def of(self, usage: Usage) -> float:
         """What that much usage of one request costs."""
         hour = min(usage.ephemeral_1h_input_tokens, usage.cache_creation_input_tokens)
@@ -55,6 +59,11 @@ class ModelPrice:
     rates: Rates
     long: Rates | None = None
     long_from: int = 0
+
+    def in_batch(self) -> ModelPrice:
+        """The price of the same in a message batch: half, whatever is read and written."""
+        half = ModelPrice(self.rates.halved(), None, self.long_from)
+        return replace(half, long=self.long.halved()) if self.long else half
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         """The rates of a request with so large a prompt, whatever of it is cached."""

@@ -165,29 +165,48 @@ class RetryProvider(ProviderWrapper):
             await self._clock.sleep(wait)
 
     def _wait(self, error: ProviderError, failures: int, waited: float) -> float:
-        """Seconds until the next attempt. Raises `error` when there is none.
+        return wait_before_retry(
+            error,
+            failures,
+            waited,
+            retry=self._retry,
+            clock=self._clock,
+            rng=self._rng,
+            max_wait_s=self._max_wait_s,
+        )
 
-        `waited` is what the server has asked for before.
-        """
-        if not error.retryable:
-            raise error
-        patience = self._retry.max_delay_ms / 1000
-        if self._max_wait_s is not None:
-            patience = self._max_wait_s - waited
-        if error.retry_after is not None and error.retry_after > patience:
-            error.park_until = self._clock.now() + timedelta(
-                seconds=min(error.retry_after, LONGEST_PARK_S)
-            )
-            other = "now with another model (/model)"
-            if self._max_wait_s is not None:
-                other = "wait longer with --max-wait"
-            error.hint = f"Available again in {wait_time(error.retry_after)}, or {other}."
-            raise error
-        if failures >= self._retry.max_attempts:
-            raise error
-        if error.retry_after is None:
-            return backoff_s(self._retry, failures, self._rng)
-        return error.retry_after
+
+def wait_before_retry(
+    error: ProviderError,
+    failures: int,
+    waited: float,
+    *,
+    retry: Retry,
+    clock: Clock,
+    rng: random.Random,
+    max_wait_s: float | None = None,
+) -> float:
+    """Seconds until the next attempt of a request that failed. Raises `error` when there is none.
+
+    `waited` is what the server has asked for before.
+    """
+    if not error.retryable:
+        raise error
+    patience = retry.max_delay_ms / 1000
+    if max_wait_s is not None:
+        patience = max_wait_s - waited
+    if error.retry_after is not None and error.retry_after > patience:
+        error.park_until = clock.now() + timedelta(seconds=min(error.retry_after, LONGEST_PARK_S))
+        other = "now with another model (/model)"
+        if max_wait_s is not None:
+            other = "wait longer with --max-wait"
+        error.hint = f"Available again in {wait_time(error.retry_after)}, or {other}."
+        raise error
+    if failures >= retry.max_attempts:
+        raise error
+    if error.retry_after is None:
+        return backoff_s(retry, failures, rng)
+    return error.retry_after
 
 
 def backoff_s(retry: Retry, failures: int, rng: random.Random) -> float:

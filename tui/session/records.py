@@ -157,6 +157,9 @@ MENTIONED: Final = "mention"
 HOOK: Final = "hook"
 """What `by` says in a `user` record by which a hook lets the model continue."""
 
+BATCH: Final = "batch"
+"""The field of an answer that came with a message batch, at half the price: the batch's id."""
+
 SUB_AGENT: Final = "sub_agent"
 """The type of the records that say which sub-agents worked for a session."""
 FILE_CHANGE: Final = "file_change"

@@ -103,6 +103,8 @@ class Options:
     reset: bool = False
     retry_failed: bool = False
     parallel: int = 1
+    batch_api: bool = False
+    cancel: bool = False
     max_failures: int | None = None
     max_time: float | None = None
     summary: Path | None = None
@@ -195,6 +197,17 @@ def _prompt(given: dict[str, Any]) -> dict[str, Any]:
 def _check(options: Options) -> None:
     """What no single flag can know."""
     o = options
+    of_tools = {
+        "--parallel": o.parallel > 1,
+        "--fallback-model": o.fallback_models,
+        "--allow": o.allow,
+        "--deny": o.deny,
+        "--yolo": o.yolo,
+        "--no-sandbox": o.no_sandbox,
+        "--max-failures": o.max_failures,
+        "--max-time": o.max_time,
+    }
+    pointless = next((name for name, given in of_tools.items() if given), "")
     conflicts = (
         ((o.resume or "").startswith("-"), f"unknown option {o.resume}."),
         (o.newest and o.resume is not None, "--continue and --resume can't be combined."),
@@ -238,6 +251,15 @@ def _check(options: Options) -> None:
         (
             sum((o.dry_run, o.status, o.reset)) > 1,
             "Use only one of --dry-run, --status and --reset.",
+        ),
+        (o.cancel and not o.batch_api, "--cancel needs --batch-api."),
+        (
+            o.batch_api and o.practice,
+            "The practice model doesn't offer message batches: leave out --batch-api.",
+        ),
+        (
+            o.batch_api and bool(pointless),
+            f"--batch-api sends questions without tools; it can't be combined with {pointless}.",
         ),
         (
             o.command == "run" and not (o.tasks or o.status or o.reset),

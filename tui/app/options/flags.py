@@ -274,6 +274,11 @@ COMMANDS = (
                 _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
             ),
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
+            _flag(
+                "--batch-api",
+                "send the tasks as questions without tools, in one message batch at half price",
+            ),
+            _flag("--cancel", "with --batch-api: cancel the batch, and take the answers it has"),
             _DRY_RUN,
             _flag("--status", "show the status of the tasks"),
             _flag("--reset", "clear state and logs, do nothing else"),

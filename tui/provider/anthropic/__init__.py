@@ -1,6 +1,7 @@
 """The Messages API through the Anthropic SDK; the only place that imports it.
 
     client          AnthropicProvider: a request goes out, parts come in
+    batches         AnthropicBatches: many requests at once, at half the price
     client_factory  loads the SDK late, in a thread, and makes its client
     convert         requests and models as the SDK has them
     stall_timeout   how long an answer may be silent

@@ -157,6 +157,7 @@ def model_info(model: str, said: object) -> ModelInfo:
         compacts=_is_supported(summarize, known.compacts),
         documents=_is_supported(abilities.get("pdf_input"), known.documents),
         web_search=_is_supported(server_tools.get("web_search"), known.web_search),
+        batches=_is_supported(abilities.get("batch"), known.batches),
         retires_at=_text(found, "retires_at", known.retires_at),
         line=_text(found, "line", known.line),
     )

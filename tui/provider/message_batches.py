@@ -1,0 +1,67 @@
+"""The port for message batches: many requests sent at once, answered in a day at half price."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from tui.core.errors import ProviderError
+from tui.provider.base import Completed, Provider, Request
+
+REQUESTS_MAX: Final = 100_000
+BYTES_MAX: Final = 256 * 1024**2
+"""What one batch may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBatch:
+    """A batch as the server describes it. `ended`: each of its requests has a result by now.
+    `request_id` is of the request that asked for this description."""
+
+    id: str
+    created_at: datetime
+    ended: bool
+    waiting: int
+    succeeded: int
+    failed: int
+    request_id: str | None = None
+
+    @property
+    def requests(self) -> int:
+        return self.waiting + self.succeeded + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What became of one request. An error that is `retryable` may not occur in another batch."""
+
+    custom_id: str
+    answer: Completed | ProviderError
+
+
+class MessageBatches(Provider, Protocol):
+    """A provider that takes batches, too. Everything raises ProviderError, or CredentialsError
+    before anything is sent. One attempt each: who calls it retries."""
+
+    async def create(self, requests: Mapping[str, Request]) -> SentBatch:
+        """Send requests by their custom ids. After an error without a status, or one of the
+        server's, nobody knows whether the batch was made."""
+        ...
+
+    async def describe(self, batch: str) -> SentBatch:
+        """How a batch stands."""
+        ...
+
+    async def cancel(self, batch: str) -> None:
+        """Cancel what has not begun of a batch; it ends soon, and has results all the same."""
+        ...
+
+    async def made_since(self, moment: datetime) -> list[SentBatch]:
+        """The batches that were made since, the newest first."""
+        ...
+
+    def results(self, batch: str) -> AsyncGenerator[BatchResult]:
+        """The results of a batch that has ended, in any order."""
+        ...
