@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 
 import tui
 from tui.app.doctor.check import Check, Subject
+from tui.app.unattended_commands import unattended_commands
 from tui.core.formatting import plural, size
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
@@ -228,6 +229,21 @@ def sessions(what: Subject) -> Iterator[Check]:
     ids = ", ".join(entry.id for entry in damaged[:_NAMED]) + (", …" if damaged[_NAMED:] else "")
     fix = f"They open repaired; `holdfast sessions check ID` shows what is wrong: {ids}"
     yield Check("sessions", "warn", detail, fix)
+
+
+def commands(what: Subject) -> Iterator[Check]:
+    """Those that run or have ended without their session."""
+    found = unattended_commands(what.folders)
+    if not found:
+        yield Check("commands", "ok", "none left running")
+        return
+    named = "; ".join(f"{one.id} {one.words}" for one in found[:_NAMED])
+    more = len(found) - _NAMED
+    fix = (
+        "`holdfast -r ID` takes them over, `holdfast stop ID` ends them; `holdfast ps` lists them."
+    )
+    said = f"{plural(len(found), 'command')} of sessions that aren't open: {named}"
+    yield Check("commands", "warn", f"{said}; {more} more" if more > 0 else said, fix)
 
 
 def outputs(what: Subject) -> Iterator[Check]:
