@@ -60,6 +60,7 @@ def with_command_states(
 def discard(folder: Path) -> None:
     """Nothing of a command is needed any more, unless it is a job: all is recorded. Blocks."""
     if folder.is_dir() and not note(folder, names.CALL).get("job"):
+        names.send(folder, names.KILL)  # it was left to a later run, and its call was stopped then
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -252,11 +252,13 @@ class Conversation:
 
     async def close(self, *, typed: bool = True, leave: bool = False) -> None:
         """Stop what runs and let the agent go. With `typed`, what is in the prompt is kept
-        for when the session is opened again. With `leave`, commands run on for the next run of the
-        program."""
+        for when the session is opened again. With `leave`, commands run on for whoever opens it
+        next."""
         self.drafts.leave(typed=typed)
-        if leave and self.agent is not None:
+        if self.agent is not None and leave:
             await self.agent.leave()
+        elif self.agent is not None:
+            self.agent.stay()
         agent, self.agent = self.agent, None
         self._cancel_ports()
         self._work.stop(None)

@@ -68,18 +68,21 @@ def unattended_commands(home: Folders) -> list[UnattendedCommand]:
 async def end_commands(commands: Sequence[UnattendedCommand], clock: Clock) -> list[str]:
     """End those that run: SIGTERM, and SIGKILL two seconds later. How each ended stays for its
     session; where that is gone, nothing stays. Returns what could not be ended, in words."""
-    await asyncio.gather(*(_end(one, clock) for one in commands))
-    return [one.words for one in commands if state_of(one.folder) == "running"]
+    ended = await asyncio.gather(*(_end(one, clock) for one in commands))
+    return [one.words for one, over in zip(commands, ended, strict=True) if not over]
 
 
-async def _end(one: UnattendedCommand, clock: Clock) -> None:
+async def _end(one: UnattendedCommand, clock: Clock) -> bool:
+    over = True
     if one.state == "running" and (command := SupervisedCommand.take_over(one.folder)) is not None:
         await command.stop(clock)
+        over = command.end is not None
         command.close()
-    if not one.path and await asyncio.to_thread(state_of, one.folder) != "running":
+    if over and not one.path:
         await asyncio.to_thread(shutil.rmtree, one.folder, ignore_errors=True)
         with suppress(OSError):
             one.folder.parent.rmdir()
+    return over
 
 
 def _in_place(place: Path) -> list[UnattendedCommand]:

@@ -160,8 +160,8 @@ class Job:
         return self.ended
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Call this once it has ended."""
-        self._watch.add_done_callback(lambda _: call())
+        """Call this once it has ended; never where the program goes before that."""
+        self._watch.add_done_callback(lambda watch: None if watch.cancelled() else call())
 
     async def stop(self, by: StoppedBy = "model") -> None:
         """End all of it; nothing happens when it has ended."""
@@ -306,6 +306,10 @@ class Jobs:
         """Let all that runs go on without this program: a later run takes it over."""
         self.leaving = True
         self.move()
+
+    def stay(self) -> None:
+        """Let nothing go on without this program after all."""
+        self.leaving = False
 
     async def adopt(
         self,
