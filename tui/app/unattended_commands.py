@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tui.agent.supervised_commands import Kept, state_of
+from tui.agent.supervised_commands import Kept, ends_in, state_of
 from tui.core.clock import Clock
+from tui.core.errors import SessionError
 from tui.core.messages import string_of
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
@@ -20,6 +21,7 @@ from tui.keeper.command import SupervisedCommand, command_folders, note
 from tui.keeper.folder import CALL
 from tui.session import catalog
 from tui.session.lock import holder
+from tui.session.reader import read
 
 _COMMAND_CHARS: Final = 60
 _WORDS: Final[dict[Kept, str]] = {"running": "still runs", "finished": "has ended", "": "cut off"}
@@ -91,8 +93,9 @@ def _in_place(place: Path) -> list[UnattendedCommand]:
     for folder in command_folders(place):
         call = note(folder, CALL)
         own, parent = _session_of(string_of(call.get("session")))
-        path = parent or own
-        if (path is None or holder(path) is None) and folder.is_dir():
+        path, state = parent or own, state_of(folder)
+        is_open = path is not None and holder(path) is not None
+        if not is_open and folder.is_dir() and not (state != "running" and _is_known(call, own)):
             found.append(
                 UnattendedCommand(
                     id=catalog.id_of(path) if path else place.name,
@@ -101,11 +104,19 @@ def _in_place(place: Path) -> list[UnattendedCommand]:
                     command=string_of(call.get("command")),
                     cwd=string_of(call.get("cwd")),
                     since=string_of(call.get("at")),
-                    state=state_of(folder),
+                    state=state,
                     sub_agent=parent is not None,
                 )
             )
     return found
+
+
+def _is_known(call: Mapping[str, Any], session: Path | None) -> bool:
+    """Whether the session has recorded how a command ended; then its folder only stayed behind."""
+    with suppress(SessionError, OSError):
+        named = (string_of(call.get("call_id")), string_of(call.get("job")))
+        return session is not None and named in ends_in(read(session).records)
+    return False
 
 
 def _session_of(noted: str) -> tuple[Path | None, Path | None]:
