@@ -210,6 +210,50 @@ def test_a_background_command_stays_where_the_turn_is_over_and_ends_with_stop(
     assert "Stopped 1 command" in holdfast("stop", one.id).stdout
 
 
+def test_who_quits_decides_about_background_commands(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    begin = {"name": "run_command", "input": {"command": "sleep 300", "background": True}}
+    env["ANTHROPIC_BASE_URL"] = serve({"text": "I.", "tools": [begin]}, {"text": "Begun."}).url
+    asked = ("Commands are still running", "sleep 300", "for none: ")
+    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("Begun.")
+        screen.type("/quit\r")
+        screen.wait_for(*asked)
+        screen.type("1\r")
+        screen.wait_for("1 command still running: see `holdfast ps`")
+        assert screen.exit_code() == 0
+    (row,) = listed(holdfast("ps", "--json"))
+    assert (row["state"], row["command"]) == ("command_running", "sleep 300")
+    with Terminal([*HOLDFAST, "--plain", "-c"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("resumed", ">")
+        screen.type("/jobs\r")
+        screen.wait_for("job-1", "running")
+        screen.type("\x04")
+        screen.wait_for(*asked)
+        screen.type("2\r")
+        assert screen.exit_code() == 0
+    assert "still running:" not in screen.text
+    assert listed(holdfast("ps", "--json")) == []
+
+
+def test_who_quits_in_a_turn_may_let_it_continue_in_the_background(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    os.mkfifo(holdfast.work / "go")
+    env["ANTHROPIC_BASE_URL"] = serve(RUN, {"text": "All done."}).url
+    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("Tool run_command cat go: started.")
+        screen.type("/quit\r")
+        screen.wait_for("The agent is working", "for none: ")
+        screen.type("1\r")
+        screen.wait_for("Open it with: holdfast attach ")
+        assert screen.exit_code() == 0
+    (holdfast.work / "go").write_text("over\n")
+    (one,) = background.sessions(kept, SystemClock().now())
+    assert until(kept, one.id, "done", "failed").detail == "All done."
+
+
 def test_a_command_of_a_sub_agent_goes_along(
     holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
 ) -> None:
@@ -395,6 +439,7 @@ def until_runs(kept: Folders, one: BackgroundSession) -> None:
     while "run_command" not in background.find(kept, one.id, SystemClock().now()).detail:
         assert time.monotonic() < give_up
         Event().wait(0.05)
+    until_kept(kept)
 
 
 def until_kept(kept: Folders) -> None:

@@ -163,6 +163,11 @@ class Conversation:
         """Whether a turn, work between the turns, or a command of the person's runs."""
         return self._work.busy
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn runs that nobody has stopped."""
+        return self._work.accepts_prompts
+
     def open_agent(self) -> Agent | None:
         """The agent of the session that is open; else it is said that there is none."""
         if self.agent is None:
