@@ -31,6 +31,7 @@ WRITE = {"text": "I write.", "tools": [{"name": "write_file", "input": {
     "path": "new.txt", "content": "hello\n"}}]}  # fmt: skip
 RUN = {"text": "I run.", "tools": [{"name": "run_command", "input": {"command": "cat go"}}]}
 """Runs until something is written into a pipe."""
+TASK = {"agent": "general", "description": "look", "prompt": "do it"}
 
 
 @pytest.fixture
@@ -258,9 +259,8 @@ def test_a_command_of_a_sub_agent_goes_along(
     holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
 ) -> None:
     os.mkfifo(holdfast.work / "go")
-    task = {"agent": "general", "description": "look", "prompt": "do it"}
     env["ANTHROPIC_BASE_URL"] = serve(
-        {"text": "I ask.", "tools": [{"name": "task", "input": task}]},
+        {"text": "I ask.", "tools": [{"name": "task", "input": TASK}]},
         RUN,
         {"text": "It is over."},
         {"text": "All done."},
@@ -278,6 +278,18 @@ def test_a_command_of_a_sub_agent_goes_along(
     (result,) = (record for record in said if record["type"] == "tool_result")
     assert result["details"]["exit_code"] == 0
     assert result["content"][0]["text"].startswith("over\n")
+
+
+def test_a_command_of_a_sub_agent_is_listed_with_the_session_it_worked_for(
+    holdfast: Program, start: Start, kept: Folders
+) -> None:
+    one = start({"text": "I ask.", "tools": [{"name": "task", "input": TASK}]}, RUN, words=("-y",))
+    until_kept(kept)
+    os.kill(one.pid, signal.SIGKILL)
+    gone(one)
+    (_, row) = listed(holdfast("ps", "--json"))
+    assert (row["id"], row["detail"]) == (one.id, "still runs (sub-agent): cat go")
+    assert "Stopped 1 command" in holdfast("stop", one.id).stdout
 
 
 SLOW = {**WRITE, "delay_s": 8}
