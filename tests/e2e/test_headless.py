@@ -321,7 +321,7 @@ def test_a_command_without_its_session_is_listed_and_can_be_stopped(
     assert "Stopped 1 command of" in holdfast("stop", session[:4]).stdout
     assert gone(keeper)
     assert "has ended: echo" in holdfast("ps").stdout, "how it ended is for the session to say"
-    assert "Nothing runs" in holdfast("stop", session).stdout
+    assert "Nothing runs that could be stopped" in holdfast("stop", session).stdout
     lines = holdfast.lines("--practice", "-c", "-p", "read README.md")
     finished = next(line for line in lines if line["type"] == "tool_finished")
     assert finished["summary"] == "killed by SIGTERM"

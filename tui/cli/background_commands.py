@@ -185,7 +185,11 @@ def _stop_commands(commands: Sequence[UnattendedCommand], clock: Clock) -> int:
     if failed := asyncio.run(end_commands(commands, clock)):
         raise HoldfastError(f"Couldn't be stopped: {'; '.join(failed)}.")
     running = sum(one.state == "running" for one in commands)
-    said = f"Stopped {plural(running, 'command')} of {ids[0]}." if running else "Nothing runs."
+    said = (
+        f"Stopped {plural(running, 'command')} of {ids[0]}."
+        if running
+        else "Nothing runs that could be stopped."
+    )
     print_text(f"{said} See how it ended: holdfast -r {ids[0]}" if commands[0].path else said)
     return 0
 

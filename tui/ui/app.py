@@ -255,6 +255,9 @@ class HoldfastApp(ThemedApp):
             self._asks_to_quit = True
             try:
                 how = await ask_to_quit(self.conversation)
+            except HoldfastError as error:
+                self.frontend.say(error.message, "error", hint=error.hint)
+                return
             finally:
                 self._asks_to_quit = False
         if how and (not self.ready or await self.conversation.save_memory_first()):
