@@ -55,8 +55,8 @@ def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None
     if more := len(running) - _SHOWN:
         named += [f"and {more} more"] if more > 0 else []
     if conversation.in_turn and conversation.services.background_options is not None:
-        along = "Its commands go along: it takes them over there." if running else ""
-        said = f"In the background it continues without a screen. {along}".rstrip()
+        along = ", and so do its commands" if running else ""
+        said = f"In the background it continues without a screen{along}."
         return ChoiceQuestion("The agent is working", said, _TURN, named)
     if running:
         said = f"{plural(len(running), 'command')} in the background. The next start shows them."

@@ -234,16 +234,17 @@ def sessions(what: Subject) -> Iterator[Check]:
 def commands(what: Subject) -> Iterator[Check]:
     """Those that run or have ended without their session."""
     found = unattended_commands(what.folders)
-    if not found:
-        yield Check("commands", "ok", "none left running")
+    runs = [one for one in found if one.state == "running"]
+    rest = len(found) - len(runs)
+    ended = f"{plural(rest, 'command')} ended unseen" if rest else ""
+    if not runs:
+        yield Check("commands", "ok", f"none left running{f'; {ended}' if ended else ''}")
         return
-    named = "; ".join(f"{one.id} {one.words}" for one in found[:_NAMED])
-    more = len(found) - _NAMED
-    fix = (
-        "`holdfast -r ID` takes them over, `holdfast stop ID` ends them; `holdfast ps` lists them."
-    )
-    said = f"{plural(len(found), 'command')} of sessions that aren't open: {named}"
-    yield Check("commands", "warn", f"{said}; {more} more" if more > 0 else said, fix)
+    named = "; ".join(f"{one.id} {one.words}" for one in runs[:_NAMED])
+    more = f"; {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    said = f"{plural(len(runs), 'command')} of sessions that aren't open: {named}{more}"
+    fix = "`holdfast -r ID` takes them over, `holdfast stop ID` ends them."
+    yield Check("commands", "warn", "; ".join(filter(None, (said, ended))), fix)
 
 
 def outputs(what: Subject) -> Iterator[Check]:
