@@ -219,6 +219,7 @@ def test_who_quits_decides_about_background_commands(
     asked = ("Commands are still running", "sleep 300", "for none: ")
     with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
         screen.wait_for("Begun.")
+        screen.wait_until(lambda: screen.text.rstrip().endswith(">"))
         screen.type("/quit\r")
         screen.wait_for(*asked)
         screen.type("1\r")
@@ -230,6 +231,7 @@ def test_who_quits_decides_about_background_commands(
         screen.wait_for("resumed", ">")
         screen.type("/jobs\r")
         screen.wait_for("job-1", "running")
+        screen.wait_until(lambda: screen.text.rstrip().endswith(">"))
         screen.type("\x04")
         screen.wait_for(*asked)
         screen.type("2\r")
