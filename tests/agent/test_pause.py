@@ -6,16 +6,23 @@ import asyncio
 from pathlib import Path
 
 from tests.support.agents import Yes, make_agent
+from tests.support.processes import gone
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.events import Event, TurnFinished
+from tui.agent.events import Event, ToolOutputChunk, TurnFinished
 from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import parse
 from tui.context.interrupted_calls import open_calls
-from tui.core.messages import Block
+from tui.core.clock import SystemClock
+from tui.core.messages import Block, text_of
+from tui.core.paths import folders
+from tui.keeper.command import lives
+from tui.keeper.folder import KILL, send
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Call, Decision
 from tui.provider.base import Request
+from tui.session.session import Session
+from tui.tools.jobs import Job
 
 
 class Nobody(RulesOnly):
@@ -28,6 +35,11 @@ class Nobody(RulesOnly):
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError
+
+
+def saved(folder: Path) -> Session:
+    """A session whose commands may outlive the program."""
+    return Session.create(folder, folders=folders(), clock=SystemClock())
 
 
 async def turn(agent: Agent, text: str = "") -> list[Event]:
@@ -104,18 +116,52 @@ async def test_an_answer_that_ends_the_turn_ends_it(tmp_path: Path) -> None:
     assert not turn_is_open(agent.session.records)
 
 
-async def test_a_call_that_runs_is_waited_for(tmp_path: Path) -> None:
-    provider = ScriptedProvider(
-        [call("run_command", command="while [ ! -e go ]; do :; done; echo over")], say("Over.")
-    )
-    agent = make_agent(tmp_path, provider, approver=Yes())
+async def test_a_command_runs_on_and_whoever_continues_has_its_result(tmp_path: Path) -> None:
+    command = "echo begun; until [ -e go ]; do sleep 0.02; done; echo over"
+    provider = ScriptedProvider([call("run_command", command=command)], say("Over."))
+    agent = make_agent(tmp_path, provider, approver=Yes(), session=saved(tmp_path))
     stream = agent.send(parse("run it"))
     async for event in stream:
-        if type(event).__name__ == "PermissionAnswered":
+        if isinstance(event, ToolOutputChunk):
             agent.pause()
-            (tmp_path / "go").touch()
-    assert not left(agent)
-    assert [r.data["is_error"] for r in agent.session.records if r.type == "tool_result"] == [False]
+    assert left(agent) == ["toolu_run_command"]
     assert turn_is_open(agent.session.records)
     assert len(provider.requests) == 1
+    (tmp_path / "go").touch()
     assert outcome(await turn(agent)) == "done"
+    (result,) = (r.data for r in agent.session.records if r.type == "tool_result")
+    assert text_of(result["content"]).startswith("begun\nover\n")
+
+
+async def test_a_job_ends_with_the_agent_unless_somebody_takes_it_over(tmp_path: Path) -> None:
+    jobs: list[Job] = []
+    for number, stays in enumerate((True, False)):
+        root = tmp_path / str(number)
+        root.mkdir()
+        start = call("run_command", command="sleep 300", background=True)
+        provider = ScriptedProvider([start], say("Up."))
+        agent = make_agent(root, provider, approver=Yes(), session=saved(root))
+        await turn(agent, "start it")
+        agent.pause()
+        if stays:
+            agent.stay()
+        jobs += [owned.job for owned in agent.jobs]
+        await agent.close()
+    ended, runs = jobs
+    assert ended.stopped_by == "program"
+    assert not runs.ended
+    assert lives(runs.kept.folder)
+    send(runs.kept.folder, KILL)
+    assert gone(runs.pid)
+
+
+async def test_a_command_that_was_left_ends_where_its_call_is_stopped(tmp_path: Path) -> None:
+    provider = ScriptedProvider([call("run_command", command="echo $$; exec sleep 300")])
+    agent = make_agent(tmp_path, provider, approver=Yes(), session=saved(tmp_path))
+    pid = 0
+    async for event in agent.send(parse("run it")):
+        if isinstance(event, ToolOutputChunk):
+            pid = int(event.text)
+            agent.pause()
+    await agent.close_calls(left(agent))
+    assert gone(pid)

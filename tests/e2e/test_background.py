@@ -31,6 +31,7 @@ WRITE = {"text": "I write.", "tools": [{"name": "write_file", "input": {
     "path": "new.txt", "content": "hello\n"}}]}  # fmt: skip
 RUN = {"text": "I run.", "tools": [{"name": "run_command", "input": {"command": "cat go"}}]}
 """Runs until something is written into a pipe."""
+TASK = {"agent": "general", "description": "look", "prompt": "do it"}
 
 
 @pytest.fixture
@@ -148,15 +149,170 @@ def test_attaching_puts_the_question_again_and_goes_on_with_the_turn(
     assert listed(holdfast("ps", "--all", "--json")) == []
 
 
-@pytest.mark.parametrize("answer", ["1", "3"])
-def test_attaching_waits_for_the_call_that_runs(
-    holdfast: Program, start: Start, env: dict[str, str], kept: Folders, answer: str
+def test_attaching_takes_the_command_over_that_runs(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
     one = start(RUN, {"text": "All done."})
     until_runs(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
-        screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
+        gone(one)
+        screen.wait_for("Tool run_command cat go: started.")
         (holdfast.work / "go").write_text("over\n")
+        screen.wait_for("All done.")
+    (result,) = (record for record in records(one) if record["type"] == "tool_result")
+    assert (result["is_error"], result["details"]["exit_code"]) == (False, 0)
+    assert result["content"][0]["text"].startswith("over\n")
+
+
+def test_background_commands_go_along_to_and_fro(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    """From the screen to the background, and back while it still works."""
+    os.mkfifo(holdfast.work / "go")
+    job = "until [ -e stop ]; do sleep 0.05; done; echo seen"
+    begin = {"name": "run_command", "input": {"command": job, "background": True}}
+    env["ANTHROPIC_BASE_URL"] = serve(
+        {"text": "I begin.", "tools": [begin]}, RUN, {"text": "All done."}
+    ).url
+    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("4 no: ")
+        screen.type("1\r")
+        screen.wait_for("Tool run_command cat go: started.")
+        screen.type("/bg\r")
+        screen.wait_for("Open it with: holdfast attach ")
+        assert screen.exit_code() == 0
+    (one,) = background.sessions(kept, SystemClock().now())
+    until_runs(kept, one)
+    with attach(holdfast.work, env, one.id) as screen:
+        gone(one)
+        screen.wait_for("Tool run_command cat go: started.")
+        (holdfast.work / "go").write_text("over\n")
+        screen.wait_for("All done.")
+        screen.type("/jobs\r")
+        screen.wait_for("job-1", "running")
+        (holdfast.work / "stop").touch()
+        screen.wait_for("job-1 finished, exit code 0")
+        screen.wait_until(lambda: not list(kept.running.glob("*/*")))
+    results = [r["summary"] for r in records(one) if r["type"] == "tool_result"]
+    assert results == ["job-1", "exit 0"]
+    (end,) = (record for record in records(one) if record["type"] == "job_ended")
+    assert (end["exit_code"], end["text"]) == (0, "seen")
+
+
+def test_a_background_command_stays_where_the_turn_is_over_and_ends_with_stop(
+    holdfast: Program, start: Start, kept: Folders
+) -> None:
+    begin = {"name": "run_command", "input": {"command": "sleep 300", "background": True}}
+    one = start({"text": "I begin.", "tools": [begin]}, {"text": "All done."}, words=("-y",))
+    until(kept, one.id, "done")
+    gone(one)
+    (_, row) = listed(holdfast("ps", "--json"))
+    assert (row["id"], row["state"], row["command"]) == (one.id, "command_running", "sleep 300")
+    assert "Stopped 1 command" in holdfast("stop", one.id).stdout
+
+
+def test_who_quits_decides_about_background_commands(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    begin = {"name": "run_command", "input": {"command": "sleep 300", "background": True}}
+    env["ANTHROPIC_BASE_URL"] = serve({"text": "I.", "tools": [begin]}, {"text": "Begun."}).url
+    asked = ("Commands are still running", "sleep 300", "for none: ")
+    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("Begun.")
+        screen.wait_until(lambda: screen.text.rstrip().endswith(">"))
+        screen.type("/quit\r")
+        screen.wait_for(*asked)
+        screen.type("1\r")
+        screen.wait_for("1 command still running: see `holdfast ps`")
+        assert screen.exit_code() == 0
+    (row,) = listed(holdfast("ps", "--json"))
+    assert (row["state"], row["command"]) == ("command_running", "sleep 300")
+    with Terminal([*HOLDFAST, "--plain", "-c"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("resumed", ">")
+        screen.type("/jobs\r")
+        screen.wait_for("job-1", "running")
+        screen.wait_until(lambda: screen.text.rstrip().endswith(">"))
+        screen.type("\x04")
+        screen.wait_for(*asked)
+        screen.type("2\r")
+        assert screen.exit_code() == 0
+    assert "still running:" not in screen.text
+    assert listed(holdfast("ps", "--json")) == []
+
+
+def test_who_quits_in_a_turn_may_let_it_continue_in_the_background(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    os.mkfifo(holdfast.work / "go")
+    env["ANTHROPIC_BASE_URL"] = serve(RUN, {"text": "All done."}).url
+    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+        screen.wait_for("Tool run_command cat go: started.")
+        screen.type("/quit\r")
+        screen.wait_for("The agent is working", "for none: ")
+        screen.type("1\r")
+        screen.wait_for("Open it with: holdfast attach ")
+        assert screen.exit_code() == 0
+    (holdfast.work / "go").write_text("over\n")
+    (one,) = background.sessions(kept, SystemClock().now())
+    assert until(kept, one.id, "done", "failed").detail == "All done."
+
+
+def test_a_command_of_a_sub_agent_goes_along(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    os.mkfifo(holdfast.work / "go")
+    env["ANTHROPIC_BASE_URL"] = serve(
+        {"text": "I ask.", "tools": [{"name": "task", "input": TASK}]},
+        RUN,
+        {"text": "It is over."},
+        {"text": "All done."},
+    ).url
+    with Terminal([*HOLDFAST, "--plain", "-y", "run it"], cwd=holdfast.work, env=env) as screen:
+        until_kept(kept)
+        screen.type("/bg\r")
+        screen.wait_for("Open it with: holdfast attach ")
+        assert screen.exit_code() == 0
+    (one,) = background.sessions(kept, SystemClock().now())
+    (holdfast.work / "go").write_text("over\n")
+    assert until(kept, one.id, "done", "failed").detail == "All done."
+    (child,) = kept.sessions.glob("*/*/*.jsonl")
+    said = [json.loads(line) for line in child.read_bytes().splitlines()]
+    (result,) = (record for record in said if record["type"] == "tool_result")
+    assert result["details"]["exit_code"] == 0
+    assert result["content"][0]["text"].startswith("over\n")
+
+
+def test_a_command_of_a_sub_agent_is_listed_with_the_session_it_worked_for(
+    holdfast: Program, start: Start, kept: Folders
+) -> None:
+    one = start({"text": "I ask.", "tools": [{"name": "task", "input": TASK}]}, RUN, words=("-y",))
+    until_kept(kept)
+    os.kill(one.pid, signal.SIGKILL)
+    gone(one)
+    (_, row) = listed(holdfast("ps", "--json"))
+    assert (row["id"], row["detail"]) == (one.id, "still runs (sub-agent): cat go")
+    assert "Stopped 1 command" in holdfast("stop", one.id).stdout
+
+
+SLOW = {**WRITE, "delay_s": 8}
+"""Longer than anybody waits without being asked."""
+
+
+def until_asked(kept: Folders, one: BackgroundSession) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while "waiting for" not in background.find(kept, one.id, SystemClock().now()).detail:
+        assert time.monotonic() < give_up
+        Event().wait(0.05)
+
+
+@pytest.mark.parametrize("answer", ["1", "3"])
+def test_attaching_waits_for_the_answer_that_comes(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders, answer: str
+) -> None:
+    one = start(SLOW, {"text": "All done."}, words=("--allow", "write_file"))
+    until_asked(kept, one)
+    with attach(holdfast.work, env, one.id) as screen:
+        screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
         gone(one)
         screen.type(f"{answer}\r")  # to read only comes too late: nobody else has it
         screen.wait_for("All done.")
@@ -167,8 +323,8 @@ def test_attaching_waits_for_the_call_that_runs(
 def test_who_asks_and_leaves_gets_nothing(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
-    one = start(RUN, {"text": "All done."})
-    until_runs(kept, one)
+    one = start(SLOW, RUN, {"text": "All done."}, words=("-y",))
+    until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
         screen.kill()
@@ -176,15 +332,15 @@ def test_who_asks_and_leaves_gets_nothing(
     assert until(kept, one.id, "done").detail == "All done."
 
 
-def test_taking_over_now_records_the_call_as_interrupted(
+def test_taking_over_now_records_an_interruption(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
-    one = start(RUN, {"text": "Not run then."})
-    until_runs(kept, one)
+    one = start({**SLOW, "delay_s": 60}, {"text": "Not written then."})
+    until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
         screen.type("2\r")
-        screen.wait_for("Not run then.")
+        screen.wait_for("Not written then.")
     kinds = [record["type"] for record in records(one)]
     assert "interrupt" in kinds
     assert kinds.count("user") == 1
@@ -200,6 +356,8 @@ def test_one_that_was_killed_is_interrupted_and_can_be_continued(
     assert "interrupted" in holdfast("ps").stdout
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("was interrupted")
+        (holdfast.work / "go").write_text("over\n")
+        screen.wait_for("cat go: finished")
     assert listed(holdfast("ps", "--json")) == []
     assert holder(Path(one.path)) is None
 
@@ -207,12 +365,13 @@ def test_one_that_was_killed_is_interrupted_and_can_be_continued(
 def test_one_that_is_killed_while_it_is_asked_for_has_handed_over_nothing(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
-    one = start(RUN)
-    until_runs(kept, one)
+    one = start({**SLOW, "delay_s": 60})
+    until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("Taking")
         os.kill(one.pid, signal.SIGKILL)
-        screen.wait_for("was interrupted", "still runs")
+        screen.wait_for("resumed", ">")
+    assert not [record for record in records(one) if record["type"] == "assistant"]
 
 
 def test_who_comes_second_is_asked(
@@ -294,6 +453,15 @@ def until_runs(kept: Folders, one: BackgroundSession) -> None:
     while "run_command" not in background.find(kept, one.id, SystemClock().now()).detail:
         assert time.monotonic() < give_up
         Event().wait(0.05)
+    until_kept(kept)
+
+
+def until_kept(kept: Folders) -> None:
+    """Until a command runs."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not list(kept.running.glob("*/*/state")):
+        assert time.monotonic() < give_up
+        Event().wait(0.05)
 
 
 def test_bg_hands_a_running_turn_over_and_quits(
@@ -304,10 +472,9 @@ def test_bg_hands_a_running_turn_over_and_quits(
     with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
         screen.wait_for("Tool run_command cat go: started.")
         screen.type("/bg\r")
-        screen.wait_for("Handing over to the background after this step.")
-        (holdfast.work / "go").write_text("over\n")
         screen.wait_for("Open it with: holdfast attach ")
         assert screen.exit_code() == 0
+    (holdfast.work / "go").write_text("over\n")
     (row,) = listed(holdfast("ps", "--json"))
     one = until(kept, row["id"], "done")
     assert one.detail == "All done."

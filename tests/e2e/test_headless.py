@@ -14,6 +14,7 @@ from threading import Event, Thread
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.processes import gone
 from tests.support.program import Program, until
 from tui.core.clock import SystemClock
 from tui.session.lock import SessionLock
@@ -293,6 +294,70 @@ def test_a_command_outlives_the_program_and_its_result_is_kept(
     codes = [r["details"]["exit_code"] for r in results if r.get("name") == "run_command"]
     assert codes == [7], "one result, and no other"
     assert not list((home / "data" / "running").glob("*/*"))
+
+
+def test_a_command_without_its_session_is_listed_and_can_be_stopped(
+    holdfast: Program, home: Path, script: Callable[[str], str]
+) -> None:
+    path = script(command_turn("echo begun; sleep 300"))
+    ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
+    with holdfast.started(*ask) as process:
+        session = until(process, "session_started")["session_id"]
+        until(process, "tool_output", "begun")
+        assert json.loads(holdfast("ps", "--json").stdout) == [], "somebody has it open"
+        process.kill()
+    keeper = keeper_in(home)
+    (row,) = json.loads(holdfast("ps", "--json").stdout)
+    assert (row["id"], row["state"], row["command"]) == (
+        session,
+        "command_running",
+        "echo begun; sleep 300",
+    )
+    listed = holdfast("ps")
+    assert "still runs: echo begun; sleep 300" in listed.stdout
+    assert "`holdfast stop ID`" in listed.stderr
+    doctor = holdfast("doctor", code=1).stdout
+    assert f"{session} still runs: echo begun" in doctor
+    assert "Stopped 1 command of" in holdfast("stop", session[:4]).stdout
+    assert gone(keeper)
+    assert "has ended: echo" in holdfast("ps").stdout, "how it ended is for the session to say"
+    assert "Nothing runs that could be stopped" in holdfast("stop", session).stdout
+    lines = holdfast.lines("--practice", "-c", "-p", "read README.md")
+    finished = next(line for line in lines if line["type"] == "tool_finished")
+    assert finished["summary"] == "killed by SIGTERM"
+    assert "Nothing to list" in holdfast("ps").stderr
+
+
+def test_a_command_whose_session_is_gone_is_listed_and_can_be_stopped(
+    holdfast: Program, home: Path, script: Callable[[str], str]
+) -> None:
+    path = script(command_turn("echo begun; sleep 300"))
+    ask = ("--practice-script", path, "-y", "-p", "x", "--output-format", "stream-json")
+    with holdfast.started(*ask) as process:
+        session = until(process, "session_started")["session_id"]
+        until(process, "tool_output", "begun")
+        process.kill()
+    keeper = keeper_in(home)
+    for file in home.rglob("sessions/*/*.jsonl"):
+        file.unlink()
+    listed = holdfast("ps").stdout
+    assert session in listed
+    assert "(its session is gone)" in listed
+    assert "Stopped 1 command of" in holdfast("stop", session).stdout
+    assert gone(keeper)
+    assert "Nothing to list" in holdfast("ps").stderr
+    assert not list((home / "data" / "running").iterdir())
+
+
+def test_a_command_of_a_session_that_is_not_saved_ends_with_the_program(
+    holdfast: Program, work: Path, script: Callable[[str], str]
+) -> None:
+    path = script(command_turn("echo $$ > pid; echo begun; sleep 300"))
+    ask = ("--practice-script", path, "-y", "--no-session", "-p", "x")
+    with holdfast.started(*ask, "--output-format", "stream-json") as process:
+        until(process, "tool_output", "begun")
+        process.kill()
+    assert gone(int((work / "pid").read_text()))
 
 
 def alive(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import Program
+from tests.support.clock import PATIENCE_S
+from tests.support.program import Program, until
 
 WRITES = """
 [[turn]]
@@ -84,6 +86,22 @@ def test_a_changed_one_stays_and_is_gone_back_to(
     assert len(holdfast("sessions", "list").stdout.splitlines()) == 1
     new = holdfast("--practice", "-c", "-p", "read new.txt")
     assert "No session in this folder yet" in new.stderr
+
+
+def test_one_stays_while_a_command_runs_in_it(
+    holdfast: Program, place: Path, script: Callable[[str], str]
+) -> None:
+    path = script(LONG.replace("seq 1 20000", "echo begun; sleep 300"))
+    ask = ("--practice-script", path, "-w", "look", "-y", "-p", "go")
+    with holdfast.started(*ask, "--output-format", "stream-json") as process:
+        session = until(process, "session_started")["session_id"]
+        until(process, "tool_output", "begun")
+        process.send_signal(signal.SIGHUP)
+        process.wait(PATIENCE_S)
+    assert (place / "look").is_dir()
+    assert "Stopped 1 command" in holdfast("stop", session).stdout
+    holdfast("--practice", "-w", "look", "-p", "read README.md")
+    assert not place.exists()
 
 
 def test_full_results_outlive_the_worktree(

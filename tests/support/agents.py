@@ -67,7 +67,7 @@ def make_agent(
             system=[text_block("You are a test.")],
             config=config or Config(),
             clock=clock,
-            jobs=Jobs(clock),
+            jobs=Jobs(clock, session=session.path),
             limits=limits or Limits(),
             outputs=kept,
             **fields,

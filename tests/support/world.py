@@ -487,7 +487,7 @@ class World:
             system=[text_block("You are a test.")],
             config=Config(),
             clock=self.clock,
-            jobs=Jobs(self.clock),
+            jobs=Jobs(self.clock, session=session.path),
             servers=servers,
             fallbacks=self.fallbacks,
             injected=self.injected,

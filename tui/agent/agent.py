@@ -342,12 +342,20 @@ class Agent:
     async def leave(self) -> None:
         """Let commands that run go on without this program: `close` stops none then. The turn ends
         where the next run can continue it, if it comes to such a place at once."""
-        self._ctx.pause.begin()
-        self._ctx.jobs.leave()
-        self.sub_agents.leave()
+        self._let_commands_go_on()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
                 await self._ctx.events.rest()
+
+    def stay(self) -> None:
+        """Nobody takes over what runs: `close` ends it."""
+        self._ctx.jobs.stay()
+        self.sub_agents.stay()
+
+    def _let_commands_go_on(self) -> None:
+        self._ctx.pause.begin()
+        self._ctx.jobs.leave()
+        self.sub_agents.leave()
 
     async def close_calls(self, ids: Collection[str]) -> Sequence[Event]:
         """Give calls that an earlier run left open their result: that they were interrupted.
@@ -454,10 +462,12 @@ class Agent:
     def pause(self) -> None:
         """Let the running turn end where `go_on` can continue it, here or in another process.
 
-        What has begun is finished and recorded; a question is taken back, and its call is left
-        without a result. It ends with TurnFinished, as interrupted unless nothing was left to do.
+        What has begun is finished and recorded, except that commands run on without an agent; a
+        question is taken back. Both calls are left without a result. It ends with TurnFinished, as
+        interrupted unless nothing was left to do. Then `close` leaves commands too, unless the turn
+        went on or `stay` was called.
         """
-        self._ctx.pause.begin()
+        self._let_commands_go_on()
         if self._deferred.waiting:
             self.cancel()
 

@@ -334,7 +334,7 @@ def make_agent(
             system=prompt.blocks(),
             config=launch.config if not launch.one_turn else _by_requests(launch.config),
             clock=clock,
-            jobs=Jobs(clock, confinement.outside if confinement else None),
+            jobs=Jobs(clock, confinement.outside if confinement else None, session.path),
             fallbacks=launch.config.fallback_models,
             small_model=_small_model(launch),
             control=control,

@@ -145,6 +145,12 @@ class SubAgentList:
             if one.jobs:
                 one.jobs.leave()
 
+    def stay(self) -> None:
+        """Let them end with their sub-agents after all."""
+        for one in self.known.values():
+            if one.jobs:
+                one.jobs.stay()
+
     def file_of(self, one: SubAgent) -> Path | None:
         """The file of its session: beside the parent's, if that was moved. Blocks."""
         return file_of_child(self._ctx.session.path, str(one.path or ""))

@@ -17,7 +17,6 @@ from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
 from tui.context import untrusted
-from tui.context.interrupted_calls import unsettled_calls
 from tui.context.overrides import content_of
 from tui.core.errors import HoldfastError
 from tui.core.messages import ToolOutput, string_of, tool_calls
@@ -97,7 +96,8 @@ class SubAgentRun:
             one.state, self._had_ended = "done", True
             return
         again = left_open and begun
-        left = [c.call_id for c in unsettled_calls(self._records) if c.outcome == "never_started"]
+        work = await asyncio.to_thread(self.agent.interrupted_work)
+        left = [c.call_id for c in work.calls if c.kept or c.outcome == "never_started"]
         sent = ParsedPrompt(prompt, prompt)
         turn = self.agent.go_on(left) if again else self.agent.send(sent)
         async with aclosing(turn):

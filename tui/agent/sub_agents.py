@@ -245,7 +245,7 @@ class SubAgentStarter:
             system=prompt.blocks(),
             config=ctx.config,
             clock=ctx.clock,
-            jobs=Jobs(ctx.clock, ctx.jobs.starter),
+            jobs=Jobs(ctx.clock, ctx.jobs.starter, session.path),
             fallbacks=ctx.fallbacks,
             control=ctx.control,
             max_wait_s=ctx.max_wait_s,

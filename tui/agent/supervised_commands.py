@@ -60,6 +60,7 @@ def with_command_states(
 def discard(folder: Path) -> None:
     """Nothing of a command is needed any more, unless it is a job: all is recorded. Blocks."""
     if folder.is_dir() and not note(folder, names.CALL).get("job"):
+        names.send(folder, names.KILL)  # it was left to a later run, and its call was stopped then
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -105,13 +106,13 @@ class SupervisedCommands:
         found = await asyncio.to_thread(_folders_in, place)
         if not found:
             return
-        results, ends = _known(records)
+        known = ends_in(records)
         confinement = self.ctx.confinement
         for folder, call in found:
             if confinement is not None:
                 await asyncio.to_thread(confinement.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
-            if (call_id, job) in ends if job else call_id in results:
+            if (call_id, job) in known:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             elif job and (command := SupervisedCommand.take_over(folder)) is not None:
                 await self._take_over(command, call_id, job)
@@ -142,16 +143,15 @@ def _folders_in(place: Path) -> list[tuple[Path, dict[str, Any]]]:
     return [(folder, note(folder, names.CALL)) for folder in command_folders(place)]
 
 
-def _known(records: Sequence[Record]) -> tuple[set[str], set[tuple[str, str]]]:
-    """The calls that have a result, and the jobs whose end is recorded."""
-    results: set[str] = set()
-    ends: set[tuple[str, str]] = set()
+def ends_in(records: Sequence[Record]) -> set[tuple[str, str]]:
+    """The commands whose end is recorded: the call of each, and the job, "" for none."""
+    found: set[tuple[str, str]] = set()
     for record in records:
         if record.type == "tool_result":
-            results.add(string_of(record.data.get("call_id")))
+            found.add((string_of(record.data.get("call_id")), ""))
         elif record.type == JOB_ENDED:
-            ends.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
-    return results, ends
+            found.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
+    return found
 
 
 def _last_number(records: Sequence[Record]) -> int:

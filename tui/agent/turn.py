@@ -201,6 +201,7 @@ class TurnRunner:
         self._held = 0
         if self.ctx.parent is None:
             self.ctx.pause.wanted = False
+            self.ctx.jobs.stay()
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"

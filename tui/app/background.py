@@ -26,10 +26,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.app.options.arguments import Options
+from tui.app.unattended_commands import unattended_commands
 from tui.core import errors
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_as
 from tui.core.files import read_small, replace_file
+from tui.core.formatting import plural
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.tools.process import born
@@ -380,7 +382,11 @@ def lasting_options(options: Options) -> dict[str, Any]:
 
 
 def parting_words(home: Folders, id_: str, otherwise: str) -> str:
-    """What is said on leaving a session: where it runs on in the background, how to get back."""
+    """What is said on leaving a session: where it runs on in the background, how to get back, and
+    that commands run on."""
+    running = [c for c in unattended_commands(home) if c.id == id_ and c.state == "running"]
+    if running:
+        otherwise += f"\n{plural(len(running), 'command')} still running: see `holdfast ps`"
     one = _read(folder_of(home) / f"{id_}.json")
     if one is not None and one.running and is_running(one):
         return "\n".join(started_words(one))

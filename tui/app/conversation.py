@@ -163,6 +163,11 @@ class Conversation:
         """Whether a turn, work between the turns, or a command of the person's runs."""
         return self._work.busy
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn runs that nobody has stopped."""
+        return self._work.accepts_prompts
+
     def open_agent(self) -> Agent | None:
         """The agent of the session that is open; else it is said that there is none."""
         if self.agent is None:
@@ -252,11 +257,13 @@ class Conversation:
 
     async def close(self, *, typed: bool = True, leave: bool = False) -> None:
         """Stop what runs and let the agent go. With `typed`, what is in the prompt is kept
-        for when the session is opened again. With `leave`, commands run on for the next run of the
-        program."""
+        for when the session is opened again. With `leave`, commands run on for whoever opens it
+        next."""
         self.drafts.leave(typed=typed)
-        if leave and self.agent is not None:
+        if self.agent is not None and leave:
             await self.agent.leave()
+        elif self.agent is not None:
+            self.agent.stay()
         agent, self.agent = self.agent, None
         self._cancel_ports()
         self._work.stop(None)

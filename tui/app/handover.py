@@ -35,7 +35,7 @@ _ATTACH: Final = (
 )
 _WAIT: Final = (
     AnswerOption("w", "Wait until that is done", "wait"),
-    AnswerOption("n", "Take over now: the call is recorded as interrupted", "now"),
+    AnswerOption("n", "Take over now: what it waits for is interrupted", "now"),
     AnswerOption("r", "Open read-only; it keeps running", "read_only"),
 )
 
@@ -169,7 +169,7 @@ async def _hand_over(conversation: Conversation, agent: Agent, options: Options)
         add_dirs=agent.folders[1:],
     )
     home = conversation.services.folders
-    await conversation.close()
+    await conversation.close(leave=True)
     try:
         await asyncio.to_thread(background.start, home, options, go_on=True)
     except HoldfastError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
+from tui.app.unattended_commands import unattended_commands
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.git import GitError
 from tui.core.paths import folders, shorten
@@ -52,6 +53,9 @@ def leave(tree: Worktree) -> list[str]:
     in lines."""
     if not tree.path.is_dir():
         return [f"The worktree {tree.name} is gone. Its branch was {tree.own_branch}."]
+    runs = [one for one in unattended_commands(folders()) if one.state == "running"]
+    if any(Path(one.cwd).is_relative_to(tree.path) for one in runs):
+        return [f"The worktree {tree.name} stays: a command still runs in it. See `holdfast ps`."]
     try:
         repository = Repository.of(tree.origin)
         tree = repository.find(tree.name)

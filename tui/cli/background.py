@@ -120,6 +120,7 @@ class BackgroundProcess:
                 self._begin(conversation, options)
                 opened = True
                 await self._work(conversation, options.prompt or "", attached, go_on=go_on)
+                await conversation.close(leave=not self._stopping)
         except (StorageError, UsageError) as error:
             if not opened:
                 raise

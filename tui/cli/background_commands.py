@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,34 +15,47 @@ from typing import Final, TextIO
 from tui.app import background
 from tui.app.background import BackgroundSession
 from tui.app.options.arguments import Options
+from tui.app.unattended_commands import (
+    UnattendedCommand,
+    end_commands,
+    unattended_commands,
+)
 from tui.cli.session_io import note, print_json, print_text
 from tui.core import plain_detection
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError, SessionError
-from tui.core.formatting import age, money
+from tui.core.formatting import age, money, plural
 from tui.core.paths import Folders, folders, shorten
 from tui.core.text_cleaning import one_line
+from tui.session import catalog
 from tui.tools.process import end_group
 
 STOP_PATIENCE_S: Final = 15.0
 """How long a process that was asked to stop may take to complete its record."""
 _POLL_S: Final = 0.2
 _CHUNK: Final = 1 << 16
+TAKE_OVER_HINT: Final = (
+    "Commands of sessions that aren't open: `holdfast -r ID` takes them over, `holdfast stop ID`"
+    " ends them."
+)
 
 
 def ps(options: Options, home: Folders, clock: Clock) -> int:
     """List them. Returns the exit code."""
     now = clock.now()
     found = background.sessions(home, now) if options.all else background.listed(home, now)
+    commands = unattended_commands(home)
     if options.json:
-        return print_json([one.to_json() for one in found])
-    rows = [("ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER")] if found else []
-    rows += [_row(one, now) for one in found]
+        return print_json([one.to_json() for one in (*found, *commands)])
+    lines = [*(_row(one, now) for one in found), *(_command_row(one, now) for one in commands)]
+    rows = [("ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER"), *lines] if lines else []
     widths = [max(len(row[at]) for row in rows) for at in range(5)] if rows else []
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         print_text("  ".join((*cells, row[5])))
-    if not found:
+    if commands:
+        note(TAKE_OVER_HINT)
+    if not lines:
         note("Nothing runs in the background." if options.all else "Nothing to list; see --all.")
     return 0
 
@@ -54,9 +67,26 @@ def _row(one: BackgroundSession, now: datetime) -> tuple[str, ...]:
         words if len(words) <= 60 else f"{words[:59]}…",
         age(background.moment(one.since, now), now),
         money(one.cost_usd) if one.cost_usd else "—",
-        title if len(title) <= 40 else f"{title[:39]}…",
+        _short(title),
         one_line(shorten(one.cwd)),
     )
+
+
+def _command_row(one: UnattendedCommand, now: datetime) -> tuple[str, ...]:
+    """A command without its session."""
+    title = catalog.describe(Path(one.path)).title if one.path else "(its session is gone)"
+    return (
+        one.id,
+        one.words,
+        age(background.moment(one.since, now), now),
+        "—",
+        _short(one_line(title) or "(no prompt)"),
+        one_line(shorten(one.cwd)),
+    )
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= 40 else f"{title[:39]}…"
 
 
 def attach(options: Options, home: Folders, clock: Clock) -> int:
@@ -134,14 +164,34 @@ def print_part(text: str) -> None:
 
 
 def stop(options: Options, home: Folders, clock: Clock) -> int:
-    """Let one record that it was interrupted, and end. Returns the exit code."""
-    one = background.find(home, options.target, clock.now())
+    """Let one record that it was interrupted, and end; or end the commands that a session left
+    running. Returns the exit code."""
+    wanted = options.target
+    if wanted and (commands := [c for c in unattended_commands(home) if c.id.startswith(wanted)]):
+        return _stop_commands(commands, clock)
+    one = background.find(home, wanted, clock.now())
     if not one.running:
         note(f"{one.id} doesn't run any more: {one_line(one.words).rstrip('.')}.")
         return 0
     if not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Stop it there.")
     return asyncio.run(_stop(one, clock))
+
+
+def _stop_commands(commands: Sequence[UnattendedCommand], clock: Clock) -> int:
+    ids = list(dict.fromkeys(one.id for one in commands))
+    if len(ids) > 1:
+        raise SessionError(f"Which one? {', '.join(ids)}.", hint="`holdfast ps` lists them.")
+    if failed := asyncio.run(end_commands(commands, clock)):
+        raise HoldfastError(f"Couldn't be stopped: {'; '.join(failed)}.")
+    running = sum(one.state == "running" for one in commands)
+    said = (
+        f"Stopped {plural(running, 'command')} of {ids[0]}."
+        if running
+        else "Nothing runs that could be stopped."
+    )
+    print_text(f"{said} See how it ended: holdfast -r {ids[0]}" if commands[0].path else said)
+    return 0
 
 
 async def _stop(one: BackgroundSession, clock: Clock) -> int:

@@ -13,6 +13,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
+from tui.app.quitting import Quit
 from tui.app.services import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
@@ -61,6 +62,7 @@ class PlainFrontend:
         self.interrupted: InterruptedWork | None = None
         self.begin_with = ""
         self.leaving = False
+        self.quitting: Quit | None = None
         self.ready = False
         """The first session is open, or could not be opened."""
         self._at_prompt = False

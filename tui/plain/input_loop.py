@@ -19,6 +19,7 @@ from tui.app.conversation import Conversation
 from tui.app.error_options import offer_recovery
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.app.open_session import RECHECK_S, SessionWatch
+from tui.app.quitting import ask_to_quit
 from tui.app.work import explained
 from tui.core.errors import HoldfastError
 from tui.plain.frontend import PlainFrontend
@@ -57,9 +58,11 @@ async def leave(frontend: PlainFrontend) -> None:
     with suppress(HoldfastError):
         if not (frontend.terminal.gone or frontend.terminal.ended):
             await frontend.conversation.at_rest()
+            how = frontend.quitting or await ask_to_quit(frontend.conversation)
+            frontend.quitting = how or "leave"  # without an answer, nothing is lost
             await frontend.conversation.save_memory_first()
         hung_up = frontend.terminal.gone or frontend.terminal.ended_by == signal.SIGHUP
-        await frontend.conversation.close(leave=hung_up)
+        await frontend.conversation.close(leave=hung_up or frontend.quitting == "leave")
     frontend.speaker.stop()
 
 

@@ -24,6 +24,7 @@ from tui.app.commands.views import (
     usage_rows,
 )
 from tui.app.mcp_offers import tools_of
+from tui.app.quitting import ask_to_quit
 from tui.context.overrides import SPEAKING, Overlay
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
@@ -514,6 +515,10 @@ def server_lines(agent: Agent, server: Server) -> list[str]:
 
 
 async def quit_(frontend: PlainFrontend, _: str) -> None:
+    if frontend.conversation.in_turn:  # else it is asked about when the prompt is gone
+        frontend.quitting = await ask_to_quit(frontend.conversation)
+        if frontend.quitting is None:
+            return
     frontend.leave()
 
 

@@ -160,8 +160,8 @@ class Job:
         return self.ended
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Call this once it has ended."""
-        self._watch.add_done_callback(lambda _: call())
+        """Call this once it has ended; never where the program goes before that."""
+        self._watch.add_done_callback(lambda watch: None if watch.cancelled() else call())
 
     async def stop(self, by: StoppedBy = "model") -> None:
         """End all of it; nothing happens when it has ended."""
@@ -234,15 +234,22 @@ class Job:
 class Jobs:
     """All background commands of one program. `close` leaves none running."""
 
-    def __init__(self, clock: Clock | None = None, starter: Starter | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        starter: Starter | None = None,
+        session: Path | None = None,
+    ) -> None:
         """`began` and `ended` are called with each job, at its beginning and at its end. `starter`
-        starts commands that nothing confines."""
+        starts commands that nothing confines; `session` is the file that they belong to."""
         self.began: Callable[[Job], None] = lambda _: None
         self.ended: Callable[[Job], None] = lambda _: None
         self.leaving = False
         """Whether what runs is left to the next run of the program, see `leave`."""
         self.first_number = 1
         """Of the next job, where a session has had some before."""
+        self.session = str(session.absolute()) if session else ""
+        """Noted with each command, so that it is known whose it is once the program is gone."""
         self._own = None if starter else PlainStarter()
         self.starter: Starter = starter or self._own or PlainStarter()
         self._clock = clock or SystemClock()
@@ -264,14 +271,16 @@ class Jobs:
         """Run `line` in the background, kept in `folder`, its output in a private file at
         `path`."""
         limits, job_id = limits or Guard(), self._next_id()
+        call = {"call_id": call_id, "job": job_id, "session": self.session}
         command = await start_command(
             line,
             cwd=cwd,
             folder=folder or path.with_suffix(".kept"),
-            call={"call_id": call_id, "job": job_id, "at": self._clock.now().isoformat()},
+            call={**call, "at": self._clock.now().isoformat()},
             limits=limits,
             env=env,
             starter=starter or self.starter,
+            timeout=None if self.session else 0.0,
         )
         return await self.adopt(command, path=path, limits=limits, origin=Origin(call_id))
 
@@ -298,6 +307,10 @@ class Jobs:
         self.leaving = True
         self.move()
 
+    def stay(self) -> None:
+        """Let nothing go on without this program after all."""
+        self.leaving = False
+
     async def adopt(
         self,
         command: SupervisedCommand,
@@ -312,7 +325,8 @@ class Jobs:
         `path` too, or the first free one next to it, where that is on the same disk. Cancelled, it
         does so all the same: else the command would belong to nobody."""
         job_id = job_id or self._next_id()
-        naming = asyncio.ensure_future(asyncio.to_thread(_named, command, path, job_id, origin))
+        about = {"job": job_id, "session": self.session}
+        naming = asyncio.ensure_future(asyncio.to_thread(_named, command, path, about, origin))
         try:
             await asyncio.shield(naming)
         finally:
@@ -377,10 +391,14 @@ class Jobs:
                 await asyncio.to_thread(self._own.close)
 
 
-def _named(command: SupervisedCommand, path: Path, job_id: str, origin: Origin) -> Path:
+def _named(
+    command: SupervisedCommand, path: Path, about: Mapping[str, str], origin: Origin
+) -> Path:
     """Note whose a command is, and give its output its lasting name. Blocks."""
-    command.note(job=job_id, call_id=origin.call_id, moved_by=origin.moved_by, hidden=origin.hidden)
-    command.without_limit()
+    of_origin = {"call_id": origin.call_id, "moved_by": origin.moved_by, "hidden": origin.hidden}
+    command.note(**about, **of_origin)
+    if about["session"]:  # else nothing could find it without this program, and it ends with it
+        command.without_limit()
     if known := string_of(command.call.get("path")):
         return Path(known)
     with suppress(OSError, StorageError):

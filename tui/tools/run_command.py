@@ -77,15 +77,16 @@ class RunCommand(Tool[RunCommandParams]):
             return ToolOutput(
                 [text_block(text)], summary=job.id, details={"job": job.id, "pid": job.pid}
             )
+        call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
         command = await start_command(
             params.command,
             cwd=folder,
             folder=ctx.kept,
-            call={"call_id": ctx.call_id, "at": ctx.clock.now().isoformat()},
+            call={**call, "at": ctx.clock.now().isoformat()},
             limits=ctx.guard,
             env=env,
             starter=ctx.starter or ctx.jobs.starter,
-            timeout=params.timeout,
+            timeout=params.timeout if ctx.jobs.session else 0.0,
         )
         ctx.started(command.pid)
         return await follow(command, ctx, params.timeout)

@@ -82,6 +82,7 @@ class HoldfastApp(ThemedApp):
         self._waiting: list[str] = []
         self._clock = clock or SystemClock()
         self._quit = DoublePress(self._clock, QUIT_WITHIN_S)
+        self._asks_to_quit = False
         self._rewind = DoublePress(self._clock, REWIND_WITHIN_S)
         early = first.first if first else None
         self.chat = ChatScreen(
@@ -244,15 +245,29 @@ class HoldfastApp(ThemedApp):
         self.run_worker(self._save_and_go(), group="leave")
 
     async def _save_and_go(self) -> None:
-        if not self.ready or await self.conversation.save_memory_first():
-            await self._go()
+        """Ask about what runs; whoever asks to quit once more leaves it running."""
+        how = "end"
+        if self._asks_to_quit:
+            how = "leave"
+        elif self.ready and not self.conversation.leaving:
+            from tui.app.quitting import ask_to_quit  # noqa: PLC0415 - at the end
 
-    async def _go(self, code: int = 0, *, gone: bool = False) -> None:
-        """Close the session, then leave with this exit code. Where the terminal has `gone`,
-        commands run on."""
+            self._asks_to_quit = True
+            try:
+                how = await ask_to_quit(self.conversation)
+            except HoldfastError as error:
+                self.frontend.say(error.message, "error", hint=error.hint)
+                return
+            finally:
+                self._asks_to_quit = False
+        if how and (not self.ready or await self.conversation.save_memory_first()):
+            await self._go(leave=how == "leave")
+
+    async def _go(self, code: int = 0, *, leave: bool = False) -> None:
+        """Close the session, then leave with this exit code. With `leave`, commands run on."""
         try:
             if self.ready:
-                await self.conversation.close(leave=gone)
+                await self.conversation.close(leave=leave)
             else:
                 # Whatever begins would build on a screen that goes.
                 self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
@@ -411,5 +426,5 @@ class HoldfastApp(ThemedApp):
     def _leave(self, number: int = 0) -> None:
         """A signal came, or the terminal has gone."""
         code = 128 + number if number else 0
-        work = partial(self._go, code, gone=number in {0, signal.SIGHUP})
+        work = partial(self._go, code, leave=number in {0, signal.SIGHUP})
         self.run_worker(work, group="leave")  # it calls, if it still runs

@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.processes import gone as ended
+from tests.support.script import Hold
 from tests.support.world import WatchedAgent, World
-from tests.ui.screens.driving import app_of, items, running, say, until
+from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
 from tui.agent import events
 from tui.agent.events import Event
 from tui.app import conversation
+from tui.app.options.arguments import Options
+from tui.keeper.command import lives
+from tui.keeper.folder import KILL, send
+from tui.tools.jobs import Job
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import AttemptItem, NoticeItem
+from tui.ui.widgets.questions import ChoiceDialog
 
 
 class Slow:
@@ -154,3 +163,53 @@ async def _one_more(world: World, pilot: Pilot[None]) -> None:
     """With nothing new in it, the next one begins at once."""
     await say(pilot, "/new")
     await until(pilot, lambda: len(world.agents) == 3)
+
+
+async def _with_job(world: World, app: HoldfastApp, pilot: Pilot[None]) -> Job:
+    """A command that runs in the background of the session that is open."""
+    await until(pilot, lambda: app.conversation.agent is not None and not app.conversation.opening)
+    jobs = world.agent._ctx.jobs  # pyright: ignore[reportPrivateUsage] - what a call does
+    return await jobs.start("sleep 300", cwd=world.workspace, path=world.workspace / "job.txt")
+
+
+def asks(app: HoldfastApp) -> bool:
+    return isinstance(app.screen, ChoiceDialog)
+
+
+@pytest.mark.parametrize(
+    ("keys", "runs"), [(["l"], True), (["ctrl+q"], True), (["e"], False)], ids=str
+)
+async def test_commands_that_run_are_left_or_ended(
+    tmp_path: Path, keys: list[str], runs: bool
+) -> None:
+    world = World(tmp_path)
+    async with running(world) as (app, pilot):
+        job = await _with_job(world, app, pilot)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: asks(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: not asks(app))
+        assert not gone(app)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: asks(app))
+        await pilot.press(*keys)
+        await until(pilot, lambda: gone(app))
+        assert world.agent.closed
+    assert lives(job.kept.folder) == runs
+    send(job.kept.folder, KILL)
+    assert ended(job.pid)
+
+
+async def test_a_turn_is_handed_to_the_background_or_stopped(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app) and not app.conversation.opening)
+        app.conversation.services = replace(app.conversation.services, background_options=Options)
+        world.scripts.append(turn(Hold()))
+        await say(pilot, "go")
+        await until(pilot, lambda: app.conversation.in_turn)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: asks(app))
+        await pilot.press("e")
+        await until(pilot, lambda: gone(app))
+        assert world.agent.closed

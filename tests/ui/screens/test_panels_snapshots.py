@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
-from tests.support.world import OldSession, World, record
+from tests.support.world import OldSession, WatchedAgent, World, record
 from tests.ui.screens.driving import turn, until
 from tests.ui.screens.pictures import (
     Picture,
@@ -22,6 +22,7 @@ from tests.ui.screens.pictures import (
     Take,
     command,
     each_of,
+    opened,
     press,
     prompt,
 )
@@ -47,6 +48,7 @@ from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
 from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
+from tui.ui.widgets.questions import ChoiceDialog
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -232,6 +234,19 @@ def background(stage: Stage) -> Shot:
     return stage.app(World()), drive
 
 
+def quitting(stage: Stage) -> Shot:
+    """A background command runs while somebody quits."""
+    jobs = still_jobs(stage).jobs
+    stage.monkeypatch.setattr(WatchedAgent, "jobs", property(lambda _: jobs))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await opened(pilot)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+
+    return stage.app(World()), drive
+
+
 def no_background(stage: Stage) -> Shot:
     return stage.app(World()), command("/jobs", JobsScreen)
 
@@ -353,6 +368,7 @@ PICTURES: Pictures = {
     "background commands": Picture(JobsScreen, background),
     "no background commands": Picture(JobsScreen, no_background, state=True),
     "output of a background command": Picture(JobOutputScreen, background_output),
+    "quitting with background commands": Picture(ChoiceDialog, quitting, state=True),
     "mcp sign-in": Picture(mcp_sign_in.McpSignInDialog, signing_in),
     "models": Picture(ModelsScreen, models()),
     "another model": Picture(ModelsScreen, models(*"llama3"), state=True),

@@ -44,6 +44,7 @@ _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("diagnostics", setup.diagnostics),
     ("storage", machine.folders),
     ("sessions", machine.sessions),
+    ("commands", machine.commands),
     ("outputs", machine.outputs),
 )
 

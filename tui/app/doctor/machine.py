@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 
 import tui
 from tui.app.doctor.check import Check, Subject
+from tui.app.unattended_commands import unattended_commands
 from tui.core.formatting import plural, size
 from tui.core.paths import shorten
 from tui.core.workspace import Workspace
@@ -228,6 +229,22 @@ def sessions(what: Subject) -> Iterator[Check]:
     ids = ", ".join(entry.id for entry in damaged[:_NAMED]) + (", …" if damaged[_NAMED:] else "")
     fix = f"They open repaired; `holdfast sessions check ID` shows what is wrong: {ids}"
     yield Check("sessions", "warn", detail, fix)
+
+
+def commands(what: Subject) -> Iterator[Check]:
+    """Those that run or have ended without their session."""
+    found = unattended_commands(what.folders)
+    runs = [one for one in found if one.state == "running"]
+    rest = len(found) - len(runs)
+    ended = f"{plural(rest, 'command')} ended unseen" if rest else ""
+    if not runs:
+        yield Check("commands", "ok", f"none left running{f'; {ended}' if ended else ''}")
+        return
+    named = "; ".join(f"{one.id} {one.words}" for one in runs[:_NAMED])
+    more = f"; {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    said = f"{plural(len(runs), 'command')} of sessions that aren't open: {named}{more}"
+    fix = "`holdfast -r ID` takes them over, `holdfast stop ID` ends them."
+    yield Check("commands", "warn", "; ".join(filter(None, (said, ended))), fix)
 
 
 def outputs(what: Subject) -> Iterator[Check]:

@@ -401,7 +401,7 @@ COMMANDS = (
     ),
     Command(
         ("ps",),
-        "list the sessions in the background",
+        "list the sessions in the background, and commands left running",
         (_flag("--all", "also those that ended earlier, or that you have looked at"), _JSON),
     ),
     Command(
@@ -419,7 +419,9 @@ COMMANDS = (
         (_flag("-f --follow", "keep printing until it ends"),),
         replace(_BACKGROUND, required=False),
     ),
-    Command(("stop",), "stop a session in the background", (), _BACKGROUND),
+    Command(
+        ("stop",), "stop a session in the background, or commands left running", (), _BACKGROUND
+    ),
     Command(
         ("doctor",),
         "check the installation, configuration, key and sessions",

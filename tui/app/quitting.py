@@ -1,0 +1,69 @@
+"""What becomes of work that runs when the person quits: nothing ends without being asked about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from tui.app import handover
+from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.core.formatting import plural
+from tui.core.text_cleaning import one_line
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.app.conversation import Conversation
+
+Quit: TypeAlias = Literal["end", "leave"]
+"""Whether commands end with the program, or run on for the next start of the session."""
+
+_COMMANDS: Final = (
+    AnswerOption("l", "Leave them running and quit", "leave"),
+    AnswerOption("e", "End them and quit", "end"),
+)
+_TURN: Final = (
+    AnswerOption("b", "Continue in the background", "background"),
+    AnswerOption("e", "Stop and quit", "end"),
+)
+_SHOWN: Final = 5
+_CHARS: Final = 70
+
+
+async def ask_to_quit(conversation: Conversation) -> Quit | None:
+    """How to quit. None where the person stays, or where the turn was handed to the background,
+    which quits itself. Without a question where nothing runs, or nobody could take it over."""
+    agent = conversation.agent
+    if agent is None or agent.session.read_only or agent.session.path is None:
+        return "end"
+    question = _question(conversation, agent)
+    if question is None:
+        return "end"
+    match await conversation.frontend.choose(question):
+        case "background":
+            await handover.bg(conversation, "")
+            return None
+        case "leave":
+            return "leave"
+        case "end":
+            return "end"
+        case _:
+            return None
+
+
+def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None:
+    running = [owned.job for owned in agent.jobs if not owned.job.ended]
+    named = [_named(job.command) for job in running[:_SHOWN]]
+    if more := len(running) - _SHOWN:
+        named += [f"and {more} more"] if more > 0 else []
+    if conversation.in_turn and conversation.services.background_options is not None:
+        along = ", and so do its commands" if running else ""
+        said = f"In the background it continues without a screen{along}."
+        return ChoiceQuestion("The agent is working", said, _TURN, named)
+    if running:
+        said = f"{plural(len(running), 'command')} in the background. The next start shows them."
+        return ChoiceQuestion("Commands are still running", said, _COMMANDS, named)
+    return None
+
+
+def _named(command: str) -> str:
+    text = one_line(command)
+    return text if len(text) <= _CHARS else f"{text[: _CHARS - 1]}…"
