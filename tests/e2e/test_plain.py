@@ -101,7 +101,7 @@ def test_the_screen_is_never_loaded(work: Path, env: dict[str, str]) -> None:
         for text, heard in (
             ("read README.md", "End of code."),
             ("/context", "/context all"),
-            ("/diff", "No files edited"),
+            ("/diff", "No files changed"),
             ("/usage", "in the session."),
             ("/permissions", "auto_grant"),
             ("/doctor", "storage"),

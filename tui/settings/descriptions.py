@@ -205,7 +205,7 @@ _HELP: Final[Mapping[str, str]] = {
     "terminal.title": "The session in the window's title, with … at work and ? when it needs you.",
     "terminal.progress": "Progress in the tab or task bar. on: even if the terminal isn't known.",
     "terminal.notifications": "The code for notifications; bell: only ring. See notify.",
-    "checkpoints.mode": "on: /rewind and /diff know what commands changed in files. off: none.",
+    "checkpoints.mode": "on: /rewind and /diff know what commands did to files. off: none.",
     "checkpoints.keep_days": "Days to keep a checkpoint.",
     "checkpoints.keep_bytes": "Above this many bytes, a workspace's oldest checkpoints go sooner.",
     "jobs.wake": "Whether an idle agent gets a turn when a background command ends.",

@@ -28,6 +28,7 @@ from tui.session.session import Session
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.context import ContextScreen
 from tui.ui.widgets.conversation.items import UserItem
+from tui.ui.widgets.questions import ChoiceDialog
 
 WORD = "[image 1: shot.png 1280×800 37 B]"
 
@@ -419,6 +420,8 @@ async def test_33_rewind_brings_the_prompt_back_with_its_image(root: Path) -> No
         (root / "shot.png").unlink()
         await pilot.press("escape", "escape")
         await choose(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await pilot.press("c")  # the conversation only: the image was deleted from outside
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == f"{WORD}?")
         assert app.conversation.images.knows(WORD)
         assert await talked(app, pilot, provider, "") == first
@@ -434,6 +437,8 @@ async def test_a_mention_comes_back_with_the_image_as_it_was(root: Path) -> None
         (root / "shot.png").unlink()
         await pilot.press("escape", "escape")
         await choose(app, pilot)
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await pilot.press("c")
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == item.text)
         again = await talked(app, pilot, provider, "")
         assert [b["type"] for b in again[0]["content"]] == ["image", "text"]

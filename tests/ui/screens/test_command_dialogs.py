@@ -288,7 +288,7 @@ async def test_diff_shows_what_the_session_changed(world: World, size: tuple[int
 async def test_diff_of_a_session_that_changed_nothing(world: World) -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "/diff")
-        await until(pilot, lambda: "No files edited" in app.chat.notice.text)
+        await until(pilot, lambda: "No files changed" in app.chat.notice.text)
 
 
 async def test_plan_goes_in_and_out_of_plan_mode(world: World) -> None:

@@ -97,7 +97,7 @@ COMMANDS: dict[str, Seen] = {
     "mcp": shows("McpScreen"),
     "theme": shows("ThemePicker"),
     "config": shows("SettingsScreen"),
-    "diff": says("No files edited"),
+    "diff": says("No files changed"),
     "init": sends("Look at this folder and write AGENTS.md"),
     "tasks": shows("TasksScreen"),
     "repair": says("needs no repair"),

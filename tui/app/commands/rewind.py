@@ -109,13 +109,12 @@ def _since(agent: Agent, point: Point, now: str) -> WorkspaceChanges:
 def _files_question(conversation: Conversation, since: WorkspaceChanges) -> ChoiceQuestion:
     root = conversation.services.workspace
     own, others = since.own_files, files_of(since.others)
-    options: list[AnswerOption] = []
-    if own:
-        options.append(AnswerOption("f", "Restore conversation and files", "own"))
+    options = [AnswerOption("c", "Conversation only", "talk")]
     if others:
         name = "Restore everything, edits from outside too"
-        options.append(AnswerOption("e", name, "all"))
-    options.append(AnswerOption("c", "Conversation only", "talk"))
+        options.insert(0 if own else 1, AnswerOption("e", name, "all"))
+    if own:
+        options.insert(0, AnswerOption("f", "Restore conversation and files", "own"))
     text = f"{plural(len(own), 'file')} changed since."
     if since.known and others:
         text += f" {plural(len(others), 'file')} edited outside Holdfast."
