@@ -38,6 +38,7 @@ from tui.app.services import AppServices, SessionChoice
 from tui.app.work import TurnProgress, Work, follow
 from tui.context.interrupted_calls import open_calls
 from tui.core.errors import StorageError, UsageError
+from tui.core.formatting import plural
 from tui.core.gc_pause import collect, gc_pause
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Conversation:
         try:
             await self.frontend.opening(choice)
             if self.agent and self.agent.session.path == choice.path is not None:
-                await self.close(typed=False)  # opened again, by this program
+                await self.close(typed=False, leave=True)  # opened again, here
             with gc_pause(loading=True):
                 agent = await self.services.make_agent(choice, self.frontend.approver)
             wanted = None
@@ -219,9 +220,9 @@ class Conversation:
                     await agent.close()
             if wanted != choice:
                 return wanted
-            before = self.agent is not None
+            before, running = self.agent, self._jobs_that_stay()
             try:
-                await self.close(typed=False)
+                await self.close(typed=False, leave=bool(running))
             except StorageError as error:  # that session stays as far as it could be saved
                 self.frontend.say(error.message, "warning", hint=error.hint)
             await self.frontend.show_session(agent, choice)
@@ -229,6 +230,8 @@ class Conversation:
             self.frontend.refresh()
             if before:
                 collect()
+            if before and running:
+                self._say_running(running, before.session.id)
             with gc_pause(loading=True):
                 first = await agent.start()
             for event in first:
@@ -244,6 +247,18 @@ class Conversation:
             self.resume_turn()  # it waits for the time that the server named
         self._send_waiting()
         return choice
+
+    def _jobs_that_stay(self) -> int:
+        """How many commands run on when another session is opened: those of one that is saved."""
+        agent = self.agent
+        if agent is None or agent.session.path is None or agent.session.read_only:
+            return 0
+        return sum(not owned.job.ended for owned in agent.jobs)
+
+    def _say_running(self, count: int, session: str) -> None:
+        """Say that commands of another session run on, and how to end them."""
+        text = f"{plural(count, 'background command')} of the other session still running."
+        self.frontend.say(text, hint=f"`holdfast stop {session}` ends them.")
 
     def opening_failed(self) -> None:
         """No session is open after all: what waits for one goes back to the prompt."""
