@@ -533,10 +533,10 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
 
 
 def _checkpoints(launch: Launch, session: Session) -> Callable[[], CheckpointStore] | None:
-    """Opens what holds checkpoints of the workspace; None for a session that isn't saved, and in a
-    drill."""
-    settings = launch.config.checkpoints
-    if settings.mode == "off" or session.path is None or launch.around is not None:
+    """Opens what holds checkpoints of the workspace; None for a session that isn't saved, or has no
+    tools, and in a drill."""
+    settings, changes_nothing = launch.config.checkpoints, launch.answers_only or launch.around
+    if settings.mode == "off" or session.path is None or changes_nothing:
         return None
 
     def open_store() -> CheckpointStore:
