@@ -18,7 +18,6 @@ from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines as said
-from tui.agent.prompts import parse
 from tui.app.commands.hooks import hook_lines
 from tui.app.commands.rewind import points
 from tui.context.file_changes import changes, restore
@@ -364,12 +363,14 @@ async def test_one_that_is_interrupted_is_recorded_and_said(
 
 async def test_an_interrupt_in_a_hook_keeps_what_the_tool_did(make: Make, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
+    os.mkfifo(begun)
     program = f"open({str(begun)!r}, 'w').write('x'); time.sleep(600)"
     provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
     agent = make(provider, {"PostToolUse": program})
-    async for _ in agent.send(parse("go")):
-        if (tmp_path / "workspace/a.txt").exists():
-            agent.cancel()
+    turn = asyncio.ensure_future(events_of(agent, "go"))
+    assert await asyncio.to_thread(begun.read_text) == "x"
+    agent.cancel()
+    await turn
     assert results(agent) == ["Created a.txt: 1 B."]
     assert len(changes(agent.session.records)) == 1
     await agent.close()
