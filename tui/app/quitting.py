@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.app import handover
@@ -37,7 +38,10 @@ async def ask_to_quit(conversation: Conversation) -> Quit | None:
     question = _question(conversation, agent)
     if question is None:
         return "end"
-    match await conversation.frontend.choose(question):
+    answer = await _while_it_holds(conversation, question)
+    match answer:
+        case "changed":
+            return await ask_to_quit(conversation)
         case "background":
             await handover.bg(conversation, "")
             return None
@@ -47,6 +51,20 @@ async def ask_to_quit(conversation: Conversation) -> Quit | None:
             return "end"
         case _:
             return None
+
+
+async def _while_it_holds(conversation: Conversation, question: ChoiceQuestion) -> str | None:
+    """The answer; "changed" where the turn that it is about has ended before there was one."""
+    asking = asyncio.ensure_future(conversation.frontend.choose(question))
+    resting = asyncio.ensure_future(conversation.at_rest())
+    waited = {asking, resting} if question.options is _TURN else {asking}
+    try:
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        return asking.result() if asking.done() else "changed"
+    finally:
+        asking.cancel()
+        resting.cancel()
+        await asyncio.gather(asking, resting, return_exceptions=True)
 
 
 def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None:

@@ -378,9 +378,10 @@ class ScreenFrontend:
         wait, chat = self.app.push_screen_wait, self.chat
         match question:
             case ChoiceQuestion():
+                from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415
                 from tui.ui.widgets.questions import ChoiceDialog  # noqa: PLC0415
 
-                return await wait(ChoiceDialog(question, self._grace(question)))
+                return await answer_of(self.app, ChoiceDialog(question, self._grace(question)))
             case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 

@@ -213,3 +213,20 @@ async def test_a_turn_is_handed_to_the_background_or_stopped(tmp_path: Path) -> 
         await pilot.press("e")
         await until(pilot, lambda: gone(app))
         assert world.agent.closed
+
+
+async def test_a_turn_that_ends_while_it_is_asked_about_needs_no_answer(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app) and not app.conversation.opening)
+        app.conversation.services = replace(app.conversation.services, background_options=Options)
+        hold = Hold()
+        world.scripts.append(turn(hold))
+        await say(pilot, "go")
+        await until(pilot, lambda: app.conversation.in_turn)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: asks(app))
+        hold.release()
+        await until(pilot, lambda: gone(app))
+        assert world.agent.closed
+        assert not asks(app)

@@ -54,29 +54,9 @@ class ModalApprover:
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
         """Show a dialog and wait for what it is dismissed with."""
-        answered: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - as above
 
-        def take(answer: T | None) -> None:
-            if not answered.done():
-                answered.set_result(answer)
-
-        self._app.push_screen(modal, take)
         try:
-            return await answered
-        except asyncio.CancelledError:
-            self._withdraw(modal)
-            raise
+            return await answer_of(self._app, modal)
         finally:
             self._chat.leave_room(None)
-
-    def _withdraw(self, modal: Dialog[Any]) -> None:
-        """Take a question away; what lies above it is left alone, and it goes once that has."""
-        if self._app.screen is modal:
-            modal.dismiss(None)
-        elif modal in self._app.screen_stack:
-
-            def withdraw_when_on_top(_: object) -> None:
-                if self._app.screen is modal:
-                    self._app.call_later(self._withdraw, modal)
-
-            self._app.screen_change_signal.subscribe(modal, withdraw_when_on_top)  # pyright: ignore[reportUnknownMemberType]

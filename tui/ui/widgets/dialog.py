@@ -21,10 +21,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import events
+from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -166,3 +168,32 @@ class Dialog(BaseScreen, ModalScreen[T]):
         for box in self.query("#box"):
             keys = [key for key in self._keys if scrolls or key not in {SCROLL, PAGES}]
             box.border_subtitle = in_rows(keys, box.outer_size.width - 6, rows=1)
+
+
+async def answer_of(app: App[Any], dialog: Dialog[T]) -> T | None:
+    """Show a dialog and wait for what it is dismissed with. Cancelled, it takes the dialog away."""
+    answered: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+
+    def take(answer: T | None) -> None:
+        if not answered.done():
+            answered.set_result(answer)
+
+    app.push_screen(dialog, take)
+    try:
+        return await answered
+    except asyncio.CancelledError:
+        _withdraw(app, dialog)
+        raise
+
+
+def _withdraw(app: App[Any], dialog: Dialog[Any]) -> None:
+    """Take a dialog away; what lies above it is left alone, and it goes once that has."""
+    if app.screen is dialog:
+        dialog.dismiss(None)
+    elif dialog in app.screen_stack:
+
+        def withdraw_when_on_top(_: object) -> None:
+            if app.screen is dialog:
+                app.call_later(_withdraw, app, dialog)
+
+        app.screen_change_signal.subscribe(dialog, withdraw_when_on_top)  # pyright: ignore[reportUnknownMemberType]
