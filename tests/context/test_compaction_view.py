@@ -137,12 +137,11 @@ def test_covered_records_are_told_to_be_summarised() -> None:
 def test_what_is_covered_can_be_found_but_not_what_was_masked() -> None:
     branch = records(*chat(9))
     after = extended(branch, [overlay("r3", "masked"), compacted(branch)])
-    assert [p.number for p in recall.search(after, "Q1")] == [3]
-    assert recall.search(after, "a1") == []
-    assert recall.search(after, "q8") == []
-    assert "--- 3 ---\nPerson: q1" in recall.answer(after, first=1, last=4)
-    assert recall.answer(after, "zzz").startswith("0 covered messages")
-    assert recall.search(branch, "q1") == []
+    found = recall.passages(after, build(after, model=MODEL).states)
+    assert [p.number for p in found] == [1, 2, 3, *range(5, 13)]
+    assert [p.text for p in found[2:4]] == ["Person: q1", "Person: q2"]
+    assert {p.absence for p in found} == {"summarized"}
+    assert recall.passages(branch, build(branch, model=MODEL).states) == []
 
 
 _marks = st.lists(

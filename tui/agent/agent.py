@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
 from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
+from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import Fit, RequestBuilder
 from tui.agent.side_question import MemoryFlush
@@ -42,7 +44,6 @@ from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.agent.user_questions import UserQuestions
-from tui.context import recall
 from tui.context.overrides import Overlay, pending
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
@@ -62,8 +63,9 @@ from tui.settings.hook_files import Hooks
 from tui.tokens import estimate
 from tui.tools.ask_user import AskUser
 from tui.tools.base import Tool
+from tui.tools.paging import PageLimits
 from tui.tools.present_plan import PresentPlan
-from tui.tools.recall import Recall
+from tui.tools.recall import Recall, RecallParams
 from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
@@ -87,7 +89,7 @@ class Agent:
         self.session = ctx.session
         self._ctx = ctx
         self._jobs = BackgroundJobs(ctx)
-        ctx.tools[Recall.name] = Recall(self._recall)
+        ctx.tools[Recall.name] = Recall(partial(self.recall, for_person=False))
         if ctx.may_have(AskUser.name):
             ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
         if ctx.parent is None:
@@ -697,8 +699,21 @@ class Agent:
                 if ctx.parent is None:
                     await ctx.provider.aclose()
 
-    def _recall(self, query: str, first: int, last: int) -> str:
-        return recall.answer(self._ctx.records, query, first, last)
+    async def recall(
+        self, asked: RecallParams, limits: PageLimits, *, for_person: bool = True
+    ) -> tuple[str, str]:
+        """Search or read what is not in the window: the text, and what it is in a few words.
+        Raises ToolError where there is no such message."""
+        ctx = self._ctx
+        sources = RecallSources(
+            list(ctx.records),
+            self._requests.view().states,
+            ctx.workspace.tool_results,
+            self.session.path,
+            ctx.folders,
+            ctx.workspace.root,
+        )
+        return await recalled(sources, asked, limits, for_person=for_person)
 
     def _refuse_in_turn(self) -> None:
         if self._ctx.events.busy:

@@ -22,6 +22,7 @@ from tui.core.clock import Clock
 from tui.core.config import Config
 from tui.core.messages import Block, Usage
 from tui.core.output_store import OutputStore
+from tui.core.paths import Folders
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver, Mode
@@ -95,6 +96,8 @@ class AgentContext:
     """What the skill tool can load; read again with the files."""
     cache: Path | None = None
     """The folder where token ratios are kept, None to keep none."""
+    folders: Folders | None = None
+    """Where the other sessions are that this one may read; None where it may read none."""
     memory_file: Path | None = None
     """Where the memory is written, None to write none."""
     outputs: OutputStore | None = None

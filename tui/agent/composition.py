@@ -360,6 +360,7 @@ def make_agent(
             find_hooks=lambda: _hooks(launch),
             skills=skills,
             cache=launch.folders.cache if session.path else None,
+            folders=launch.folders if session.path else None,
             memory_file=launch.workspace.root / PRIVATE_DIR / "MEMORY.md" if session.path else None,
             outputs=_outputs(launch, session),
             injected=prompt.injected,

@@ -33,6 +33,7 @@ TOOL_BYTES: Mapping[str, int] = {
     "run_command": 50_000,
     "command_status": 50_000,
     "read_file": 100_000,
+    "recall": 100_000,
     # All that is read of a page: of a long one, the first part is worth more than a preview.
     "web_fetch": 16_000_000,
 }

@@ -1,0 +1,195 @@
+"""The one index of all that is not in the window: this conversation, the outputs that it cut, the
+sessions of its sub-agents, and earlier sessions of the folder.
+
+Only files of this workspace are read: full outputs in its folder of tool results, and sessions
+among its own. All of it blocks, but for `recalled`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from tui.context.overrides import RecordState
+from tui.context.recall import Excerpt, Passage, passages, search
+from tui.core.errors import SessionError, ToolError
+from tui.core.files import read_small
+from tui.core.formatting import plural
+from tui.core.paths import Folders
+from tui.session import catalog
+from tui.session.reader import read
+from tui.session.records import Record, title_of
+from tui.tools.file_access import in_thread
+from tui.tools.paging import PageLimits, read_page
+from tui.tools.recall import RecallParams
+
+_COPY_BYTES: Final = 64 << 20
+"""What is read of one full output."""
+_SEARCHED_BYTES: Final = 8 << 20
+"""What is searched of one full output."""
+_SESSIONS: Final = 5
+"""In so many other sessions a search names messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSources:
+    """Where a session finds what it has not in its window. `states` is how each of its `records`
+    stands in the view; `outputs` the folder of full outputs. `path` is its own file, and `folders`
+    and `workspace` say where others are; None where it is not saved."""
+
+    records: Sequence[Record]
+    states: Mapping[str, RecordState]
+    outputs: Path
+    path: Path | None = None
+    folders: Folders | None = None
+    workspace: Path | None = None
+
+
+async def recalled(
+    sources: RecallSources, asked: RecallParams, limits: PageLimits, *, for_person: bool = False
+) -> tuple[str, str]:
+    """The text that answers a question, and what it is in a few words. Raises ToolError where there
+    is no such message or session."""
+
+    def work(stop: Event) -> tuple[str, str]:
+        if asked.query.strip():
+            return _searched(sources, asked, stop, for_person=for_person)
+        return _paged(sources, asked, limits, stop, for_person=for_person)
+
+    return await in_thread(work)
+
+
+def _searched(
+    sources: RecallSources, asked: RecallParams, stop: Event, *, for_person: bool
+) -> tuple[str, str]:
+    query = " ".join(asked.query.split())
+    if asked.session:
+        found = passages(_branch(sources, asked.session), for_person=for_person)
+        excerpts, all_words = search(found, query, lambda passage: passage.text)
+        told = [(f"session {asked.session}, ", one) for one in excerpts]
+    else:
+        found = passages(sources.records, sources.states, for_person=for_person)
+        excerpts, all_words = search(found, query, _with_copy(sources.outputs, _SEARCHED_BYTES))
+        elsewhere = _elsewhere(sources, query, stop, for_person=for_person)
+        if elsewhere and not all_words:  # which hold all words
+            excerpts, all_words = [], True
+        told = [*(("", one) for one in excerpts), *elsewhere]
+    count = plural(len(told), "message")
+    if not told:
+        return f"Nothing outside the window holds “{query}”.", "nothing found"
+    head = f"{count} outside the window with “{query}”, the newest first."
+    if not all_words:
+        head = f"No message holds all of “{query}”. These hold the most of it, the best first."
+    head += " Give first (and session) to read one whole."
+    shown = [f"{_head(one.passage, where)}\n{one.text}" for where, one in told]
+    return "\n".join([head, *shown]), count
+
+
+def _head(passage: Passage, where: str = "") -> str:
+    why = f" · {passage.absence}" if passage.absence else ""
+    return f"--- {where}message {passage.number}{why} ---"
+
+
+def _elsewhere(
+    sources: RecallSources, query: str, stop: Event, *, for_person: bool
+) -> list[tuple[str, Excerpt]]:
+    """What sub-agents and earlier sessions of the folder say, each with where that is."""
+    from tui.session import index  # noqa: PLC0415 - it needs sqlite
+
+    def still_wanted(_done: int, _of: int) -> None:
+        if stop.is_set():
+            raise ToolError("Stopped.")
+
+    if sources.folders is None or sources.workspace is None:
+        return []
+    files = [
+        state
+        for scan in (catalog.scan, catalog.scan_children)
+        for state in scan(sources.folders, sources.workspace)
+        if sources.path is None or Path(state[1]) != sources.path
+    ]
+    found: dict[str, set[str]] = {}
+    for hit in index.search(sources.folders.cache, files, query, progress=still_wanted):
+        if hit.path in found or len(found) < _SESSIONS:
+            found.setdefault(hit.path, set()).add(hit.message)
+    told: list[tuple[str, Excerpt]] = []
+    for path, records in found.items():
+        with suppress(SessionError):
+            branch = read(Path(path)).branch
+            chosen = [p for p in passages(branch, for_person=for_person) if p.record in records]
+            excerpts, _ = search(chosen, query, lambda passage: passage.text)
+            title = next((title_of(r.data) for r in branch if r.type == "user"), "")
+            where = f"session {catalog.id_of(Path(path))} “{title}”, "
+            told += [(where, one) for one in excerpts]
+    return told
+
+
+def _paged(
+    sources: RecallSources,
+    asked: RecallParams,
+    limits: PageLimits,
+    stop: Event,
+    *,
+    for_person: bool,
+) -> tuple[str, str]:
+    records, states = sources.records, sources.states
+    if asked.session:
+        records, states = _branch(sources, asked.session), None
+    whole = _with_copy(sources.outputs, _COPY_BYTES)
+    last = max(asked.first, asked.last)
+    every = passages(records, for_person=for_person)
+    found = [passage for passage in every if asked.first <= passage.number <= last]
+    if not found:
+        count = every[-1].number if every else 0
+        raise ToolError(
+            f"There is nothing to read in message {asked.first}.",
+            hint=f"There are {plural(count, 'message')}; some are empty or masked.",
+        )
+    absent = {one.number: one for one in passages(records, states, for_person=for_person)}
+    text = "\n".join(f"{_head(absent.get(one.number, one))}\n{whole(one)}" for one in found)
+    page = read_page(
+        io.BytesIO(text.encode("utf-8", "replace")),
+        line=max(1, asked.offset),
+        byte=asked.byte_offset or None,
+        limits=limits,
+        stop=stop,
+    )
+    more = ", more follows" if page.next_line or page.next_byte else ""
+    return page.render(), f"{plural(len(page.text.splitlines()), 'line')}{more}"
+
+
+def _branch(sources: RecallSources, session: str) -> list[Record]:
+    """The records of another session of this folder. Raises ToolError where there is none."""
+    if sources.folders is None or sources.workspace is None:
+        raise ToolError("No other session can be read here.", hint="Leave session out.")
+    place = sources.folders.sessions_of(sources.workspace).resolve()
+    try:
+        path = catalog.resolve(Path(session).name, sources.folders).resolve()
+        if place in path.parents:
+            return read(path).branch
+    except SessionError:
+        pass
+    raise ToolError(
+        f"There is no session {session} in this folder.", hint="Search with query: it names them."
+    )
+
+
+def _with_copy(outputs: Path, most: int) -> Callable[[Passage], str]:
+    """Gives the text of a passage, with the full output where there is a copy of it."""
+
+    def whole(passage: Passage) -> str:
+        path = Path(passage.copy) if passage.copy else None
+        if path is None or path.parent != outputs:
+            return passage.text
+        try:
+            data, _ = read_small(path, limit=most, follow=False, whole=False)
+        except OSError:
+            return f"{passage.text}\n[The full output is not there any more: {path.name}.]"
+        return f"Result: {data.decode(errors='replace')}"
+
+    return whole
