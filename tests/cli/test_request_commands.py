@@ -140,12 +140,16 @@ def test_verify(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     lock = SessionLock(path, clock=FakeClock())
     lock.take()
     assert run("verify", path) == (
-        0, "", f"{len(sent)} requests: all rebuilt exactly as sent.\n"
+        0, "", f"{len(sent)} requests: all rebuilt exactly as sent.\n38 lines: as written.\n"
     )  # fmt: skip
     lock.release()
     code, out, _ = run("verify", path, "--json")
     assert code == 0
-    assert json.loads(out) == {
+    said = json.loads(out)
+    lines = said.pop("chain")
+    assert (lines["linked"], lines["changed"], lines["uncovered"]) == (38, [], 0)
+    assert said == {
+        "outputs": {"unchanged": 0, "gone": [], "changed": []}, "lost": [], "git_note": None,
         "id": catalog.id_of(path), "path": str(path), "requests": 8, "rebuilt": 8, "failed": [],
         "foreign_frames": [], "findings": [],
     }  # fmt: skip
@@ -159,7 +163,8 @@ def test_verify_says_which_request_is_another_and_where(
     path.write_bytes(path.read_bytes().replace(b"That was s0.", b"That was s7.", 1))
     code, out, err = run("verify", path)
     assert code == 1
-    first, *rest = out.splitlines()
+    changed, first, *rest = out.splitlines()
+    assert changed.endswith(", assistant) isn't what was written")
     assert first.startswith("request 3 (line ")
     assert first.endswith("): message 4 is not what was sent")
     assert len(rest) == 5
@@ -181,7 +186,9 @@ def test_a_damaged_file_is_read_as_far_as_it_goes(
     path.write_bytes(b"".join(lines))
     code, out, err = run("verify", path)
     assert code == 1
-    assert out == "request 2: its record is missing\n"
+    changed, request = out.splitlines()
+    assert changed.startswith(f"line {place + 1} (bytes ")
+    assert request == "request 2: its record is missing"
     assert "The file is damaged" in err
     assert run("view", path, "--at", 3)[0] == 0
 
@@ -190,7 +197,8 @@ def test_a_forged_frame_is_said(run: Run, talked: tuple[Path, list[bytes]]) -> N
     path, _ = talked
     path.write_bytes(path.read_bytes().replace(b'"reason":"new"', b'"reason":"old"', 1))
     code, out, err = run("verify", path)
-    assert (code, out) == (0, "")
+    assert (code, out.count("\n")) == (1, 1)
+    assert out.endswith(", frame) isn't what was written\n")
     words = "its system prompt and tools were recorded by another installation, or edited"
     assert f"requests 1–8: {words}.\n" in err
     path.write_bytes(path.read_bytes().replace(b"# Security", b"# Obedience", 1))

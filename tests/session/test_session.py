@@ -12,6 +12,7 @@ from tests.support.clock import FakeClock
 from tui.core.errors import SessionError
 from tui.core.messages import Usage
 from tui.core.paths import Folders
+from tui.session.chain import linked
 from tui.session.session import Session
 
 TEXT = [{"type": "text", "text": "fix the flaky test"}]
@@ -97,7 +98,8 @@ async def test_a_resumed_session_goes_on_where_it_was(
     record = await again.commit("user", content=TEXT, text="more")
     assert record.parent == session.records[-1].id
     assert record.id > session.records[-1].id
-    assert path.read_bytes() == before + record.to_line()
+    line, _ = linked(record.to_line(), json.loads(before.splitlines()[-1])["chain"])
+    assert path.read_bytes() == before + line
     await again.close()
 
 

@@ -1,4 +1,4 @@
-"""`holdfast sessions view --at`, `view --diff` and `verify`: requests rebuilt from the file.
+"""`holdfast sessions view --at` and `view --diff`: requests rebuilt from the file.
 
 Nothing is sent, written or locked: a session that is open elsewhere, damaged or copied from another
 installation is read as it is.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tui.agent.events import ContextBroken
@@ -23,7 +24,7 @@ from tui.core.formatting import plural
 from tui.core.paths import folders
 from tui.provider.anthropic import convert
 from tui.session.reader import LoadedSession
-from tui.session.records import Record
+from tui.session.records import Finding, Record
 
 _NONE = (
     "This session has no record of its requests: nothing was sent, or it comes from an older "
@@ -88,49 +89,62 @@ def compare(options: Options, first: int, second: int) -> int:
     return 0
 
 
-def verify(options: Options) -> int:
-    """Make every request again; exit 1 where one is not what was sent."""
-    path = path_of(options)
-    loaded = load(path)
+@dataclass(frozen=True, slots=True)
+class CheckedRequests:
+    """Which requests of a session can be made again as they were sent. `failed` are the others:
+    the number, the line of its record, if there is one, and why."""
+
+    count: int
+    failed: Sequence[tuple[int, int | None, str]]
+    foreign: Sequence[int]
+    """Those whose frame this installation didn't make."""
+    findings: Sequence[Finding]
+
+    @property
+    def rebuilt(self) -> int:
+        """How many are as they were sent."""
+        return self.count - sum(line is not None for _, line, _ in self.failed)
+
+    def to_json(self) -> dict[str, Any]:
+        failed = [
+            {"n": number, "line": line, "reason": reason} for number, line, reason in self.failed
+        ]
+        return {
+            "requests": self.count,
+            "rebuilt": self.rebuilt,
+            "failed": failed,
+            "foreign_frames": list(self.foreign),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+    def say(self) -> None:
+        """Print what isn't as it was sent, and note the rest."""
+        for number, line, reason in self.failed:
+            where = f" (line {line})" if line else ""
+            print_text(f"request {number}{where}: {reason}")
+        if not self.count and not self.failed:
+            note(_NONE)
+            return
+        if self.foreign:
+            note(f"{_ranges(self.foreign)}: {_FOREIGN}.")
+        if self.findings:
+            note("The file is damaged: holdfast sessions check says where.")
+        if not self.failed:
+            note(f"{plural(self.count, 'request')}: all rebuilt exactly as sent.")
+        else:
+            every = plural(self.rebuilt + len(self.failed), "request")
+            note(f"Rebuilt {self.rebuilt} of {every} exactly as sent.")
+
+
+def checked(loaded: LoadedSession) -> CheckedRequests:
+    """Make every request again, and compare."""
     replay = _replay(loaded)
     found = list(replay.every())
     lines = dict(zip((record.id for record in loaded.records), loaded.lines, strict=False))
     failed = [(one.number, lines.get(one.record.id), one.problem) for one in found if one.problem]
-    failed = sorted([*failed, *((number, None, _LOST) for number in _missing(loaded, replay))])
+    missing = [(number, None, _LOST) for number in _missing(loaded, replay)]
     foreign = [one.number for one in found if one.frame is not None and not one.own_frame]
-    if options.json:
-        print_json(
-            {
-                "id": loaded.header.id,
-                "path": str(path),
-                "requests": len(found),
-                "rebuilt": sum(not one.problem for one in found),
-                "failed": [
-                    {"n": number, "line": line, "reason": reason} for number, line, reason in failed
-                ],
-                "foreign_frames": foreign,
-                "findings": [finding.to_json() for finding in loaded.findings],
-            }
-        )
-        return 1 if failed else 0
-    for number, line, reason in failed:
-        where = f" (line {line})" if line else ""
-        print_text(f"request {number}{where}: {reason}")
-    if not found and not failed:
-        note(_NONE)
-        return 0
-    if foreign:
-        note(f"{_ranges(foreign)}: {_FOREIGN}.")
-    if loaded.findings:
-        note("The file is damaged: holdfast sessions check says where.")
-    good = sum(not one.problem for one in found)
-    whole = f"{plural(len(found), 'request')}: all rebuilt exactly as sent."
-    note(
-        whole
-        if not failed
-        else f"Rebuilt {good} of {plural(good + len(failed), 'request')} exactly as sent."
-    )
-    return 1 if failed else 0
+    return CheckedRequests(len(found), sorted([*failed, *missing]), foreign, loaded.findings)
 
 
 def _replay(loaded: LoadedSession) -> RequestReplay:

@@ -21,6 +21,7 @@ from tui.core.errors import SessionError, StorageError, os_error_as
 from tui.core.files import sync_folder
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
+from tui.session.chain import all_linked
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, path_to
 from tui.session.records import Header, Record, new_session_id
@@ -114,7 +115,8 @@ def up_to(loaded: LoadedSession, at: str) -> list[Record]:
 
 def write_session(path: Path, header: Header, records: Iterable[Record]) -> None:
     """A new session file, written whole and synced. Raises StorageError; overwrites nothing."""
-    write_new(path, b"".join((header.to_line(), *(record.to_line() for record in records))))
+    lines = (header.to_line(), *(record.to_line() for record in records))
+    write_new(path, b"".join(all_linked(lines)))
 
 
 def write_new(path: Path, data: bytes) -> None:

@@ -20,6 +20,7 @@ from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
+from tui.session.chain import CHAIN
 from tui.session.drafts import NOTHING, DraftReader, UnsentWork
 from tui.session.field_types import leave_out_odd
 from tui.session.jsonl import Findings, JsonLine, parse, split
@@ -28,7 +29,7 @@ from tui.session.records import VERSION, Finding, Header, Record
 END_BYTES = 128 * 1024
 """How much of either end of a long session is read for a look at it."""
 
-_HEAD_FIELDS = ("type", "id", "parent", "time")
+_HEAD_FIELDS = ("type", "id", "parent", "time", CHAIN)
 
 _Place: TypeAlias = tuple[JsonLine, dict[str, Any]]
 
@@ -112,11 +113,12 @@ def _lines(data: bytes, offset: int = 0) -> Iterator[JsonLine]:
 
 
 def _without_drafts(places: Iterable[_Place], drafts: DraftReader) -> Iterator[_Place]:
-    """The objects, without the bytes they were read from and without the drafts."""
+    """The objects, without the bytes they were read from, and without those that are no records:
+    drafts, and what begins a chain."""
     for line, value in places:
         kind = value.get("type")
         drafts.see(kind, value)
-        if kind != "draft":
+        if kind not in ("draft", CHAIN):
             yield JsonLine(line.number, line.offset, None), value
 
 

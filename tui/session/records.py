@@ -69,6 +69,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     draft        prompt, queue, commands, answer, after, images
                                                 no part of the branch, see `drafts`
     note         text
+    chain        bytes, sha256                  no record, see tui.session.chain; its link, `chain`,
+                                                is the last field of every line
 """
 
 from __future__ import annotations
@@ -167,9 +169,9 @@ FILE_CHANGE: Final = "file_change"
 JOB_MOVED: Final = "job_moved"
 """The type of the records that say that a command was moved to the background."""
 JOB_ENDED: Final = "job_ended"
-
-CHECKPOINT: Final = "checkpoint"
 """The type of the records that say how a background command ended."""
+CHECKPOINT: Final = "checkpoint"
+"""The type of the records that say how the files of the workspace were."""
 
 
 def is_answer(record: Record) -> bool:

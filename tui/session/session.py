@@ -14,6 +14,8 @@ from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
 from tui.core.messages import Usage
 from tui.core.paths import Folders
+from tui.session import chain
+from tui.session.chain import CHAIN, ChainEnd, linked
 from tui.session.drafts import DraftWriter, UnsentWork
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, read
@@ -80,6 +82,7 @@ class Session:
         self._with_prompt: list[tuple[str, dict[str, Any]]] = []
         self._last_id = ""
         self._waiting: list[bytes] | None = None if resumed else []
+        self._chain = ChainEnd()
         for record in records:
             self._note(record)
 
@@ -105,8 +108,11 @@ class Session:
     def _in_folder(cls, folder: Path, header: Header, clock: Clock) -> Session:
         path = folder / f"{clock.now():%Y%m%dT%H%M%SZ}-{header.id}.jsonl"
         lock = SessionLock(path, clock=clock)
-        file = SessionWriter(path, header=header.to_line(), guard=lock.check)
-        return cls(header, file, clock, lock=lock)
+        first, link = linked(header.to_line(), "")
+        file = SessionWriter(path, header=first, guard=lock.check)
+        session = cls(header, file, clock, lock=lock)
+        session._chain = ChainEnd(link)
+        return session
 
     @classmethod
     def in_memory(cls, workspace: Path, *, clock: Clock) -> Session:
@@ -146,6 +152,7 @@ class Session:
             lock=lock,
             unsent=loaded.unsent,
         )
+        session._chain = chain.end_of(loaded.path) if lock else ChainEnd()
         session.requests = max((number for number, _ in numbered(loaded.records)), default=0)
         return session
 
@@ -305,8 +312,13 @@ class Session:
             lines, self._waiting = self._waiting, None
         else:
             lines = [line]
+        if self._chain.covers is not None:
+            lines = [self._made(CHAIN, self._chain.covers).to_line(), *lines]
+        link = self._chain.link
         for each in lines:
-            file.append(each)
+            whole, link = linked(each, link)
+            file.append(whole)
+        self._chain = ChainEnd(link)
 
     def _note(self, record: Record) -> None:
         """Keep a record and what it says about the session."""

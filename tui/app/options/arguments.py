@@ -98,6 +98,7 @@ class Options:
 
     tasks: Path | None = None
     dry_run: bool = False
+    git_note: bool = False
     yes: bool = False
     status: bool = False
     reset: bool = False

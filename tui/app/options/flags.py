@@ -317,7 +317,12 @@ COMMANDS = (
         _ID,
         _flag("--at N", "only what changed after request N was sent", dest="request"),
     ),
-    _sessions("verify", "rebuild every sent request and compare; exit 1 if any differs"),
+    _sessions(
+        "verify",
+        "whether a session is what was written and sent; exit 1 if anything differs",
+        _ID,
+        _flag("--git-note", "note it on the commit that is checked out"),
+    ),
     _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
     _sessions(
         "import",

@@ -1,0 +1,177 @@
+"""`holdfast sessions verify`: whether a session is what was written. Its lines by their links, its
+requests by their hashes, its full outputs by theirs; and what commits of its folder note of it.
+
+Nothing is written but the note that is asked for: a session that is open elsewhere, damaged or
+copied from another installation is read as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, Final
+
+from tui.app.options.arguments import Options
+from tui.cli import request_commands
+from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.core.errors import HoldfastError, StorageError
+from tui.core.formatting import plural
+from tui.core.git import GitError, git, identity
+from tui.core.messages import object_of, string_of
+from tui.session import chain
+from tui.session.chain import ChainReport, Change, ChangedLine
+from tui.session.reader import LoadedSession
+
+NOTES: Final = "holdfast"
+"""The ref under `refs/notes/` that ties commits to sessions."""
+_NOTES_READ: Final = 500
+_SHOWN: Final = 20
+_HOW: Final[Mapping[Change, str]] = {
+    "changed": "isn't what was written",
+    "added": "wasn't written by Holdfast",
+    "missing": "isn't what was written, or a line before it is missing",
+    "moved": "was written elsewhere: lines before it were added or removed, or two programs wrote",
+    "before": "covers everything before it, and something there was changed since",
+}
+
+
+@dataclass(slots=True)
+class _Outputs:
+    """What became of the full outputs that a session refers to: how many are as they were saved,
+    which are not there any more, and which are not what was saved, each with the line."""
+
+    good: int = 0
+    gone: list[str] = field(default_factory=list[str])
+    changed: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    def to_json(self) -> dict[str, Any]:
+        changed = [{"line": line, "path": path} for line, path in self.changed]
+        return {"unchanged": self.good, "gone": self.gone, "changed": changed}
+
+
+def verify(options: Options) -> int:
+    """Exit 1 where anything is not what was written or sent."""
+    path = path_of(options)
+    loaded = load(path)
+    requests = request_commands.checked(loaded)
+    lines = chain.verify(path)
+    outputs = _outputs(loaded)
+    lost = _lost(loaded, lines)
+    failed = bool(requests.failed or lines.changed or outputs.changed or lost)
+    noted = _note_it(loaded, lines) if options.git_note and not failed else ""
+    if options.json:
+        about = {"id": loaded.header.id, "path": str(path)} | requests.to_json()
+        about |= {"chain": lines.to_json(), "outputs": outputs.to_json(), "lost": lost}
+        print_json(about | {"git_note": noted or None})
+        return int(failed)
+    for text in _changed_lines(lines):
+        print_text(text)
+    requests.say()
+    for number, name in outputs.changed:
+        print_text(f"line {number}: its full output isn't what was saved: {name}")
+    for text in lost:
+        print_text(text)
+    for text in _summary(lines, outputs):
+        note(text)
+    if noted:
+        note(f"Noted on commit {noted[:12]}: git notes --ref={NOTES} show")
+    elif options.git_note:
+        note("Not noted: the session isn't what was written.")
+    return int(failed)
+
+
+def _changed_lines(lines: ChainReport) -> Iterator[str]:
+    for one in lines.changed[:_SHOWN]:
+        yield f"{_place(one)} {_HOW[one.change]}"
+    if (more := len(lines.changed) - _SHOWN) > 0:
+        yield f"and {plural(more, 'more line')}"
+
+
+def _place(one: ChangedLine) -> str:
+    kind = f", {one.type}" if one.type else ""
+    return f"line {one.number} (bytes {one.offset:,} to {one.offset + one.size:,}{kind})"
+
+
+def _summary(lines: ChainReport, outputs: _Outputs) -> Iterator[str]:
+    if not lines.linked:
+        yield "Its lines aren't covered: an older version wrote them, or another program."
+    elif not lines.changed:
+        sure = lines.linked + lines.covered
+        yield f"{plural(sure, 'line')}: as written."
+    if lines.covered:
+        yield f"{plural(lines.covered, 'line')} covered since a later start only."
+    if lines.linked and lines.uncovered:
+        yield f"{plural(len(lines.uncovered), 'line')} not covered (first: {lines.uncovered[0]})."
+    if lines.torn:
+        yield f"{plural(len(lines.torn), 'line')} cut short while written (first: {lines.torn[0]})."
+    if outputs.good:
+        yield f"{plural(outputs.good, 'full output')}: as saved."
+    if outputs.gone:
+        yield f"{plural(len(outputs.gone), 'full output')} deleted since."
+
+
+def _outputs(loaded: LoadedSession) -> _Outputs:
+    """Check the full copies that receipts name."""
+    found = _Outputs()
+    for record, number in zip(loaded.records, loaded.lines, strict=False):
+        receipt = object_of(record.data.get("receipt"))
+        path, wanted = string_of(receipt.get("path")), string_of(receipt.get("sha256"))
+        if record.type != "tool_result" or not path or not wanted:
+            continue
+        try:
+            good = _digest(path) == wanted
+        except FileNotFoundError:
+            found.gone.append(path)
+            continue
+        except OSError:
+            good = False
+        if good:
+            found.good += 1
+        else:
+            found.changed.append((number, path))
+    return found
+
+
+def _digest(path: str) -> str:
+    """The SHA-256 of a regular file; "" for anything else. Raises OSError."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return ""
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
+    """Tie the commit that is checked out in the session's folder to the session as it is. Returns
+    the commit. Raises StorageError where there is none."""
+    folder = Path(loaded.header.cwd)
+    said = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
+    try:
+        commit = git(folder, "rev-parse", "--verify", "HEAD^{commit}").strip()
+        git(folder, "notes", f"--ref={NOTES}", "append", "-m", said, commit, env=identity(folder))
+    except (GitError, OSError) as error:
+        hint = "The session's folder has to be in a git repository with a commit."
+        raise StorageError(f"Can't note it: {error}", hint=hint) from error
+    return commit
+
+
+def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
+    """What commits note of the session and its file does not have: its end was cut off."""
+    folder = Path(loaded.header.cwd)
+    lost: list[str] = []
+    with suppress(GitError, OSError, HoldfastError):
+        listed = git(folder, "notes", f"--ref={NOTES}", "list").splitlines()
+        for entry in listed[:_NOTES_READ]:
+            blob, _, commit = entry.partition(" ")
+            for text in git(folder, "cat-file", "blob", blob).splitlines():
+                words = text.split()
+                if words[:3] != ["holdfast", "session", loaded.header.id] or len(words) != 7:
+                    continue
+                if words[6] not in lines.links:
+                    lost.append(f"commit {commit[:12]} notes line {words[4]}, which isn't there")
+    return lost

@@ -1,0 +1,262 @@
+"""The chain of a session file: each line ends with a link, a hash over the link before it and the
+line itself, so that a line that was changed, moved or removed since is found.
+
+    {"type":"user",…,"chain":"0123456789abcdef0123456789abcdef"}
+
+It detects accidents and edits, not an owner who makes all links anew. Where the last line of a file
+has no link (an older version wrote it, or it was cut short), a line
+`{"type":"chain",…,"bytes":N,"sha256":…}` begins the chain anew, with the hash of all bytes before.
+The end of a file isn't covered: lines that were cut off there leave no trace.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from tui.core.errors import StorageError, os_error_as
+from tui.core.messages import object_of
+from tui.session.jsonl import JsonLine, split
+
+CHAIN: Final = "chain"
+"""The field of a link, and the type of a line that begins a chain."""
+_LINK: Final = re.compile(rb',"chain":"([0-9a-f]{32})"\}(\r?)$')
+_DIGITS: Final = 32
+_TAIL: Final = 200
+_CHUNK: Final = 1 << 20
+_RECENT: Final = 64
+
+Change: TypeAlias = Literal["changed", "added", "missing", "moved", "before"]
+"""`missing`: a line before it is; `before`: something that it covers is not as it was then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEnd:
+    """Where a chain goes on: behind `link`, "" at the beginning of a file. `covers` are the fields
+    of the line that is to begin a chain first, None where the last line has a link."""
+
+    link: str = ""
+    covers: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLine:
+    """A line that is not what was written: its number from 1, the place and length of its bytes,
+    what kind of record it is ("" where that can't be read), and how it differs."""
+
+    number: int
+    offset: int
+    size: int
+    type: str
+    change: Change
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "line": self.number,
+            "offset": self.offset,
+            "bytes": self.size,
+            "type": self.type,
+            "change": self.change,
+        }
+
+
+@dataclass(slots=True)
+class ChainReport:
+    """What the links of a file say. `lines` have been read, `linked` of them as they were written,
+    `covered` by the hash of a chain that began later; `torn` are the numbers of lines that were cut
+    short while they were written, and `uncovered` of those that nothing covers."""
+
+    lines: int = 0
+    linked: int = 0
+    covered: int = 0
+    torn: list[int] = field(default_factory=list[int])
+    uncovered: list[int] = field(default_factory=list[int])
+    changed: list[ChangedLine] = field(default_factory=list[ChangedLine])
+    head: str = ""
+    links: Collection[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "lines": self.lines,
+            "linked": self.linked,
+            "covered": self.covered,
+            "torn": self.torn,
+            "uncovered": len(self.uncovered),
+            "changed": [one.to_json() for one in self.changed],
+            "head": self.head,
+        }
+
+
+def linked(line: bytes, before: str) -> tuple[bytes, str]:
+    """A line of JSON, with its newline, with its link behind the link `before`; and that link."""
+    link = _hash(line.removesuffix(b"\n"), before)
+    return line[: line.rindex(b"}")] + f',"{CHAIN}":"{link}"}}\n'.encode(), link
+
+
+def all_linked(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a new file with their links."""
+    link = ""
+    for line in lines:
+        made, link = linked(line, link)
+        yield made
+
+
+def end_of(path: Path) -> ChainEnd:
+    """Where the chain of a file goes on. Blocks: a file whose last line has no link is read whole.
+    Raises StorageError where it can't be read."""
+    with os_error_as(StorageError, f"Can't read {path}"), path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return ChainEnd()
+        file.seek(max(0, size - _TAIL))
+        tail = file.read()
+        found = _LINK.search(tail.removesuffix(b"\n")) if tail.endswith(b"\n") else None
+        if found is not None:
+            return ChainEnd(found[1].decode())
+        file.seek(0)
+        digest = sha256()
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    if not tail.endswith(b"\n"):  # the writer adds it
+        digest.update(b"\n")
+        size += 1
+    return ChainEnd(digest.hexdigest(), {"bytes": size, "sha256": digest.hexdigest()})
+
+
+def verify(path: Path) -> ChainReport:
+    """Check every line of a file against its links, in bounded memory. Blocks. Raises StorageError
+    where it can't be read."""
+    with os_error_as(StorageError, f"Can't read {path}"), path.open("rb") as file:
+        checker = _Checker()
+        for line in split(file.read):
+            checker.check(line)
+    return checker.finish()
+
+
+@dataclass(slots=True)
+class _Checker:
+    report: ChainReport = field(default_factory=ChainReport)
+    before: str = ""
+    """The link before."""
+    digest: Any = field(default_factory=sha256)
+    """Over all bytes of the file so far."""
+    loose: list[ChangedLine] = field(default_factory=list[ChangedLine])
+    """The lines without a link since the last one."""
+    links: dict[str, str] = field(default_factory=dict[str, str])
+    """Each link with the one before it."""
+    ids: set[bytes] = field(default_factory=set[bytes])
+
+    def check(self, line: JsonLine) -> None:
+        report = self.report
+        report.lines += 1
+        data = line.data if line.data is not None else line.head
+        found = _LINK.search(data[-_TAIL:]) if line.data is not None else None
+        if found is None:
+            self.loose.append(_changed(line, "added"))
+        elif data.startswith(b'{"type":"chain",') and self._begins(line, data, found):
+            pass
+        else:
+            self._follow(line, data, found)
+        self.digest.update(data + b"\n" if line.ended else data)
+
+    def _begins(self, line: JsonLine, data: bytes, found: re.Match[bytes]) -> bool:
+        """A line that covers all before it; whether it is one."""
+        said, link = _object(data), found[1].decode()
+        body = _body(data, found)
+        if _hash(body, str(said.get("sha256"))) != link:
+            return False
+        whole = said.get("bytes") == line.offset and said.get("sha256") == self.digest.hexdigest()
+        if whole:
+            self.report.covered += len(self.loose)
+            self.report.torn += [one.number for one in self.loose if not one.type]
+        else:
+            self.report.uncovered += [one.number for one in self.loose]
+            self.report.changed.append(_changed(line, "before"))
+        self.loose.clear()
+        self._next(link, data)
+        return True
+
+    def _follow(self, line: JsonLine, data: bytes, found: re.Match[bytes]) -> None:
+        body, link = _body(data, found), found[1].decode()
+        if _hash(body, self.before) == link and not found[2]:
+            for one in self.loose:  # nobody wrote lines without a link here, but a disk may be full
+                if one.type:
+                    self.report.changed.append(one)
+                else:
+                    self.report.torn.append(one.number)
+            self.loose.clear()
+            self._next(link, data)
+            return
+        earlier = self.links.get(link)
+        if earlier is not None and _hash(body, earlier) == link and not found[2]:
+            self.report.linked += 1  # written once more after a sync that failed
+            return
+        if self.loose:  # which were whole lines: this one follows them
+            self.report.changed += [replace(one, change="changed") for one in self.loose]
+            self.loose.clear()
+        else:
+            how = "changed" if found[2] else self._how(body, link, data)
+            self.report.changed.append(_changed(line, how))
+        self._next(link, data, good=False)
+
+    def _how(self, body: bytes, link: str, data: bytes) -> Change:
+        """What is wrong with a line whose link does not fit."""
+        if any(_hash(body, known) == link for known in islice(reversed(self.links), _RECENT)):
+            return "moved"
+        parent = _object(data).get("parent")
+        known = not isinstance(parent, str) or parent.encode("utf-8", "replace") in self.ids
+        return "changed" if known else "missing"
+
+    def _next(self, link: str, data: bytes, *, good: bool = True) -> None:
+        self.links[link], self.before = self.before, link
+        self.report.linked += good
+        if id_ := _ID.search(data[:_TAIL]):
+            self.ids.add(id_[1])
+
+    def finish(self) -> ChainReport:
+        report = self.report
+        report.links = self.links.keys()
+        if report.links:
+            self.report.torn += [one.number for one in self.loose if not one.type]
+            report.uncovered += [one.number for one in self.loose if one.type]
+        else:
+            report.uncovered += [one.number for one in self.loose]
+        report.changed.sort(key=lambda one: one.number)
+        report.head = self.before
+        return report
+
+
+_ID: Final = re.compile(rb'"id":"([^"\\]{1,64})"')
+
+
+def _hash(body: bytes, before: str) -> str:
+    return sha256(before.encode() + body).hexdigest()[:_DIGITS]
+
+
+def _body(data: bytes, found: re.Match[bytes]) -> bytes:
+    """A line as it was before it got its link."""
+    return data[: len(data) - len(found[0])] + b"}"
+
+
+def _changed(line: JsonLine, change: Change) -> ChangedLine:
+    data = line.data if line.data is not None else line.head
+    said = _object(data) if line.data is not None else {}
+    size = len(data) if line.data is not None else line.size
+    type_ = said.get("type")
+    return ChangedLine(
+        line.number, line.offset, size, type_ if isinstance(type_, str) else "", change
+    )
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        return object_of(json.loads(data))
+    except (ValueError, RecursionError):
+        return {}
