@@ -35,6 +35,7 @@ from tui.settings.hook_files import Hooks
 from tui.settings.rule_files import RuleFile
 from tui.tokens import estimate
 from tui.tools.base import Tool
+from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
 
@@ -146,6 +147,8 @@ class AgentContext:
     """The person's hooks, read once for a session and its sub-agents."""
     turn_ends: bool = field(default=False, init=False)
     """A call of the answer that is worked on left the model nothing to do."""
+    files: FileLedger = field(default_factory=FileLedger, init=False)
+    """What the model last saw of each file, so that it overwrites nothing it has not seen."""
     touched: set[Path] = field(default_factory=set[Path], init=False)
     """The real paths that calls of file tools went to."""
     spent_before: Spent = field(default_factory=Spent, init=False)

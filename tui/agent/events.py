@@ -12,11 +12,12 @@ that is under way (deltas, retries, another model) is published as it is: those 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import field
 
+from tui.context.seen_files import FileNews, sentences
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage, object_of
 from tui.core.text_cleaning import without_colours
@@ -578,6 +579,25 @@ class ContextFiles(WireEvent, frozen=True, tag="context_files"):
     files: tuple[dict[str, Any], ...]
 
 
+class FilesChanged(WireEvent, frozen=True, tag="files_changed"):
+    """Files are not as the model last saw them, which the next request tells it. `files` are
+    `{"path", "state", "why", "calls"}`: the state is changed, gone or back (as it was), `why` says
+    what is known of it, and `calls` showed it. `text` is all in a sentence.
+    """
+
+    files: tuple[dict[str, Any], ...]
+    text: str
+
+    @classmethod
+    def of(cls, found: Sequence[FileNews], show: Callable[[str], str]) -> FilesChanged:
+        """The event about files; `show` names a path."""
+        files = tuple(
+            {"path": show(one.path), "state": one.word, "why": one.why, "calls": one.calls}
+            for one in found
+        )
+        return cls(files, sentences(found, show, "the model"))
+
+
 class TodosChanged(WireEvent, frozen=True, tag="todos_changed"):
     """`todos` are `{"text", "status"}`; status is pending, in_progress or completed."""
 
@@ -682,6 +702,7 @@ Event: TypeAlias = (
     | CompactionUndone
     | HandOff
     | ContextFiles
+    | FilesChanged
     | ToolsAwaited
     | ToolsChanged
     | TodosChanged
