@@ -47,7 +47,7 @@ class StaleFiles:
         self._ctx = ctx
         self._seen = SeenFiles(lambda name: str(ctx.workspace.root / name))
         self._states = FileStates()
-        self._looking = asyncio.Lock()
+        self._comparing = asyncio.Lock()
         self._to_show: dict[str, _Shown] = {}
 
     def show(self, path: str) -> str:
@@ -57,12 +57,12 @@ class StaleFiles:
     async def news(self, is_sent: Callable[[str], bool]) -> list[FileNews]:
         """The files that are not as the model knows them; `is_sent` says whether it has been sent
         a notice."""
-        beliefs, now = await self._look(is_sent)
+        beliefs, now = await self._compare(is_sent)
         return seen_files.news(beliefs.values(), now)
 
     async def outdated(self, is_sent: Callable[[str], bool]) -> set[str]:
         """The records in the window that show files as they are no longer."""
-        beliefs, now = await self._look(is_sent)
+        beliefs, now = await self._compare(is_sent)
         found = seen_files.outdated(beliefs.values(), now)
         return {one.record for each in found for one in each.belief.excerpts}
 
@@ -111,10 +111,10 @@ class StaleFiles:
         what = f"What {self.show(excerpt.path)} held when the model saw it isn't kept."
         raise HoldfastError(what, hint=_READ_AGAIN)
 
-    async def _look(
+    async def _compare(
         self, is_sent: Callable[[str], bool]
     ) -> tuple[dict[str, Belief], dict[str, FileState]]:
-        async with self._looking:
+        async with self._comparing:
             beliefs = self._beliefs(is_sent)
             excerpts = [one.last for one in beliefs.values()]
             now = await in_thread(lambda stop: self._states.of(excerpts, stop)) if excerpts else {}

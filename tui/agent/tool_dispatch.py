@@ -200,7 +200,7 @@ class ToolDispatcher:
         except ToolError as error:
             output = ToolOutput.text(str(error), is_error=True, summary=error.message)
             if isinstance(error, StaleFileError):
-                output = replace(output, details=self._told(error))
+                output = replace(output, details=self._shown_by(error))
         except Exception as error:
             log.exception("tool %s failed", state.name)
             what = f"{type(error).__name__}: {error}"
@@ -209,7 +209,7 @@ class ToolDispatcher:
         if tool is not None and tool.effect == "run":
             await self.kept.recorded(state.id)
 
-    def _told(self, error: StaleFileError) -> dict[str, Any]:
+    def _shown_by(self, error: StaleFileError) -> dict[str, Any]:
         """The details of a refused edit: where it says all that changed, the model knows it."""
         if (found := error.found) is None:
             return {}

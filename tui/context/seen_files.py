@@ -35,7 +35,7 @@ OTHER: Final = "other"
 UNREADABLE: Final = "unreadable"
 NO_TEXT: Final[Mapping[FileState, str]] = {
     GONE: "deleted",
-    LINK: "leads elsewhere now",
+    LINK: "a link to another file now",
     OTHER: "not a file now",
     UNREADABLE: "can't be read now",
 }
