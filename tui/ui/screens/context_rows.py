@@ -203,7 +203,7 @@ KEYS = (
     ("enter", "open"),
     ("m w", "mask now, later"),
     ("p", "pin"),
-    ("d", "show changes"),
+    ("d", "send changes"),
     ("u", "undo"),
     ("b", "bulk"),
     ("/", "filter"),
