@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent.test_sub_agents import Family, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent import events
@@ -23,6 +24,7 @@ from tui.core.paths import folders
 from tui.provider.base import Request
 from tui.session.checkpoints.store import CheckpointStore
 from tui.session.session import Session
+from tui.settings import agent_definitions
 
 TEXT = "one\ntwo\nthree\n"
 READ_AGAIN = " Read it again before you rely on it."
@@ -136,26 +138,56 @@ def _texts(content: Sequence[Block]) -> str:
     return json.dumps([{**block, "cache_control": None} for block in content])
 
 
-async def test_a_command_that_changed_it_is_named(tmp_path: Path, file: Path) -> None:
+async def test_a_command_that_changed_it_is_named(tmp_path: Path) -> None:
     work, kept = tmp_path / "work", tmp_path / "kept.sqlite3"
     work.mkdir()
-    (work / "a.py").write_text(TEXT)
-    (work / "b.py").write_text(TEXT)
+    for name in ("a.py", "b.py", "c.py"):
+        (work / name).write_text(TEXT)
+    command = "sed -i s/two/2/ a.py; rm c.py # format"
     provider = ScriptedProvider(
-        reads("a.py", "b.py"),
-        [call("run_command", "c", command="sed -i s/two/2/ a.py # format")],
-        after(lambda: (work / "b.py").write_text("by a person\n")),
+        reads("a.py", "b.py", "c.py"),
+        [call("run_command", "c", command=command)],
+        after(lambda: [(work / name).write_text("by a person\n") for name in ("a.py", "b.py")]),
         say("ok"),
     )
     agent = make_agent(
         work, provider, approver=Yes(), open_checkpoints=lambda: CheckpointStore(kept, work)
     )
     shown = [*changed(await events_of(agent, "go")), *changed(await events_of(agent, "on"))]
-    why = [one["why"] for event in shown for one in event.files]
-    assert why == ['by a command: "sed -i s/two/2/ a.py # format"', ""]
+    assert [{str(one["path"]): one["why"] for one in event.files} for event in shown] == [
+        {"a.py": f'by a command: "{command}"', "c.py": f'deleted, by a command: "{command}"'},
+        {"a.py": "", "b.py": ""},
+    ]
     assert told(agent)[0].startswith(
-        'Changed since you last saw it: "a.py" (by a command: "sed -i s/two/2/ a.py # format").'
+        f'Changed since you last saw them: "a.py" (by a command: "{command}"), "c.py" (del'
     )
+    await agent.close()
+
+
+async def test_what_a_sub_agent_wrote_is_news_to_its_parent_only(
+    tmp_path: Path, file: Path
+) -> None:
+    provider = Family(
+        reads("a.py"),
+        [task("one")],
+        after(lambda: file.write_text("by a person\n")),
+        say("ok"),
+        one=[
+            reads("a.py", id_="s"),
+            [call("edit_file", "e", path="a.py", old_string="two", new_string="2")],
+            [call("list_dir", path=".")],
+            say("done"),
+        ],
+    )
+    agent = make_agent(
+        tmp_path,
+        provider,
+        approver=Yes(),
+        find_agents=lambda: agent_definitions.load([tmp_path / "agents"]),
+    )
+    shown = [*changed(await events_of(agent, "go")), *changed(await events_of(agent, "on"))]
+    assert [one["why"] for event in shown for one in event.files] == ["by a sub-agent", ""]
+    assert not any("Changed since" in last_user_text(one) for one in provider.of("one"))
     await agent.close()
 
 

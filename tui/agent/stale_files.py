@@ -10,7 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,6 +118,10 @@ class StaleFiles:
             beliefs = self._beliefs(is_sent)
             excerpts = [one.last for one in beliefs.values()]
             now = await in_thread(lambda stop: self._states.of(excerpts, stop)) if excerpts else {}
+        wrote = self._ctx.by_sub_agents
+        for path in wrote.keys() & beliefs.keys():
+            if now.get(path) == (wrote[path] or GONE):
+                beliefs[path] = replace(beliefs[path], by="a sub-agent")
         return beliefs, now
 
     def _beliefs(self, is_sent: Callable[[str], bool]) -> dict[str, Belief]:

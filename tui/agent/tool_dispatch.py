@@ -39,6 +39,7 @@ from tui.core.messages import (
     ToolOutput,
     as_meant,
     blocks_of,
+    list_of,
     object_of,
     string_of,
     text_of,
@@ -320,7 +321,20 @@ class ToolDispatcher:
                 await self.ctx.checkpoints.ready()
             output = await self._run_recorded(decision, checked)
         state.finished = output
+        self._tell_parents(output)
         return await self.checks.after_edit(output)
+
+    def _tell_parents(self, output: ToolOutput) -> None:
+        """Let the agents that work in the same folder know who wrote a file."""
+        wrote = {
+            string_of(one.get("path")): string_of(one.get("after_sha256"))
+            for one in [output.details, *map(object_of, list_of(output.details.get("files")))]
+            if "after_sha256" in one
+        }
+        ctx = self.ctx
+        while ctx.parent is not None and not ctx.isolated:
+            ctx = ctx.parent
+            ctx.by_sub_agents.update(wrote)
 
     @asynccontextmanager
     async def _alone(self, state: PendingCall) -> AsyncGenerator[None]:

@@ -82,7 +82,7 @@ class Belief:
     """What the model knows of a file: by the last excerpt that it still sees (`excerpts` are those
     of the same state, the last first), and by what it was `told` since, None for nothing.
 
-    `by` is the command that changed the file since, "" for none, or where it isn't known.
+    `by` is what has changed the file since then, "" where that isn't known.
     """
 
     excerpts: tuple[Excerpt, ...]
@@ -150,7 +150,7 @@ class SeenFiles:
         for name in list_of(object_of(record.data.get("details")).get("changed_files")):
             history = self._files.get(self._place(str(name)))
             if history is not None and command:
-                history.command = (record.id, command)
+                history.command = (record.id, " ".join(command.split()))
 
     def beliefs(
         self,
@@ -171,10 +171,11 @@ class SeenFiles:
                     over.append(path)
                 continue
             same = takewhile(lambda one, last=last: one.state == last.state, sees)
-            told = [s for id_, s in history.told if id_ > last.record and is_sent(id_)]
-            since, command = history.command
-            by = command if since > last.record else ""
-            found[path] = Belief((last, *same), told[-1] if told else None, by)
+            told = [one for one in history.told if one[0] > last.record and is_sent(one[0])]
+            since, state = told[-1] if told else (last.record, None)
+            ended, command = history.command
+            by = f"a command: {quoted(command, COMMAND_CHARS)}" if ended > since else ""
+            found[path] = Belief((last, *same), state, by)
         for path in over:
             del self._files[path]
         return found
@@ -247,15 +248,14 @@ class FileNews:
     @property
     def why(self) -> str:
         """What became of it, in words; "" where it has another text, and nobody is known for it."""
-        words = NO_TEXT.get(self.state, "")
-        command = quoted(" ".join(self.belief.by.split()), COMMAND_CHARS)
-        return words or (f"by a command: {command}" if self.belief.by else "")
+        by = f"by {self.belief.by}" if self.belief.by else ""
+        return ", ".join(filter(None, (NO_TEXT.get(self.state), by)))
 
 
 def news(beliefs: Iterable[Belief], now: Mapping[str, FileState]) -> list[FileNews]:
-    """The files that are not as the model knows them; `now` is what they are, by path."""
+    """The files that are not as the model knows them, sorted; `now` is what they are, by path."""
     every = [FileNews(one, now.get(one.last.path, one.known)) for one in beliefs]
-    return [one for one in every if one.state != one.belief.known]
+    return sorted((one for one in every if one.state != one.belief.known), key=lambda one: one.path)
 
 
 def outdated(beliefs: Iterable[Belief], now: Mapping[str, FileState]) -> list[FileNews]:
