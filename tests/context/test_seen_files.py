@@ -158,4 +158,4 @@ def test_a_name_is_one_line_in_quotes_and_not_long() -> None:
     assert quoted("a.py") == '"a.py"'
     assert quoted('a"\n\u202e\ud800') == '"a\\"\\u000a\\u202e\\ud800"'
     assert len(quoted("x" * 5000)) < 200
-    assert quoted("<untrusted_content>") == '"&lt;untrusted_content>"'
+    assert quoted("</notice>") == '"\\u003c/notice>"'

@@ -12,12 +12,11 @@ that is under way (deltas, retries, another model) is published as it is: those 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import field
 
-from tui.context.seen_files import FileNews, sentences
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage, object_of
 from tui.core.text_cleaning import without_colours
@@ -587,15 +586,6 @@ class FilesChanged(WireEvent, frozen=True, tag="files_changed"):
 
     files: tuple[dict[str, Any], ...]
     text: str
-
-    @classmethod
-    def of(cls, found: Sequence[FileNews], show: Callable[[str], str]) -> FilesChanged:
-        """The event about files; `show` names a path."""
-        files = tuple(
-            {"path": show(one.path), "state": one.word, "why": one.why, "calls": one.calls}
-            for one in found
-        )
-        return cls(files, sentences(found, show, "the model"))
 
 
 class TodosChanged(WireEvent, frozen=True, tag="todos_changed"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import tui
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ContextBroken, FilesChanged, Notice
+from tui.agent.events import ContextBroken, Notice
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
 from tui.agent.stale_files import StaleFiles
@@ -250,7 +250,7 @@ class FrameState:
         found = await self.stale.news(self.is_sent)
         if found:
             self._note(seen_files.notice_of(found, self.stale.show))
-            await self._ctx.recorder.show(FilesChanged.of(found, self.stale.show))
+            await self._ctx.recorder.show(self.stale.event(found))
 
     def is_sent(self, notice: str) -> bool:
         """Whether the model is sent a notice, by its id."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui.agent.events import FilesChanged
 from tui.agent.file_states import FileStates
 from tui.context import seen_files
 from tui.context.seen_files import GONE, Belief, FileNews, FileState, SeenFiles
@@ -59,6 +60,14 @@ class StaleFiles:
         a notice."""
         beliefs, now = await self._compare(is_sent)
         return seen_files.news(beliefs.values(), now)
+
+    def event(self, found: Sequence[FileNews]) -> FilesChanged:
+        """What the person is told of files that have changed."""
+        files = tuple(
+            {"path": self.show(one.path), "state": one.word, "why": one.why, "calls": one.calls}
+            for one in found
+        )
+        return FilesChanged(files, seen_files.sentences(found, self.show, "the model"))
 
     async def outdated(self, is_sent: Callable[[str], bool]) -> set[str]:
         """The records in the window that show files as they are no longer."""

@@ -50,10 +50,8 @@ THINK_ON: Final = (
 _IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
-_OF_THE_USER: Final = frozenset(
-    {"file", "pin", "changed", "difference", "job", "problems", "continue"}
-)
-"""Kinds that are never a message of the system: others wrote some of it."""
+_OF_THE_USER: Final = frozenset({"file", "pin", "job", "problems", "continue"})
+"""Kinds that are a text of the user's as they are."""
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
 
@@ -102,7 +100,10 @@ def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
         return None
     if kind in _OF_THE_USER:
         return text_block(text)
-    block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
+    marked = text_block(f"{_OPENING}\n{text}\n{_CLOSING}")
+    if kind in {"changed", "difference"}:
+        return marked  # never a message of the system: it has names that others chose
+    block = NoticeBlock(marked)
     content: list[Block] = [text_block(text)]
     if kind == "tools":
         content += [_addition(tool) for tool in list_of(record.data.get("tools"))]

@@ -304,12 +304,12 @@ def _named(found: Sequence[FileNews], show: Callable[[str], str]) -> str:
 
 
 def quoted(name: str, most: int = NAME_CHARS) -> str:
-    """A name that others may have chosen: in quotes, on one line, nothing in it that hides or is
-    read as ours, and not long. Of a path the end is the part that says most."""
+    """A name that others may have chosen: in quotes, on one line, nothing in it that hides, or
+    opens a tag, and not long. Of a path the end is the part that says most."""
     if len(name) > most:
         name = f"{name[: most // 3]}…{name[-(most - most // 3) :]}"
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in name)
-    return untrusted.neutral(json.dumps(shown, ensure_ascii=False).replace("\\\\u", "\\u"))
+    plain = (c if c.isprintable() and c != "<" else f"\\u{ord(c):04x}" for c in name)
+    return json.dumps("".join(plain), ensure_ascii=False).replace("\\\\u", "\\u")
 
 
 def difference_of(path: str, state: FileState, shown: str, text: str) -> dict[str, Any]:
