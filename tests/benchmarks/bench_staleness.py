@@ -207,7 +207,7 @@ def _told(request: Request) -> set[str]:
     texts = [text_of([block]) for block in blocks if block.get("type") == "text"]
     starts = ("<notice>\nChanged since", "<notice>\nAs you last saw")
     said = " ".join(text for text in texts if text.startswith(starts))
-    names = set(re.findall(r'"([^"]+)"', re.sub(r'\(by a command: "[^"]*"\)', "", said)))
+    names = set(re.findall(r'"([^"]+)"', re.sub(r'\([^()"]*"[^"]*"\)', "", said)))
     # The link is told of by the file that it led to when it was read.
     return {LINK if name in {"one", "two"} else name for name in names}
 
