@@ -103,7 +103,7 @@ async def test_what_is_as_it_was_again_is_said_too(tmp_path: Path, file: Path) -
     file.write_text(TEXT)
     (event,) = changed(await events_of(agent, "on"))
     assert event.files[0]["state"] == "back"
-    assert told(agent)[1:] == ['As you last saw it again: "a.py".']
+    assert told(agent)[1:] == ['Back to what you last saw: "a.py".']
     assert not changed(await events_of(agent, "on"))
     await agent.close()
 

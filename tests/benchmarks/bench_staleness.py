@@ -205,7 +205,7 @@ def _told(request: Request) -> set[str]:
     """The files that the end of a request says to have changed, or to be as before."""
     blocks = request.messages[-1]["content"]
     texts = [text_of([block]) for block in blocks if block.get("type") == "text"]
-    starts = ("<notice>\nChanged since", "<notice>\nAs you last saw")
+    starts = ("<notice>\nChanged since", "<notice>\nBack to what")
     said = " ".join(text for text in texts if text.startswith(starts))
     names = set(re.findall(r'"([^"]+)"', re.sub(r'\([^()"]*"[^"]*"\)', "", said)))
     # The link is told of by the file that it led to when it was read.

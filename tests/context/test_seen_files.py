@@ -154,6 +154,21 @@ def test_the_calls_that_a_record_says_to_be_outdated() -> None:
     assert outdated_calls(branch.records) == {"c1"}
 
 
+def test_what_holds_for_all_files_is_said_once() -> None:
+    branch = Branch()
+    for name in "abc":
+        branch.read(f"/w/{name}", "1")
+    branch.news({f"/w/{name}": GONE for name in "ab"} | {"/w/c": "1"})
+    branch.news(dict.fromkeys(("/w/a", "/w/b", "/w/c"), "2"))
+    branch.news({"/w/a": "1", "/w/b": GONE, "/w/c": "3"})
+    again, back = "Read them again before you rely on them.", 'Back to what you last saw: "/w/a".'
+    assert [one.data["text"] for one in branch.records if one.type == "notice"] == [
+        'Changed since you last saw them: "/w/a", "/w/b" (all deleted).',
+        f'Changed since you last saw them: "/w/a", "/w/b", "/w/c". {again}',
+        f'Changed since you last saw them: "/w/b" (deleted), "/w/c". {again} {back}',
+    ]
+
+
 def test_a_name_is_one_line_in_quotes_and_not_long() -> None:
     assert quoted("a.py") == '"a.py"'
     assert quoted('a"\n\u202e\ud800') == '"a\\"\\u000a\\u202e\\ud800"'

@@ -283,10 +283,10 @@ def sentences(found: Sequence[FileNews], show: Callable[[str], str], who: str) -
     said: list[str] = []
     if changed:
         said.append(f"Changed since {who} last saw {_them(changed)}: {_named(changed, show)}.")
+        if who == "you" and not gone:
+            said.append(f"Read {_them(changed)} again before you rely on {_them(changed)}.")
     if back:
-        said.append(f"As {who} last saw {_them(back)} again: {_named(back, show)}.")
-    if changed and who == "you" and not gone:
-        said.append(f"Read {_them(changed)} again before you rely on {_them(changed)}.")
+        said.append(f"Back to what {who} last saw: {_named(back, show)}.")
     return " ".join(said)
 
 
@@ -295,12 +295,16 @@ def _them(found: Sequence[FileNews]) -> str:
 
 
 def _named(found: Sequence[FileNews], show: Callable[[str], str]) -> str:
+    """The files, each with what became of it, or once for all where that is the same."""
+    whys = ["" if one.back else one.why for one in found]
+    all_alike = len(found) > 1 and len(set(whys)) == 1
     names = [
-        f"{quoted(show(one.path))}{f' ({one.why})' if one.why and not one.back else ''}"
-        for one in found[:NAMED]
+        f"{quoted(show(one.path))}{f' ({why})' if why and not all_alike else ''}"
+        for one, why in zip(found[:NAMED], whys, strict=False)
     ]
     more = len(found) - NAMED
-    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    said = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    return f"{said} (all {whys[0]})" if all_alike and whys[0] else said
 
 
 def quoted(name: str, most: int = NAME_CHARS) -> str:
