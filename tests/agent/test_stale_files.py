@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent import events
 from tui.agent.agent import Agent
+from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.errors import HoldfastError
@@ -161,6 +163,32 @@ async def test_a_command_that_changed_it_is_named(tmp_path: Path) -> None:
     assert told(agent)[0].startswith(
         f'Changed since you last saw them: "a.py" (by a command: "{command}"), "c.py" (del'
     )
+    await agent.close()
+
+
+async def test_nobody_is_named_for_what_was_changed_once_more(tmp_path: Path) -> None:
+    work, kept = tmp_path / "work", tmp_path / "kept.sqlite3"
+    work.mkdir()
+    (work / "a.py").write_text(TEXT)
+    agent = make_agent(
+        work,
+        ScriptedProvider(
+            reads("a.py"), [call("run_command", "c", command="echo x >> a.py")], say("1"), say("2")
+        ),
+        approver=Yes(),
+        open_checkpoints=lambda: CheckpointStore(kept, work),
+    )
+    why: list[str] = []
+    async for event in agent.send(parse("go")):
+        if isinstance(event, events.ToolFinished) and event.id == "c":
+            Event().wait(0.05)  # the file system's clock is a coarse one
+            (work / "a.py").write_text("by a person\n")
+        if isinstance(event, events.FilesChanged):
+            why += [str(one["why"]) for one in event.files]
+    why += [
+        str(one["why"]) for event in changed(await events_of(agent, "on")) for one in event.files
+    ]
+    assert why[-1:] == [""]
     await agent.close()
 
 

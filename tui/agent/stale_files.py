@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.events import FilesChanged
@@ -125,13 +127,24 @@ class StaleFiles:
     ) -> tuple[dict[str, Belief], dict[str, FileState]]:
         async with self._comparing:
             beliefs = self._beliefs(is_sent)
-            excerpts = [one.last for one in beliefs.values()]
-            now = await in_thread(lambda stop: self._states.of(excerpts, stop)) if excerpts else {}
+            if not beliefs:
+                return beliefs, {}
+            now, later = await in_thread(lambda stop: self._examined(beliefs, stop))
+        for path in later:  # somebody changed it once more: nobody is named
+            beliefs[path] = replace(beliefs[path], by="")
         wrote = self._ctx.by_sub_agents
         for path in wrote.keys() & beliefs.keys():
             if now.get(path) == (wrote[path] or GONE):
                 beliefs[path] = replace(beliefs[path], by="a sub-agent")
         return beliefs, now
+
+    def _examined(
+        self, beliefs: Mapping[str, Belief], stop: Event
+    ) -> tuple[dict[str, FileState], list[str]]:
+        """What files are now, and those that changed after the command that is known. Blocks."""
+        now = self._states.of([one.last for one in beliefs.values()], stop)
+        changed = [path for path, one in beliefs.items() if one.by and now.get(path) != one.known]
+        return now, [path for path in changed if _changed_after(path, beliefs[path].by_time)]
 
     def _beliefs(self, is_sent: Callable[[str], bool]) -> dict[str, Belief]:
         """What the model knows of each file in its window. Holdfast's own copies of outputs are
@@ -140,6 +153,13 @@ class StaleFiles:
         found = self._seen.beliefs(self._ctx.ledger.state_of, is_sent)
         own = f"{self._ctx.workspace.tool_results}/"
         return {path: one for path, one in found.items() if not path.startswith(own)}
+
+
+def _changed_after(path: str, time: str) -> bool:
+    """Whether a file, or what is known of it, was changed after a moment of the record."""
+    with suppress(OSError, ValueError):
+        return os.lstat(path).st_ctime > datetime.fromisoformat(time).timestamp()
+    return False
 
 
 def _read_now(path: str, shown: str) -> Snapshot | None:

@@ -73,8 +73,8 @@ class _FileHistory:
     excerpts: list[Excerpt] = field(default_factory=list[Excerpt])
     told: list[tuple[str, FileState]] = field(default_factory=list[tuple[str, FileState]])
     """What notices said that it is, by their ids."""
-    command: tuple[str, str] = ("", "")
-    """The last command that changed it: the id of its result, and what it is."""
+    command: tuple[str, str, str] = ("", "", "")
+    """The last command that changed it: the id of its result, what it is, and when that was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,14 @@ class Belief:
     """What the model knows of a file: by the last excerpt that it still sees (`excerpts` are those
     of the same state, the last first), and by what it was `told` since, None for nothing.
 
-    `by` is what has changed the file since then, "" where that isn't known.
+    `by` is what has changed the file since then, at the latest at `by_time`, as in the record; ""
+    where that isn't known.
     """
 
     excerpts: tuple[Excerpt, ...]
     told: FileState | None = None
     by: str = ""
+    by_time: str = ""
 
     @property
     def last(self) -> Excerpt:
@@ -150,7 +152,7 @@ class SeenFiles:
         for name in list_of(object_of(record.data.get("details")).get("changed_files")):
             history = self._files.get(self._place(str(name)))
             if history is not None and command:
-                history.command = (record.id, " ".join(command.split()))
+                history.command = (record.id, " ".join(command.split()), record.time)
 
     def beliefs(
         self,
@@ -173,9 +175,9 @@ class SeenFiles:
             same = takewhile(lambda one, last=last: one.state == last.state, sees)
             told = [one for one in history.told if one[0] > last.record and is_sent(one[0])]
             since, state = told[-1] if told else (last.record, None)
-            ended, command = history.command
+            ended, command, time = history.command
             by = f"a command: {quoted(command, COMMAND_CHARS)}" if ended > since else ""
-            found[path] = Belief((last, *same), state, by)
+            found[path] = Belief((last, *same), state, by, time if by else "")
         for path in over:
             del self._files[path]
         return found
