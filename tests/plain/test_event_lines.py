@@ -146,6 +146,7 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.HandOff: events.HandOff("a", ("b",), ("c",)),
         events.ContextFiles: events.ContextFiles(({"name": "A", "raw": 9, "kept": 1},)),
         events.ToolsChanged: events.ToolsChanged("t", (), (), "t left"),
+        events.FilesChanged: events.FilesChanged((), "a.py changed."),
         events.JobStarted: events.JobStarted("job-1", "c1", "make", 7, "person"),
         events.JobFinished: events.JobFinished(
             "job-1", "c1", "make", 2, "exit code 2", "", 5.0, "/out.txt", 9, "failed"

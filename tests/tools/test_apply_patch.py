@@ -170,7 +170,7 @@ async def test_nothing_happens_unless_all_can(folder: Folder) -> None:
 async def test_a_file_that_changed_since_it_was_read_is_left_alone(folder: Folder) -> None:
     path = folder.write("a.txt", "one\ntwo\n")
     await folder.call(read_file, path="a.txt")
-    path.write_text("one\ntwo\nthree\n")
+    path.write_text("one!\ntwo\nthree\n")
     assert "changed since it was last read" in await refused(folder, update("@@", "-one", "+1"))
 
 

@@ -75,7 +75,11 @@ async def test_33_a_file_that_changed_since_it_was_read_is_not_replaced(folder: 
     path.write_text("NEW\n")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # only the content tells
     error = await folder.error(write_file, path="a.txt", content="x")
-    assert error == "a.txt changed since it was last read; nothing was written. Read it again."
+    assert error == (
+        "a.txt changed since it was last read; nothing was written.\nWhat changed:\n"
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+NEW\n"
+        " If the edit is still right, send it again for the file as it is now."
+    )
     assert path.read_text() == "NEW\n"
     await folder.call(read_file, path="a.txt")
     await folder.call(write_file, path="a.txt", content="x")

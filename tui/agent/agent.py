@@ -615,6 +615,17 @@ class Agent:
         await self._overrides.pin(pins)
         return self._ctx.events.take()
 
+    async def outdated(self) -> set[str]:
+        """The records that show the model files as they are no longer, by their ids."""
+        frame = self._requests.frame
+        return await frame.stale.outdated(frame.is_sent)
+
+    async def show_difference(self, record: str) -> str:
+        """Show the model with the next request how the file has changed that a record shows.
+        Returns its name. Raises HoldfastError where nothing changed, or where that isn't known."""
+        frame = self._requests.frame
+        return await frame.stale.show_difference(record, frame.is_sent)
+
     def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
         """What `compact` would keep, sum up and hold on to; None where there is nothing to do."""
         return self._compactor.plan(focus)

@@ -36,6 +36,7 @@ from tui.settings.hook_files import Hooks
 from tui.settings.rule_files import RuleFile
 from tui.tokens import estimate
 from tui.tools.base import Tool
+from tui.tools.file_access import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
 
@@ -149,6 +150,10 @@ class AgentContext:
     """The person's hooks, read once for a session and its sub-agents."""
     turn_ends: bool = field(default=False, init=False)
     """A call of the answer that is worked on left the model nothing to do."""
+    files: FileLedger = field(default_factory=FileLedger, init=False)
+    """What the model last saw of each file, so that it overwrites nothing it has not seen."""
+    by_sub_agents: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """What sub-agents wrote, by path: the SHA-256 of the last that each file got from one."""
     touched: set[Path] = field(default_factory=set[Path], init=False)
     """The real paths that calls of file tools went to."""
     spent_before: Spent = field(default_factory=Spent, init=False)

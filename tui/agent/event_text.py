@@ -33,6 +33,7 @@ def event_lines(event: Event) -> Sequence[str]:
             return (f"Waiting up to {limit_s:.0f} s for the MCP servers: {', '.join(servers)}.",)
         case (
             events.ToolsChanged(text=text)
+            | events.FilesChanged(text=text)
             | events.ContextBroken(text=text)
             | events.ThinkingDropped(text=text)
         ):

@@ -578,6 +578,16 @@ class ContextFiles(WireEvent, frozen=True, tag="context_files"):
     files: tuple[dict[str, Any], ...]
 
 
+class FilesChanged(WireEvent, frozen=True, tag="files_changed"):
+    """Files are not as the model last saw them, which the next request tells it. `files` are
+    `{"path", "state", "why", "calls"}`: the state is changed, gone or back (as it was), `why` says
+    what is known of it, and `calls` showed it. `text` is all in a sentence.
+    """
+
+    files: tuple[dict[str, Any], ...]
+    text: str
+
+
 class TodosChanged(WireEvent, frozen=True, tag="todos_changed"):
     """`todos` are `{"text", "status"}`; status is pending, in_progress or completed."""
 
@@ -682,6 +692,7 @@ Event: TypeAlias = (
     | CompactionUndone
     | HandOff
     | ContextFiles
+    | FilesChanged
     | ToolsAwaited
     | ToolsChanged
     | TodosChanged

@@ -14,7 +14,8 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.events import ContextBroken, Notice
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
-from tui.context import effort, job_endings, notices, system_prompt
+from tui.agent.stale_files import StaleFiles
+from tui.context import effort, job_endings, notices, seen_files, system_prompt
 from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.job_endings import unreported
@@ -61,7 +62,7 @@ class FrameState:
     "" for the configured one; `covered` is the id of the last record that a summary stands for (ids
     sort by time), `pins` are pinned records that it covers and that are to be said again, `joined`
     the tools that it brings along. `untrusted` are the notices of the record that this installation
-    did not make.
+    did not make. `stale` knows which files have changed.
     """
 
     def __init__(self, ctx: AgentContext, features: ServerFeatures) -> None:
@@ -71,6 +72,7 @@ class FrameState:
         self.pins: Sequence[Record] = ()
         self.joined: frozenset[str] = frozenset()
         self.untrusted = notices.untrusted(ctx.records, ctx.key)
+        self.stale = StaleFiles(ctx)
         self._ctx = ctx
         self._features = features
         # Skills come and go: a frame without their tool, or with it, is replayed all the same.
@@ -239,6 +241,20 @@ class FrameState:
             self._note(data)
         self._to_say = []
         self._note_pins()
+        await self._note_stale()
+
+    async def _note_stale(self) -> None:
+        """Say which files are not as the model last saw them."""
+        for data in self.stale.take_differences():
+            self._note(data)
+        found = await self.stale.news(self.is_sent)
+        if found:
+            self._note(seen_files.notice_of(found, self.stale.show))
+            await self._ctx.recorder.show(self.stale.event(found))
+
+    def is_sent(self, notice: str) -> bool:
+        """Whether the model is sent a notice, by its id."""
+        return notice > self.covered and notice not in self.untrusted
 
     def _loads_skills(self, form: Form) -> bool:
         """Whether the model has the tool that loads skills, or gets it now."""

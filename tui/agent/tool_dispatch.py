@@ -39,6 +39,7 @@ from tui.core.messages import (
     ToolOutput,
     as_meant,
     blocks_of,
+    list_of,
     object_of,
     string_of,
     text_of,
@@ -52,11 +53,12 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Todo, Tool, ToolContext, UrlAccess
-from tui.tools.file_access import FileLedger, as_now, take_snapshot
+from tui.tools.file_access import as_now, take_snapshot
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.process import born
 from tui.tools.run_command import CommandDetachedError
+from tui.tools.stale_text import StaleFileError
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
@@ -95,7 +97,6 @@ class ToolDispatcher:
     hooks: HookRunner
     checks: EditChecks = field(init=False)
     kept: SupervisedCommands = field(init=False)
-    _files: FileLedger = field(default_factory=FileLedger)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
     _holds: Collection[Level] = ()
@@ -199,6 +200,8 @@ class ToolDispatcher:
             raise
         except ToolError as error:
             output = ToolOutput.text(str(error), is_error=True, summary=error.message)
+            if isinstance(error, StaleFileError):
+                output = replace(output, details=self._shown_by(error))
         except Exception as error:
             log.exception("tool %s failed", state.name)
             what = f"{type(error).__name__}: {error}"
@@ -206,6 +209,14 @@ class ToolDispatcher:
         await to_the_end(self.results.finish(open_calls, state, output, keep))
         if tool is not None and tool.effect == "run":
             await self.kept.recorded(state.id)
+
+    def _shown_by(self, error: StaleFileError) -> dict[str, Any]:
+        """The details of a refused edit: where it says all that changed, the model knows it."""
+        if (found := error.found) is None:
+            return {}
+        self.ctx.files.note_seen(found.path, found.stat, found.sha256, found.data)
+        fact = {"path": str(found.path), "size": found.stat.st_size}
+        return {**fact, "mtime_ns": found.stat.st_mtime_ns, "sha256": found.sha256}
 
     async def _resumed(
         self, state: PendingCall, tool: Tool[Any], params: Params
@@ -310,7 +321,20 @@ class ToolDispatcher:
                 await self.ctx.checkpoints.ready()
             output = await self._run_recorded(decision, checked)
         state.finished = output
+        self._tell_parents(output)
         return await self.checks.after_edit(output)
+
+    def _tell_parents(self, output: ToolOutput) -> None:
+        """Let the agents that work in the same folder know who wrote a file."""
+        wrote = {
+            string_of(one.get("path")): string_of(one.get("after_sha256"))
+            for one in [output.details, *map(object_of, list_of(output.details.get("files")))]
+            if "after_sha256" in one
+        }
+        ctx = self.ctx
+        while ctx.parent is not None and not ctx.isolated:
+            ctx = ctx.parent
+            ctx.by_sub_agents.update(wrote)
 
     @asynccontextmanager
     async def _alone(self, state: PendingCall) -> AsyncGenerator[None]:
@@ -568,7 +592,7 @@ class ToolDispatcher:
             call_id=state.id,
             workspace=self.ctx.workspace,
             clock=self.ctx.clock,
-            files=self._files,
+            files=self.ctx.files,
             jobs=self.ctx.jobs,
             spill_path=self.results.spill_path(state),
             kept=self.kept.folder(state.id),

@@ -267,10 +267,11 @@ def _debug_block(name: str, result: str) -> str:
 
 
 def _with_limits(details: dict[str, Any], receipt: dict[str, Any] | None) -> dict[str, Any]:
-    """A result's details, and which limits cut it."""
+    """A result's details, and which limits cut it; the path of the full copy, where the result is
+    of no file."""
     if receipt is None:
         return details
-    return {**details, "limits": receipt["stages"], "path": receipt["path"]}
+    return {"path": receipt["path"], **details, "limits": receipt["stages"]}
 
 
 def _marked(content: list[Block], source: str) -> list[Block]:

@@ -9,6 +9,8 @@ on. `kind` is
     tools      tools that joined; `tools` has their schemas
     file       a new version of a file whose text other people can edit; `files` has its hash
     pin        what the person pinned and a server's summary covers; `pins` has the records' ids
+    changed    files that are not as the model last saw them, see `tui.context.seen_files`
+    difference how a file has changed since
     job        background commands that ended; `jobs` has the ids of their records
     continue   "(continue)", where the model is asked again after its own last word
 
@@ -47,6 +49,9 @@ THINK_ON: Final = (
 """What /think says to the model, to the letter."""
 _IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
+
+_OF_THE_USER: Final = frozenset({"file", "pin", "job", "problems", "continue"})
+"""Kinds that are a text of the user's as they are."""
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
 
@@ -93,9 +98,12 @@ def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
         return None
     if kind == "effort" and not form.turn_effort:
         return None
-    if kind in {"file", "pin", "job", "problems", "continue"}:
+    if kind in _OF_THE_USER:
         return text_block(text)
-    block = NoticeBlock(text_block(f"{_OPENING}\n{text}\n{_CLOSING}"))
+    marked = text_block(f"{_OPENING}\n{text}\n{_CLOSING}")
+    if kind in {"changed", "difference"}:
+        return marked  # never a message of the system: it has names that others chose
+    block = NoticeBlock(marked)
     content: list[Block] = [text_block(text)]
     if kind == "tools":
         content += [_addition(tool) for tool in list_of(record.data.get("tools"))]

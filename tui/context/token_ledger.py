@@ -240,6 +240,11 @@ class Ledger:
         found = (self._entries.get(id_) for id_ in dict.fromkeys(ids))
         return [entry for entry in found if entry is not None]
 
+    def state_of(self, id_: str) -> RecordState | None:
+        """How a record stands in the next request; None for one that is not in it."""
+        entry = self._entries.get(id_)
+        return entry.state if entry else None
+
     def _enter(self, record: Record, *, learn: bool, known: Entry | None = None) -> None:
         self._stale = self._stale or record.type in {"compaction", "uncompaction"}
         if record.type not in SPEAKING:

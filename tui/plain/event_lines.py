@@ -72,6 +72,7 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
         case (
             events.Notice(text)
             | events.ToolsChanged(text=text)
+            | events.FilesChanged(text=text)
             | events.ContextBroken(text=text)
             | events.ThinkingDropped(text=text)
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import stat as stats
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -18,6 +18,7 @@ from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
+    SeenFile,
     Snapshot,
     in_thread,
     missing,
@@ -26,7 +27,8 @@ from tui.tools.file_access import (
 )
 from tui.tools.file_batch import NEW_MODE, FileWrite, write_files
 from tui.tools.patch_format import FilePatch, label_of, parse_patch
-from tui.tools.patch_hunks import added_text, apply_hunks
+from tui.tools.patch_hunks import Patched, added_text, apply_hunks
+from tui.tools.stale_text import ELSEWHERE, StaleFileError, difference, refusal, refused
 from tui.tools.text_decoding import DecodedText, decode, printable
 
 
@@ -42,6 +44,8 @@ class _Plan:
     lines: list[str] = field(default_factory=list[str])
     diffs: list[UnifiedDiff] = field(default_factory=list[UnifiedDiff])
     notes: list[str] = field(default_factory=list[str])
+    elsewhere: list[str] = field(default_factory=list[str])
+    """What had changed in the files since the model saw them."""
 
     @property
     def diff(self) -> str:
@@ -57,13 +61,23 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path of a patch: where it really is, how it is shown, what is there now, and whether the
-    model has read it."""
+    """A path of a patch: where it really is, how it is shown, what is there now, and what the model
+    last saw of it."""
 
     path: Path
     shown: str
     found: Snapshot | None
-    known: bool
+    seen: SeenFile | None
+
+    @property
+    def known(self) -> bool:
+        """Whether the model has read it."""
+        return self.seen is not None
+
+    @property
+    def stale(self) -> bool:
+        """Whether the model knows the file in another state."""
+        return bool(self.seen and self.found and not self.seen.is_still(self.found))
 
 
 class ApplyPatch(Tool[ApplyPatchParams]):
@@ -91,8 +105,10 @@ class ApplyPatch(Tool[ApplyPatchParams]):
         plan = await self._plan(params, ctx)
         files = await write_files(ctx, plan.writes)
         return ToolOutput(
-            [text_block("\n".join([*plan.lines, *plan.notes]))],
-            summary=plan.summary + " · not exact" * bool(plan.notes),
+            [text_block("\n".join([*plan.lines, *plan.notes, *plan.elsewhere]))],
+            summary=plan.summary
+            + " · not exact" * bool(plan.notes)
+            + f" · {ELSEWHERE}" * bool(plan.elsewhere),
             display=plan.diff,
             details={"files": files},
         )
@@ -121,11 +137,11 @@ class ApplyPatch(Tool[ApplyPatchParams]):
         path = await resolve(ctx, named)
         shown = printable(ctx.workspace.show(path))
         found = await in_thread(lambda _stop: take_snapshot(path, shown))
-        return _Place(path, shown, found, ctx.files.knows(path))
+        return _Place(path, shown, found, ctx.files.seen(path))
 
     async def _check(self, ctx: ToolContext, file: FilePatch, places: Sequence[_Place]) -> None:
-        """Whether the files are there that must be, none is that must not, and none has changed
-        since the model read it."""
+        """Whether the files are there that must be, none is that must not, and none that goes as a
+        whole has changed since the model read it."""
         place, target = places[0], places[-1]
         if file.action == "add" and place.found is not None:
             raise _refused(
@@ -136,8 +152,10 @@ class ApplyPatch(Tool[ApplyPatchParams]):
             if place.found is None:
                 error = await in_thread(lambda _stop: missing(ctx.workspace, place.path))
                 raise _refused(error.message, error.hint)
-            if place.known or (file.action == "delete" and not file.hunks):
-                ctx.files.check_unchanged(place.found, place.shown)
+            if not place.known and file.action == "delete" and not file.hunks:
+                ctx.files.before(place.found, place.shown)
+            if place.stale and place.seen and (file.action == "delete" or not file.hunks):
+                raise await refusal(place.seen, place.found, place.shown)
         if target is not place and target.found is not None:
             raise _refused(
                 f"{target.shown} exists already, so nothing can be moved there.",
@@ -175,6 +193,8 @@ def _add(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool, _s
                 _add_deleted(plan, file, places[0], whole)
             case "update":
                 _add_updated(plan, file, places, whole)
+    except StaleFileError:
+        raise
     except ToolError as error:
         raise _refused(error.message, error.hint) from error
 
@@ -220,11 +240,12 @@ def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: 
     before = after = ""
     if file.hunks:
         source = decode(found.data, place.shown)
-        patched = apply_hunks(file, source.text, place.shown)
+        patched = _patched(file, place, source.text)
         if patched.text == source.text and not moved:
             raise ToolError(f"The patch changes nothing in {place.shown}.")
         data = _encoded(source, patched.text, place.shown)
         plan.notes += patched.notes
+        plan.elsewhere += filter(None, [patched.changed_elsewhere])
         before, after = _valid(source.text), _valid(patched.text)
     name = place.shown if moved else ""
     diff = unified(before, after, target.shown, whole=whole, moved_from=name)
@@ -238,6 +259,22 @@ def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: 
         said = f"Edited {place.shown}: {diff.summary} lines."
     plan.diffs.append(diff)
     plan.lines.append(said)
+
+
+def _patched(file: FilePatch, place: _Place, text: str) -> Patched:
+    """The text with the hunks of a file applied. Where it has changed since the model read it, they
+    must keep out of what changed: raises StaleFileError."""
+    if place.seen is None or place.found is None or not place.stale:
+        return apply_hunks(file, text, place.shown)
+    change = difference(place.seen, place.found, place.shown)
+    try:
+        patched = apply_hunks(file, text, place.shown)
+    except ToolError as error:
+        raise refused(change, place.found, place.shown) from error
+    passages = ["\n".join(hunk.old) for hunk in file.hunks]
+    if change is None or patched.notes or not change.spares(patched.text, passages):
+        raise refused(change, place.found, place.shown)
+    return replace(patched, changed_elsewhere=change.note)
 
 
 def _too_large(place: _Place, hint: str) -> ToolError:

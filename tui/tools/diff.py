@@ -49,7 +49,7 @@ def unified(
     if hidden:
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     before, after = _lines(old), _lines(new)
-    matcher = _LineMatcher(before, after)
+    matcher = LineMatcher(before, after)
     changes = [op for op in matcher.get_opcodes() if op[0] != "equal"]
     added = sum(j2 - j1 for _, _, _, j1, j2 in changes)
     removed = sum(i2 - i1 for _, i1, i2, _, _ in changes)
@@ -75,7 +75,7 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-class _LineMatcher(SequenceMatcher[str]):
+class LineMatcher(SequenceMatcher[str]):
     """Compares lines as difflib does, but only those between the first change and the last, and
     in little time where these are many."""
 
@@ -113,7 +113,7 @@ def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[_Op]:
         yield "replace", 0, len(old), 0, len(new)
 
 
-def _hunks(matcher: _LineMatcher, chars: int) -> Iterator[str]:
+def _hunks(matcher: LineMatcher, chars: int) -> Iterator[str]:
     """The lines of the hunks, each cut to that many characters."""
     for hunk in matcher.get_grouped_opcodes(CONTEXT):
         i1, i2, j1, j2 = hunk[0][1], hunk[-1][2], hunk[0][3], hunk[-1][4]

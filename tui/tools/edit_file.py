@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +19,7 @@ from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
+    SeenFile,
     Snapshot,
     in_thread,
     missing,
@@ -27,6 +28,7 @@ from tui.tools.file_access import (
     take_snapshot,
 )
 from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
+from tui.tools.stale_text import ELSEWHERE, difference, refused
 from tui.tools.text_decoding import DecodedText, decode, printable
 from tui.tools.text_match import TextMatch, find_matches, flatten, splice
 
@@ -104,8 +106,12 @@ class EditFile(Tool[EditFileParams]):
         found = await in_thread(lambda _stop: take_snapshot(path, shown))
         if found is None:
             raise await in_thread(lambda _stop: missing(ctx.workspace, path))
-        ctx.files.check_unchanged(found, shown)
-        return path, found, await in_thread(partial(_edit, params, found, shown, whole))
+        seen = ctx.files.before(found, shown)
+        edit = partial(_edit, params, found, shown, whole)
+        if seen is None:
+            return path, found, await in_thread(edit)
+        work = partial(_of_changed, params, edit, seen, found)
+        return path, found, await in_thread(work)
 
 
 def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -204,6 +210,28 @@ def _edit(
         raise ToolError("The edits undo each other; nothing was changed.")
     diff = _diff(file, new, shown, whole=whole)
     return _Edited(file.encode(new), lines, diff, notes, list(differences))
+
+
+def _of_changed(
+    params: EditFileParams,
+    edit: Callable[[Event], _Edited],
+    seen: SeenFile,
+    found: Snapshot,
+    stop: Event,
+) -> _Edited:
+    """What `edit` comes to for a file that has changed since the model saw it. Raises
+    StaleFileError unless it is of passages that have not."""
+    shown = printable(params.path)
+    change = difference(seen, found, shown)
+    try:
+        edited = edit(stop)
+    except ToolError as error:
+        raise refused(change, found, shown) from error
+    after = decode(edited.data, shown).text
+    passages = [flatten(each.old_string) for each in params.edits]
+    if change is None or edited.differences or not change.spares(after, passages):
+        raise refused(change, found, shown)
+    return replace(edited, notes=[change.note], differences=[ELSEWHERE])
 
 
 def _places(file: DecodedText, text: str, edit: TextEdit, shown: str) -> list[TextMatch]:

@@ -15,7 +15,7 @@ import shutil
 import stat as stats
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -36,6 +36,9 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 WHOLE_FILE_LIMIT = 20 * 1024 * 1024
 """Files up to this size may be held in memory as a whole."""
+KEPT_FILE_BYTES = 512 << 10
+KEPT_BYTES = 16 << 20
+"""What a ledger keeps of a file that the model saw, and of all of them, to show what changed."""
 
 
 async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
@@ -82,6 +85,23 @@ class Snapshot:
     sha256: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A file as the model last saw it. `sha256` is None where it is not known, `data` where the
+    bytes are not kept."""
+
+    stat: os.stat_result
+    sha256: str | None
+    data: bytes | None = None
+
+    def is_still(self, found: Snapshot) -> bool:
+        """Whether the file holds what it held then."""
+        if self.sha256 is not None and found.sha256 is not None:
+            return self.sha256 == found.sha256
+        then, now = self.stat, found.stat
+        return (then.st_size, then.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
+
+
 class FileLedger:
     """What the model last saw of each file, so that it overwrites nothing it has not seen.
 
@@ -90,36 +110,45 @@ class FileLedger:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[Path, tuple[os.stat_result, str | None]] = {}
+        self._seen: dict[Path, SeenFile] = {}
+        self._room = KEPT_BYTES
 
-    def note_seen(self, path: Path, stat: os.stat_result, digest: str | None = None) -> None:
-        """Note that the model knows the file as of `stat`; `digest` is its SHA-256, if known."""
-        self._seen[path] = (stat, digest)
+    def note_seen(
+        self, path: Path, stat: os.stat_result, digest: str | None = None, data: bytes | None = None
+    ) -> None:
+        """Note that the model knows the file as of `stat`; `digest` is its SHA-256 and `data` its
+        bytes, if known. They are kept while there is room, those seen last the longest."""
+        self.forget(path)
+        if data is not None and len(data) > KEPT_FILE_BYTES:
+            data = None
+        self._seen[path] = SeenFile(stat, digest, data)
+        self._room -= len(data or b"")
+        for old, seen in self._seen.items() if self._room < 0 else ():
+            if seen.data is not None:
+                self._seen[old] = replace(seen, data=None)
+                self._room += len(seen.data)
+                if self._room >= 0:
+                    break
 
-    def knows(self, path: Path) -> bool:
-        """Whether the model has seen the file in some state."""
-        return path in self._seen
+    def seen(self, path: Path) -> SeenFile | None:
+        """The file as the model last saw it; None where it has not."""
+        return self._seen.get(path)
 
     def forget(self, path: Path) -> None:
         """Note that the file is gone."""
-        self._seen.pop(path, None)
+        if (seen := self._seen.pop(path, None)) is not None:
+            self._room += len(seen.data or b"")
 
-    def check_unchanged(self, found: Snapshot, shown: str) -> None:
-        """Raises ToolError unless the model saw the file as it was found now."""
+    def before(self, found: Snapshot, shown: str) -> SeenFile | None:
+        """The file as the model last saw it, where it is not so any more; None where it is. Raises
+        ToolError for one that it has not seen."""
         seen = self._seen.get(found.path)
         if seen is None:
             raise ToolError(
                 f"{shown} exists and hasn't been read in this session.",
                 hint="Read it with read_file first, so that nothing in it is lost unseen.",
             )
-        then, digest = seen
-        if digest is not None and found.sha256 is not None:
-            same = digest == found.sha256
-        else:
-            now = found.stat
-            same = (then.st_size, then.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
-        if not same:
-            raise changed(shown)
+        return None if seen.is_still(found) else seen
 
 
 def changed(shown: str) -> ToolError:
@@ -251,7 +280,7 @@ async def replace_file(
     before_sha256, after_sha256. The ledger knows the new content afterwards.
     """
     details, stat = await in_thread(partial(_replace, ctx, path, data, found), finish=True)
-    ctx.files.note_seen(path, stat, str(details["after_sha256"]))
+    ctx.files.note_seen(path, stat, str(details["after_sha256"]), data)
     return details
 
 

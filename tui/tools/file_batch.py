@@ -75,7 +75,7 @@ async def write_files(ctx: ToolContext, writes: Sequence[FileWrite]) -> list[dic
         if stat is None or write.data is None:
             ctx.files.forget(write.path)
         elif write.known:
-            ctx.files.note_seen(write.path, stat, sha256(write.data).hexdigest())
+            ctx.files.note_seen(write.path, stat, sha256(write.data).hexdigest(), write.data)
     return details
 
 

@@ -20,10 +20,12 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """A text after its hunks, and what matched only nearly, in words."""
+    """A text after its hunks; in words what matched only nearly, and what had changed elsewhere
+    since the model saw it."""
 
     text: str
     notes: tuple[str, ...]
+    changed_elsewhere: str = ""
 
 
 def added_text(file: FilePatch) -> str:

@@ -22,6 +22,7 @@ from tui.tools import notebook as notebooks
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
+    SeenFile,
     in_thread,
     missing,
     open_regular,
@@ -29,14 +30,14 @@ from tui.tools.file_access import (
     resolve,
 )
 from tui.tools.notebook import Notebook, NotNotebookError
-from tui.tools.paging import PageLimits, read_page
+from tui.tools.paging import Page, PageLimits, read_page
 from tui.tools.pdf import is_pdf, read_pdf
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
 
 _LINES = 2000
 """The most lines of one call that does not say how many."""
-_HASHED_BYTES = 2 << 20
-"""Files up to this size are read as a whole, so that the ledger knows their content."""
+_READ_BYTES = 2 << 20
+"""Files up to this size are read as a whole."""
 
 
 class ReadFileParams(Params, frozen=True, kw_only=True):
@@ -66,11 +67,13 @@ class ReadFile(Tool[ReadFileParams]):
 
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutput:
         path = await resolve(ctx, params.path)
-        output, stat, digest = await in_thread(partial(_read, params, ctx, path))
-        ctx.files.note_seen(path, stat, digest)
+        output, seen = await in_thread(partial(_read, params, ctx, path))
+        ctx.files.note_seen(path, seen.stat, seen.sha256, seen.data)
         # The file and its state, so that a later change of it can be detected.
+        stat = seen.stat
         fact = {"path": str(path), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-        return replace(output, details={**fact, "sha256": digest})
+        link = await in_thread(partial(_link_to, path, ctx, params.path))
+        return replace(output, details={**fact, "sha256": seen.sha256, **link, **output.details})
 
     def label(self, params: ReadFileParams) -> str:
         if params.pages:
@@ -83,10 +86,17 @@ class ReadFile(Tool[ReadFileParams]):
         return params.path if params.offset == 1 else f"{params.path} from line {params.offset}"
 
 
+def _link_to(path: Path, ctx: ToolContext, named: str, _stop: Event) -> dict[str, str]:
+    """For the record: the name that was asked for, where that is a link to the file."""
+    asked = os.path.normpath(ctx.workspace.root / named)
+    return {"link": asked} if asked != str(path) and os.path.realpath(asked) == str(path) else {}
+
+
 def _read(
     params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event
-) -> tuple[ToolOutput, os.stat_result, str | None]:
-    """What the model gets, the file's state, and its SHA-256 where it was read as a whole."""
+) -> tuple[ToolOutput, SeenFile]:
+    """What the model gets, and the file as it is. `lines` of the details are the first and the
+    last of a text; `unseen`: the model gets nothing of what the file holds."""
     shown = printable(ctx.workspace.show(path))
     if not os.path.lexists(path):
         if path.parent == ctx.spill_path.parent:
@@ -97,7 +107,8 @@ def _read(
         try:
             head = file.read(HEAD_BYTES)
             if is_pdf(head):
-                return _pdf(params, ctx, file, shown, stop), stat, None
+                seen = _hashed(file, stat)
+                return _pdf(params, ctx, file, shown, stop), seen
             if params.pages:
                 raise ToolError(
                     f"pages is only for PDF files, and {shown} is none.",
@@ -105,12 +116,13 @@ def _read(
                 )
             kind = binary_kind(head)
             if kind is not None and (image := media_type(head)) is not None:
-                return _image(file, head, image, stat, shown), stat, None
+                return _image(file, head, image, stat, shown)
             # What a command printed was saved as text, even with NUL bytes in it.
             if kind is not None and path.parent != ctx.spill_path.parent:
                 said = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. Not shown."
-                return ToolOutput.text(said, summary=kind), stat, None
-            source, digest = _text(file, head, stat)
+                output = ToolOutput.text(said, summary=kind)
+                return replace(output, details={"unseen": True}), SeenFile(stat, None)
+            source, seen = _text(file, head, stat)
             notebook, why = None, ""
             if path.suffix.lower() == ".ipynb" and not params.raw:
                 source, notebook, why = _cells(source)
@@ -129,6 +141,12 @@ def _read(
             )
         except OSError as error:
             raise os_failure("read", shown, error) from error
+    output = _page_output(page, notebook)
+    return output.with_lines([why] if why else []), seen
+
+
+def _page_output(page: Page, notebook: Notebook | None) -> ToolOutput:
+    """A page as the model gets it."""
     lines = page.text.count("\n") + (page.text != "" and not page.text.endswith("\n"))
     more = ", more follows" if page.next_line or page.next_byte else ""
     summary = f"{lines} line{'s' * (lines != 1)}{more}"
@@ -136,8 +154,9 @@ def _read(
     if notebook is not None:
         images = notebook.images_in(page.text)
         summary = f"{plural(notebook.cells, 'cell')}{more}"
-        output = replace(output, content=[*output.content, *images], summary=summary)
-    return output.with_lines([why] if why else []), stat, digest
+        return replace(output, content=[*output.content, *images], summary=summary)
+    first = page.number or 1
+    return replace(output, details={"lines": [first, first + max(lines, 1) - 1]})
 
 
 def _pdf(
@@ -163,30 +182,47 @@ def _cells(source: BinaryIO) -> tuple[BinaryIO, Notebook | None, str]:
     return io.BytesIO(text), notebook, ""
 
 
-def _image(file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str) -> ToolOutput:
+def _image(
+    file: BinaryIO, head: bytes, image: str, stat: os.stat_result, shown: str
+) -> tuple[ToolOutput, SeenFile]:
     kind = f"{image.removeprefix('image/').upper()} image, {size(stat.st_size)}"
     if stat.st_size > MAX_SOURCE:
         said = (
             f"{shown} is a {kind}: too large to look at (at most {size(MAX_SOURCE)}). "
             "Make a smaller copy with a command and read that."
         )
-        return ToolOutput.text(said, summary=kind)
-    data = base64.b64encode(head + file.read(MAX_SOURCE)).decode("ascii")
-    return ToolOutput([image_block(image, data)], summary=kind)
+        output = ToolOutput.text(said, summary=kind)
+        return replace(output, details={"unseen": True}), SeenFile(stat, None)
+    whole = head + file.read(MAX_SOURCE)
+    data = base64.b64encode(whole).decode("ascii")
+    seen = SeenFile(stat, sha256(whole).hexdigest())
+    return ToolOutput([image_block(image, data)], summary=kind), seen
 
 
-def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, str | None]:
-    """The file as UTF-8 that can seek, and its SHA-256 where it was read as a whole."""
+def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, SeenFile]:
+    """The file as UTF-8 that can seek, and its state."""
     bom, encoding = bom_of(head)
-    if encoding == "utf-8" and stat.st_size > _HASHED_BYTES:
-        return file, None
+    if encoding == "utf-8" and stat.st_size > _READ_BYTES:
+        return file, _hashed(file, stat)
     if stat.st_size > WHOLE_FILE_LIMIT:
         raise ToolError(
             f"The file is {encoding.upper()}, {size(stat.st_size)}: too large to convert.",
             hint="Convert it to UTF-8 with a command (iconv) and read the copy.",
         )
     data = head + file.read(WHOLE_FILE_LIMIT)
-    digest = sha256(data).hexdigest()
+    seen = SeenFile(stat, sha256(data).hexdigest(), data)
     if encoding != "utf-8":
         data = data[len(bom) :].decode(encoding, "replace").encode()
-    return io.BytesIO(data), digest
+    return io.BytesIO(data), seen
+
+
+def _hashed(file: BinaryIO, stat: os.stat_result) -> SeenFile:
+    """The state of a file that is not read as a whole; its hash where it isn't too large."""
+    if stat.st_size > WHOLE_FILE_LIMIT:
+        return SeenFile(stat, None)
+    digest = sha256()
+    file.seek(0)
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    file.seek(0)
+    return SeenFile(stat, digest.hexdigest())

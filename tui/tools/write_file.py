@@ -13,6 +13,7 @@ from tui.core.messages import ToolOutput, text_block
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import Snapshot, in_thread, replace_file, resolve, take_snapshot
+from tui.tools.stale_text import refusal
 from tui.tools.text_decoding import decode, printable
 
 
@@ -61,8 +62,9 @@ class WriteFile(Tool[WriteFileParams]):
                 hint="Send the character as a whole.",
             ) from error
         found, diff = await in_thread(partial(_compare, path, shown, params.content, whole))
-        if found is not None:
-            ctx.files.check_unchanged(found, shown)
+        seen = ctx.files.before(found, shown) if found else None
+        if found and seen and found.data != data:
+            raise await refusal(seen, found, shown)
         return path, data, found, diff
 
 

@@ -201,6 +201,9 @@ class EventRenderer:
                     chat.add(item)
             case events.ToolsAwaited(servers):
                 chat.work(f"waiting for MCP servers: {', '.join(servers)}")
+            case events.FilesChanged(files, text):
+                self._calls.outdate(files)
+                chat.add(NoticeItem(text))
             case (
                 events.Notice(text)
                 | events.ToolsChanged(text=text)

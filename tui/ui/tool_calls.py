@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -198,6 +198,13 @@ class ToolCalls:
             self.change(id_, masked=change["view"] == "masked")
         if self.shown is not None and self.shown.id == id_:
             self._chat.side.show_marks(masked=self.shown.masked, pinned=self.shown.pinned)
+
+    def outdate(self, files: Iterable[Mapping[str, Any]]) -> None:
+        """Show on the cards of what showed these files that they have changed (`FilesChanged`), or
+        that they are as they were again."""
+        for file in files:
+            for id_ in file["calls"]:
+                self.change(id_, outdated=file["state"] != "back")
 
     def _whole(self, id_: str, text: str) -> str:
         """All of a result that begins with a text."""

@@ -32,6 +32,8 @@ class Inspected:
         self.session = Session.in_memory(Path("/w"), clock=FakeClock())
         for type_, data in told:
             self.session.append(type_, **data)
+        self.stale = set[str]()
+        """Records that show files as they are no longer."""
         self.ledger = Ledger(MODEL)
         self.ledger.fixed([("identity", "You are a test. " * 200)], [{"name": "read_file"}])
         self.ledger.resume(self.session.records)
@@ -79,6 +81,12 @@ class Inspected:
 
     def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
         return ChangePrice(sum(saved.values()), 41_000, 7, 0.0984, 88)
+
+    async def outdated(self) -> set[str]:
+        return self.stale
+
+    async def show_difference(self, record: str) -> str:
+        return "src/m0.py"
 
     async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
         changes = [{"target": target, "pinned": pinned} for target, pinned in pins.items()]

@@ -43,6 +43,19 @@ async def changed(screen: ContextScreen, pilot: Pilot[None]) -> None:
     await until(pilot, lambda: "pinned" in screen.notice.text)
 
 
+def outdated() -> Inspected:
+    agent = worked()
+    results = [one.id for one in agent.session.records if one.type == "tool_result"]
+    agent.stale = {results[0], results[4]}
+    return agent
+
+
+async def shown(screen: ContextScreen, pilot: Pilot[None]) -> None:
+    await until(pilot, lambda: any(row.outdated for row in screen.shown))
+    await pilot.press("slash", *"outdated", "enter", "d")
+    await until(pilot, lambda: "src/m0.py" in screen.notice.text)
+
+
 async def filtered(_: ContextScreen, pilot: Pilot[None]) -> None:
     await pilot.press("slash", *"pytest")
 
@@ -72,6 +85,7 @@ async def request(screen: ContextScreen, pilot: Pilot[None]) -> None:
 PICTURES: Pictures = {
     "items": Picture(ContextScreen, inspected(worked, changed)),
     "filtered": Picture(ContextScreen, inspected(worked, filtered), state=True),
+    "outdated": Picture(ContextScreen, inspected(outdated, shown), state=True),
     "request": Picture(ContextScreen, inspected(worked, request), state=True),
     "nothing yet": Picture(ContextScreen, inspected(Inspected), state=True),
     "item": Picture(ContextItemScreen, inspected(lambda: worked("/nowhere/big.txt"), item)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -74,6 +74,8 @@ class ContextScreen(TableScreen[None]):
         self._unfolded: frozenset[Kind] = frozenset()
         self._changing = asyncio.Lock()
         self._prices: dict[str, str] = {}
+        self._outdated: Collection[str] = frozenset()
+        self._comparing = False
         self._resting: Timer | None = None
         self.shown: Sequence[LedgerRow] = ()
         """The rows as they are sorted and filtered now."""
@@ -96,6 +98,7 @@ class ContextScreen(TableScreen[None]):
         self._load()
         self.rows.move_to(context_rows.largest_result(self.shown))
         self.set_interval(FOLLOW_S, self._follow)
+        self._compare_files()
 
     def on_resize(self) -> None:
         self._draw()
@@ -114,6 +117,21 @@ class ContextScreen(TableScreen[None]):
     def _follow(self) -> None:
         if len(self._agent.session.records) != self._records_seen and not self._changing.locked():
             self._load()
+        if not self._comparing:
+            self._compare_files()
+
+    @work
+    async def _compare_files(self) -> None:
+        """Mark the rows that show files as they are no longer."""
+        self._comparing = True
+        try:
+            found = await self._agent.outdated()
+        finally:
+            self._comparing = False
+        if found != self._outdated:
+            self._outdated = found
+            async with self._changing:
+                self._load()
 
     def _load(self, *, same_row: bool = False) -> None:
         records = self._agent.session.records
@@ -124,7 +142,8 @@ class ContextScreen(TableScreen[None]):
         self._waiting = self._agent.waiting()
         old = self._waiting.records
         self._items = [
-            LedgerRow(one, turns.get(record_of(one.id)[0]), one.id in old) for one in items
+            LedgerRow(one, turns.get(record_of(one.id)[0]), one.id in old, one.id in self._outdated)
+            for one in items
         ]
         self._draw(same_row=same_row)
 
@@ -146,7 +165,10 @@ class ContextScreen(TableScreen[None]):
         begun = words or any(row.age is not None for row in self._items)
         self.show_empty("" if shown and begun else context_rows.empty_text("" if shown else words))
         self.put("columns", Content(context_rows.heading(max(20, width - 1))))
-        title = context_rows.context_title(items, count, window, self._waiting, width=width)
+        outdated = sum(row.outdated for row in self._items)
+        title = context_rows.context_title(
+            items, count, window, self._waiting, outdated=outdated, width=width
+        )
         self.put("title", title)
         self.put("totals", context_rows.totals(items, self._agent.measure(), width))
         self.show_keys(context_rows.REQUEST_KEYS if self._shows_request else context_rows.KEYS)
@@ -294,6 +316,17 @@ class ContextScreen(TableScreen[None]):
         """Pin the item under the cursor, or let it go."""
         if item := self._changeable():
             await self.change(context_changes.pinning(item))
+
+    async def action_difference(self) -> None:
+        """Show the model with the next request how the file of the item has changed."""
+        if not (item := self._changeable()):
+            return
+        try:
+            shown = await self._agent.show_difference(record_of(item.id)[0])
+        except HoldfastError as error:
+            self.refuse(error)
+        else:
+            self.notice.say(f"The next request shows what changed in {shown}.", "success")
 
     def _changeable(self) -> Item | None:
         """The item under the cursor, where it can be changed; else it is said why not."""

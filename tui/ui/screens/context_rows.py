@@ -58,6 +58,7 @@ _STATES = {"full": "", "summarised": "summarized"}
 _STATE_LOOKS = {
     "full": "muted",
     "waits": "muted",
+    "outdated": "warning",
     "cut": "warning",
     "pruned": "secondary",
     "masked": "accent",
@@ -71,12 +72,14 @@ class LedgerRow:
     """An item and how many turns ago it was made; None for what every request carries.
 
     `waits`: it is old enough to be pruned, and will be with the next break, or once that pays.
+    `outdated`: the file that it shows has changed since.
     `parts`: the item is the sum of these, which follow it while it is `unfolded`; they are `inner`.
     """
 
     item: Item
     age: int | None
     waits: bool = False
+    outdated: bool = False
     parts: tuple[LedgerRow, ...] = ()
     unfolded: bool = False
     inner: bool = False
@@ -84,7 +87,7 @@ class LedgerRow:
     @property
     def state(self) -> str:
         """How it stands, in a word; "" for what is sent in full."""
-        return "waits" if self.waits else state_name(self.item)
+        return "outdated" if self.outdated else "waits" if self.waits else state_name(self.item)
 
 
 def state_name(item: Item) -> str:
@@ -154,7 +157,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
         "kind": _KIND_LOOKS[item.kind],
         "item": "muted" if item.state in {"masked", "pruned", "summarised"} else "text",
         "tokens": "text",
-        "state": _STATE_LOOKS["waits" if row.waits else item.state],
+        "state": _STATE_LOOKS.get(row.state, _STATE_LOOKS[item.state]),
     }
     texts = {
         "kind": item.kind,
@@ -200,6 +203,7 @@ KEYS = (
     ("enter", "open"),
     ("m w", "mask now, later"),
     ("p", "pin"),
+    ("d", "send changes"),
     ("u", "undo"),
     ("b", "bulk"),
     ("/", "filter"),
@@ -223,6 +227,7 @@ def context_title(
     window: int,
     waiting: Waiting | None = None,
     *,
+    outdated: int = 0,
     width: int = 200,
 ) -> Content:
     """The tokens, the window, and as much of how the items stand as `width` cells take."""
@@ -236,6 +241,8 @@ def context_title(
         (f" / {tokens(window)}  {full:.0%}".replace("%", " %"), look),
     )
     facts = [*_facts(items), *_waiting_facts(waiting)]
+    if outdated:
+        facts.insert(1, f"{outdated:,} outdated")
     while facts and head.cell_length + 3 + cell_len(" · ".join(facts)) > width:
         facts.pop()
     return Content.assemble(head, (f"   {' · '.join(facts)}" if facts else "", "$text-muted"))

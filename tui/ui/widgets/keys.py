@@ -212,6 +212,7 @@ CONTEXT_KEYS = (
     Key("m", "mask", "m", "mask or unmask the item"),
     Key("w", "mask_later", "w", "mask it at the next break, such as a compaction"),
     Key("p", "pin", "p", "pin or unpin the item"),
+    Key("d", "difference", "d", "send the model what changed in a file (outdated)"),
     Key("u", "undo", "u", "undo the last change"),
     Key("b", "many", "b", "mask in bulk"),
     Key("slash", "filter", "/", "filter"),

@@ -411,11 +411,12 @@ def restored(records: Sequence[Record]) -> RestoredItems:
     """What the records of a branch come to. Takes a second for 100,000 of them: call it in a
     thread."""
     from tui.context.overrides import overlays_of, pins_of  # noqa: PLC0415 - not for `end_of`
+    from tui.context.seen_files import outdated_calls  # noqa: PLC0415
 
     items = items_of(records)
     tools = {item.id: item for item in items if isinstance(item, ToolItem)}
     outputs: dict[str, str] = {}
-    masks, pins = overlays_of(records), pins_of(records)
+    masks, pins, outdated = overlays_of(records), pins_of(records), outdated_calls(records)
     for record in records:
         if record.type != "tool_result":
             continue
@@ -424,6 +425,7 @@ def restored(records: Sequence[Record]) -> RestoredItems:
         if item := tools.get(id_):
             item.masked = record.id in masks and masks[record.id].view == "masked"
             item.pinned = record.id in pins
+            item.outdated = id_ in outdated
     answers = (item.text for item in reversed(items) if isinstance(item, AssistantItem))
     turns = sum(isinstance(item, UserItem) for item in items)
     return RestoredItems(items, tools, outputs, next(answers, ""), turns)

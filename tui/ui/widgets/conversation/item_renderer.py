@@ -111,7 +111,7 @@ def joins(before: Item, item: Item) -> bool:
         case ToolItem(), ToolItem():
             return all(
                 one.name == _READ and one.state in _SMOOTH and one.folded
-                and not (one.alone or one.masked or one.pinned or one.elevated)
+                and not (one.alone or one.masked or one.pinned or one.outdated or one.elevated)
                 for one in (before, item)
             )  # fmt: skip
         case AttemptItem(), AttemptItem():

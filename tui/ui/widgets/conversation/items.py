@@ -55,8 +55,8 @@ class ToolItem:
     folded into one row with those of its kind beside it.
 
     `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
-    takes it away; `elevated`: nobody was asked; `level`: what the sandbox
-    let a command do, "" where there is none.
+    takes it away; `outdated`: the file that it shows has changed since; `elevated`: nobody was
+    asked; `level`: what the sandbox let a command do, "" where there is none.
 
     While it runs, `started` is when it began, on the clock that `ConversationView.tick` is told.
     """
@@ -78,6 +78,7 @@ class ToolItem:
     tail: str = ""
     masked: bool = False
     pinned: bool = False
+    outdated: bool = False
     elevated: bool = False
     level: str = ""
     alone: bool = False

@@ -119,6 +119,7 @@ def _right(item: ToolItem, styles: Styles) -> list[Span]:
     """What stands at the right: how the model sees it, who allowed what, and how long it took."""
     flags = (
         "masked" * item.masked,
+        "outdated" * item.outdated,
         "◆ pinned" * item.pinned,
         "ELEVATED" * item.elevated,
         f"⛨ {item.level}" * bool(item.level),

@@ -1,0 +1,180 @@
+"""Which files are not as the model last saw them: said before each request, shown on demand.
+
+The files that it sees in the window are looked at before each request, off the event loop. What
+has changed is said once, by a notice at the end of the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from tui.agent.events import FilesChanged
+from tui.agent.file_states import FileStates
+from tui.context import seen_files
+from tui.context.seen_files import GONE, Belief, FileNews, FileState, SeenFiles
+from tui.core.errors import HoldfastError, ToolError
+from tui.core.formatting import size
+from tui.session.checkpoints.entries import CheckpointError
+from tui.tools.file_access import WHOLE_FILE_LIMIT, Snapshot, in_thread, open_regular
+from tui.tools.stale_text import bounded
+from tui.tools.text_decoding import decode, printable
+
+if TYPE_CHECKING:
+    from tui.agent.agent_context import AgentContext
+
+_READ_AGAIN = "Ask the model to read it again."
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A difference that the next request shows: the fields of its notice, and the file as it then
+    is, None where it is gone."""
+
+    data: dict[str, Any]
+    found: Snapshot | None
+
+
+class StaleFiles:
+    """Knows of one agent's files what the model believes and what is so."""
+
+    def __init__(self, ctx: AgentContext) -> None:
+        self._ctx = ctx
+        self._seen = SeenFiles(lambda name: str(ctx.workspace.root / name))
+        self._states = FileStates()
+        self._comparing = asyncio.Lock()
+        self._to_show: dict[str, _Shown] = {}
+
+    def show(self, path: str) -> str:
+        """A path as the model and the person read it."""
+        return printable(self._ctx.workspace.show(Path(path)))
+
+    async def news(self, is_sent: Callable[[str], bool]) -> list[FileNews]:
+        """The files that are not as the model knows them; `is_sent` says whether it has been sent
+        a notice."""
+        beliefs, now = await self._compare(is_sent)
+        return seen_files.news(beliefs.values(), now)
+
+    def event(self, found: Sequence[FileNews]) -> FilesChanged:
+        """What the person is told of files that have changed."""
+        files = tuple(
+            {"path": self.show(one.path), "state": one.word, "why": one.why, "calls": one.calls}
+            for one in found
+        )
+        return FilesChanged(files, seen_files.sentences(found, self.show, "the model"))
+
+    async def outdated(self, is_sent: Callable[[str], bool]) -> set[str]:
+        """The records in the window that show files as they are no longer."""
+        beliefs, now = await self._compare(is_sent)
+        found = seen_files.outdated(beliefs.values(), now)
+        return {one.record for each in found for one in each.belief.excerpts}
+
+    def take_differences(self) -> list[dict[str, Any]]:
+        """The fields of the notices that show what changed: the model knows these files then."""
+        shown, self._to_show = self._to_show, {}
+        for path, one in shown.items():
+            if one.found is None:
+                self._ctx.files.forget(Path(path))
+            else:
+                found = one.found
+                self._ctx.files.note_seen(found.path, found.stat, found.sha256, found.data)
+        return [one.data for one in shown.values()]
+
+    async def show_difference(self, record: str, is_sent: Callable[[str], bool]) -> str:
+        """Show the model with the next request how the file has changed that a record shows.
+        Returns the file's name. Raises HoldfastError where that can't be."""
+        beliefs = self._beliefs(is_sent).values()
+        belief = next(
+            (one for one in beliefs if any(e.record == record for e in one.excerpts)), None
+        )
+        if belief is None:
+            raise HoldfastError("This item shows no file as the model last saw it.")
+        path, shown = belief.last.path, self.show(belief.last.path)
+        found = await in_thread(lambda _stop: _read_now(path, shown))
+        state = found.sha256 if found else GONE
+        if state == belief.last.state:
+            raise HoldfastError(f"{shown} is as the model last saw it.")
+        text = await in_thread(lambda _stop: _difference(self._before(belief), found, shown))
+        if not text:
+            raise HoldfastError(f"{shown} changed too much to show.", hint=_READ_AGAIN)
+        data = seen_files.difference_of(path, state or "", shown, text)
+        self._to_show[path] = _Shown(data, found)
+        return shown
+
+    def _before(self, belief: Belief) -> bytes:
+        """What the file held when the model last saw it: from the ledger, else from a checkpoint.
+        Blocks. Raises HoldfastError where that isn't kept."""
+        excerpt = belief.last
+        seen = self._ctx.files.seen(Path(excerpt.path))
+        if seen is not None and seen.sha256 == excerpt.state and seen.data is not None:
+            return seen.data
+        with suppress(CheckpointError, ValueError):
+            if self._ctx.checkpoints is not None:
+                return self._ctx.checkpoints.store().content(bytes.fromhex(excerpt.state))
+        what = f"What {self.show(excerpt.path)} held when the model saw it isn't kept."
+        raise HoldfastError(what, hint=_READ_AGAIN)
+
+    async def _compare(
+        self, is_sent: Callable[[str], bool]
+    ) -> tuple[dict[str, Belief], dict[str, FileState]]:
+        async with self._comparing:
+            beliefs = self._beliefs(is_sent)
+            if not beliefs:
+                return beliefs, {}
+            now, later = await in_thread(lambda stop: self._examined(beliefs, stop))
+        for path in later:  # somebody changed it once more: nobody is named
+            beliefs[path] = replace(beliefs[path], by="")
+        wrote = self._ctx.by_sub_agents
+        for path in wrote.keys() & beliefs.keys():
+            if now.get(path) == (wrote[path] or GONE):
+                beliefs[path] = replace(beliefs[path], by="a sub-agent")
+        return beliefs, now
+
+    def _examined(
+        self, beliefs: Mapping[str, Belief], stop: Event
+    ) -> tuple[dict[str, FileState], list[str]]:
+        """What files are now, and those that changed after the command that is known. Blocks."""
+        now = self._states.of([one.last for one in beliefs.values()], stop)
+        changed = [path for path, one in beliefs.items() if one.by and now.get(path) != one.known]
+        return now, [path for path in changed if _changed_after(path, beliefs[path].by_time)]
+
+    def _beliefs(self, is_sent: Callable[[str], bool]) -> dict[str, Belief]:
+        """What the model knows of each file in its window. Holdfast's own copies of outputs are
+        none: they grow while a command runs."""
+        self._seen.follow(self._ctx.records)
+        found = self._seen.beliefs(self._ctx.ledger.state_of, is_sent)
+        own = f"{self._ctx.workspace.tool_results}/"
+        return {path: one for path, one in found.items() if not path.startswith(own)}
+
+
+def _changed_after(path: str, time: str) -> bool:
+    """Whether a file, or what is known of it, was changed after a moment of the record."""
+    with suppress(OSError, ValueError):
+        return os.lstat(path).st_ctime > datetime.fromisoformat(time).timestamp()
+    return False
+
+
+def _read_now(path: str, shown: str) -> Snapshot | None:
+    """A file as it is; None for none. Blocks. Raises ToolError."""
+    if not os.path.lexists(path):
+        return None
+    with open_regular(Path(path), shown) as file:
+        data = file.read(WHOLE_FILE_LIMIT + 1)
+        stat = os.fstat(file.fileno())
+    if len(data) > WHOLE_FILE_LIMIT:
+        raise ToolError(f"{shown} is too large to compare: {size(stat.st_size)}.")
+    return Snapshot(Path(path), stat, data, sha256(data).hexdigest())
+
+
+def _difference(before: bytes, found: Snapshot | None, shown: str) -> str:
+    """How a text has changed; "" where that is too long. Raises ToolError."""
+    now = decode(found.data or b"", shown).text if found else None
+    return bounded(decode(before, shown).text, now, shown)
