@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tui.agent.composition import make_agent
 from tui.app import launch_config
@@ -29,8 +29,8 @@ from tui.core.paths import folders
 from tui.core.text_cleaning import for_stream
 from tui.core.workspace import worktree_of
 from tui.permissions.gate import RulesOnly
-from tui.session import catalog, copies, importers, index
-from tui.session.export import export
+from tui.session import catalog, chain, copies, importers, index
+from tui.session.export import Exported, export
 from tui.session.reader import LoadedSession
 from tui.session.records import HOOK, Finding, Record, is_prompt
 from tui.session.session import Session
@@ -220,7 +220,27 @@ def import_(options: Options) -> int:
 def export_(options: Options) -> int:
     """Print a session as a document, or write it to a file."""
     loaded = load(path_of(options))
-    document = export(loaded, options.format, title=_session(loaded).title)
+    return _written(options, export(loaded, options.format, title=_session(loaded).title))
+
+
+def report(options: Options) -> int:
+    """Print what was done in a session, or write it to a file."""
+    from tui.app.session_report import session_report  # noqa: PLC0415 - it needs the configuration
+
+    path = path_of(options)
+    loaded = load(path)
+    lines = chain.verify(path)
+    state = "unchanged since it was written" if not lines.changed else "changed since"
+    if not lines.linked:
+        state = "not covered: an older version wrote it"
+    prices = launch_config.prepare(options).config.prices
+    format_: Literal["md", "html"] = "html" if options.format == "html" else "md"
+    title = _session(loaded).title
+    return _written(options, session_report(loaded, format_, prices, title=title, state=state))
+
+
+def _written(options: Options, document: Exported) -> int:
+    """Print a document, or write it to the file that is named."""
     if options.out is not None:
         copies.write_new(options.out.absolute(), document.text.encode("utf-8", "replace"))
     if options.json:
@@ -283,6 +303,7 @@ _ACTIONS = {
     "repair": repair_,
     "import": import_,
     "export": export_,
+    "report": report,
     "fork": fork,
     "rename": rename,
     "delete": delete,

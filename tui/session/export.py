@@ -28,7 +28,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class DocumentPart:
     """A piece of the conversation. `folded`: only some readers want to see it; `image` is a data
     URL; `named`: its text is in another piece, too."""
 
@@ -45,15 +45,27 @@ def export(
     """The active branch as a document; for jsonl every record, as it stands, less the secrets."""
     if format_ == "jsonl":
         return _jsonl(loaded)
-    parts: list[_Part] = []
+    return document(loaded, format_, _parts(loaded.branch), title=title)
+
+
+def document(
+    loaded: LoadedSession,
+    format_: Literal["md", "html"],
+    given: Iterable[DocumentPart],
+    *,
+    title: str = "",
+    more: Sequence[str] = (),
+) -> Exported:
+    """Parts as a document with the facts of a session, and `more`, above them."""
+    parts: list[DocumentPart] = []
     count = 0
-    for part in _parts(loaded.branch):
+    for part in given:
         text, found = mask(part.text)
         count += found
         parts.append(replace(part, text=text))
     name, found = mask(title or loaded.header.id)
     count += found
-    facts = _facts(loaded, count)
+    facts = [*_facts(loaded, count), *more]
     text = (_markdown if format_ == "md" else _html)(name, facts, parts)
     return Exported(text, count)
 
@@ -77,12 +89,12 @@ def _facts(loaded: LoadedSession, count: int) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def _parts(branch: Iterable[Record]) -> Iterator[_Part]:
+def _parts(branch: Iterable[Record]) -> Iterator[DocumentPart]:
     for record in branch:
         data = record.data
         match record.type:
             case "user" if not is_prompt(record):
-                yield _Part("Hook", text_of(blocks_of(data.get("content"))))
+                yield DocumentPart("Hook", text_of(blocks_of(data.get("content"))))
             case "user":
                 yield from _prompt(data)
             case "assistant":
@@ -95,35 +107,37 @@ def _parts(branch: Iterable[Record]) -> Iterator[_Part]:
                 name = f"Result of {data.get('name') or 'a call'}"
                 failed = " (failed)" if data.get("is_error") else ""
                 blocks = blocks_of(data.get("content"))
-                yield _Part(name + failed, text_of(blocks), folded=True)
+                yield DocumentPart(name + failed, text_of(blocks), folded=True)
                 yield from (part for part in _blocks(name, blocks) if part.image)
                 titles = [block.get("title") for block in blocks if block.get("type") == "document"]
-                yield from (_Part(name, f"[{title or 'document'}]") for title in titles)
+                yield from (DocumentPart(name, f"[{title or 'document'}]") for title in titles)
             case "interrupt":
-                yield _Part("Interrupted", str(data.get("text") or ""))
+                yield DocumentPart("Interrupted", str(data.get("text") or ""))
             case "error":
-                yield _Part("Error", str(data.get("message") or ""))
+                yield DocumentPart("Error", str(data.get("message") or ""))
             case _:
                 pass
 
 
-def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[_Part]:
+def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[DocumentPart]:
     for block in blocks:
         match block.get("type"):
             case "text":
-                yield _Part(who, str(block.get("text") or ""))
+                yield DocumentPart(who, str(block.get("text") or ""))
             case "thinking":
-                yield _Part(f"{who}, thinking", str(block.get("thinking") or ""), folded=True)
+                yield DocumentPart(
+                    f"{who}, thinking", str(block.get("thinking") or ""), folded=True
+                )
             case "tool_use":
                 given = json.dumps(block.get("input"), ensure_ascii=False, indent=2)
-                yield _Part(f"Call to {block.get('name')}", given, folded=True)
+                yield DocumentPart(f"Call to {block.get('name')}", given, folded=True)
             case "image":
                 yield _image(who, block)
             case kind:
-                yield _Part(who, f"[{kind}]")
+                yield DocumentPart(who, f"[{kind}]")
 
 
-def _prompt(data: dict[str, Any]) -> Iterator[_Part]:
+def _prompt(data: dict[str, Any]) -> Iterator[DocumentPart]:
     """What the person sent: the text with a word for each image, then the images."""
     blocks, words = blocks_of(data.get("content")), iter(names_in(data))
     yield from _blocks("You", [block for block in blocks if block.get("type") != "image"])
@@ -131,19 +145,19 @@ def _prompt(data: dict[str, Any]) -> Iterator[_Part]:
         if block.get("type") == "image":
             word = next(words, "")
             part = _image("You", block)
-            yield _Part("You", word or part.text, image=part.image, named=bool(word))
+            yield DocumentPart("You", word or part.text, image=part.image, named=bool(word))
 
 
-def _image(who: str, block: Block) -> _Part:
+def _image(who: str, block: Block) -> DocumentPart:
     source: dict[str, Any] = block["source"] if isinstance(block.get("source"), dict) else {}
     media, data = source.get("media_type"), source.get("data")
     known = isinstance(media, str) and _IMAGE.fullmatch(media)
     if known and isinstance(data, str) and _BASE64.fullmatch(data):
-        return _Part(who, "[image]", image=f"data:{media};base64,{''.join(data.split())}")
-    return _Part(who, "[image]")
+        return DocumentPart(who, "[image]", image=f"data:{media};base64,{''.join(data.split())}")
+    return DocumentPart(who, "[image]")
 
 
-def _markdown(title: str, facts: Sequence[str], parts: Iterable[_Part]) -> str:
+def _markdown(title: str, facts: Sequence[str], parts: Iterable[DocumentPart]) -> str:
     lines = [f"# {_one_line(title)}", "", _one_line(" · ".join(facts)), ""]
     for part in parts:
         if part.named:
@@ -164,14 +178,14 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _html(title: str, facts: Sequence[str], parts: Iterable[_Part]) -> str:
+def _html(title: str, facts: Sequence[str], parts: Iterable[DocumentPart]) -> str:
     body = "\n".join(_html_part(part) for part in parts)
     return _PAGE.format(
         title=html.escape(title), facts=html.escape(" · ".join(facts)), style=_STYLE, body=body
     )
 
 
-def _html_part(part: _Part) -> str:
+def _html_part(part: DocumentPart) -> str:
     who, text = html.escape(part.who), html.escape(part.text)
     if part.image:
         return f'<section><h2>{who}</h2><img alt="{text}" src="{part.image}"></section>'

@@ -337,6 +337,13 @@ COMMANDS = (
         _OUT,
     ),
     _sessions(
+        "report",
+        "what was asked, done, allowed and seen in a session, and what it cost",
+        _ID,
+        _flag("--format", "the document's format (md)", choices=("md", "html")),
+        _OUT,
+    ),
+    _sessions(
         "fork",
         "fork a session, whole or up to a message",
         _ID,
