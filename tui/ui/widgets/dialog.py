@@ -188,9 +188,10 @@ async def answer_of(app: App[Any], dialog: Dialog[T]) -> T | None:
 
 def _withdraw(app: App[Any], dialog: Dialog[Any]) -> None:
     """Take a dialog away; what lies above it is left alone, and it goes once that has."""
-    if app.screen is dialog:
+    stack = app.screen_stack  # empty where the app has ended
+    if stack[-1:] == [dialog]:
         dialog.dismiss(None)
-    elif dialog in app.screen_stack:
+    elif dialog in stack:
 
         def withdraw_when_on_top(_: object) -> None:
             if app.screen is dialog:
