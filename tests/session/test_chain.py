@@ -98,6 +98,43 @@ async def test_a_line_that_is_written_twice_is_no_change(tmp_path: Path) -> None
     lines = file_of(path, 6)
     path.write_bytes(b"".join([*lines[:5], *lines[2:5], *lines[5:]]))
     assert changes(path) == []
+    assert chain.verify(path).twice == [6, 7, 8]
+
+
+@pytest.mark.parametrize("cut", [20, 40])
+async def test_a_line_that_was_cut_short_by_a_full_disk_is_no_change(
+    tmp_path: Path, cut: int
+) -> None:
+    path = tmp_path / "s.jsonl"
+    lines = file_of(path, 6)
+    path.write_bytes(b"".join([*lines[:3], lines[3][:cut], b"\n", *lines[3:]]))
+    report = chain.verify(path)
+    assert (report.changed, report.torn) == ([], [4])
+    path.write_bytes(b"".join([*lines, lines[3][:cut]]))
+    report = chain.verify(path)
+    assert (report.changed, report.torn) == ([], [8])
+
+
+@pytest.mark.parametrize("what", [b"\n", b"garbage\n", b'{"type":"note"}\n', b'{"type":"note"\n'])
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_any_line_that_was_added_is_named(tmp_path: Path, what: bytes, at: int) -> None:
+    path = tmp_path / "s.jsonl"
+    lines = file_of(path, 6)
+    path.write_bytes(b"".join([*lines[:at], what, *lines[at:]]))
+    if at and what == b'{"type":"note"\n':
+        assert chain.verify(path).torn == [at + 1]  # as if it had been cut short
+    else:
+        assert changes(path) == [(at + 1, "added")]
+
+
+async def test_an_older_session_with_odd_lines_is_covered_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(HEADER.to_line() + b"\n\r\n" + records(1)[0].to_line() + b"\xff\n\n")
+    session = Session.open(path, clock=SystemClock())
+    session.append("note", text="new")
+    await session.close()
+    report = chain.verify(path)
+    assert (report.changed, report.covered, report.lines) == ([], 6, 8)
 
 
 def _edited(lines: list[bytes], at: int) -> list[bytes]:

@@ -33,7 +33,7 @@ _NOTES_READ: Final = 500
 _SHOWN: Final = 20
 _HOW: Final[Mapping[Change, str]] = {
     "changed": "isn't what was written",
-    "added": "wasn't written by Holdfast",
+    "added": "wasn't written by Holdfast, or by an older version",
     "missing": "isn't what was written, or a line before it is missing",
     "moved": "was written elsewhere: lines before it were added or removed, or two programs wrote",
     "before": "covers everything before it, and something there was changed since",
@@ -105,8 +105,8 @@ def _summary(lines: ChainReport, outputs: _Outputs) -> Iterator[str]:
         yield f"{plural(sure, 'line')}: as written."
     if lines.covered:
         yield f"{plural(lines.covered, 'line')} covered since a later start only."
-    if lines.linked and lines.uncovered:
-        yield f"{plural(len(lines.uncovered), 'line')} not covered (first: {lines.uncovered[0]})."
+    if lines.twice:
+        yield f"{plural(len(lines.twice), 'line')} written twice (first: {lines.twice[0]})."
     if lines.torn:
         yield f"{plural(len(lines.torn), 'line')} cut short while written (first: {lines.torn[0]})."
     if outputs.good:

@@ -15,15 +15,15 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
 from tui.core.errors import StorageError, os_error_as
 from tui.core.messages import object_of
-from tui.session.jsonl import JsonLine, split
+from tui.session.jsonl import MAX_LINE
 
 CHAIN: Final = "chain"
 """The field of a link, and the type of a line that begins a chain."""
@@ -71,13 +71,15 @@ class ChangedLine:
 class ChainReport:
     """What the links of a file say. `lines` have been read, `linked` of them as they were written,
     `covered` by the hash of a chain that began later; `torn` are the numbers of lines that were cut
-    short while they were written, and `uncovered` of those that nothing covers."""
+    short while they were written, `uncovered` of those that nothing covers, and `twice` of exact
+    copies of earlier lines, which readers leave out."""
 
     lines: int = 0
     linked: int = 0
     covered: int = 0
     torn: list[int] = field(default_factory=list[int])
     uncovered: list[int] = field(default_factory=list[int])
+    twice: list[int] = field(default_factory=list[int])
     changed: list[ChangedLine] = field(default_factory=list[ChangedLine])
     head: str = ""
     links: Collection[str] = ()
@@ -89,6 +91,7 @@ class ChainReport:
             "covered": self.covered,
             "torn": self.torn,
             "uncovered": len(self.uncovered),
+            "twice": self.twice,
             "changed": [one.to_json() for one in self.changed],
             "head": self.head,
         }
@@ -134,10 +137,31 @@ def verify(path: Path) -> ChainReport:
     """Check every line of a file against its links, in bounded memory. Blocks. Raises StorageError
     where it can't be read."""
     with os_error_as(StorageError, f"Can't read {path}"), path.open("rb") as file:
-        checker = _Checker()
-        for line in split(file.read):
-            checker.check(line)
+        checker, offset = _Checker(), 0
+        for number, (data, ended, size) in enumerate(_lines(file), 1):
+            checker.check(_Line(number, offset, data, ended, size))
+            offset += size + ended
     return checker.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line without its newline; of a very long one only the beginning. `ended`: a newline
+    followed. An empty line is one, too."""
+
+    number: int
+    offset: int
+    data: bytes
+    ended: bool
+    size: int
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool, int]]:
+    while data := file.readline(MAX_LINE):
+        head, size, ended = data, len(data), data.endswith(b"\n")
+        while not ended and (more := file.readline(MAX_LINE)):
+            size, ended = size + len(more), more.endswith(b"\n")
+        yield head.removesuffix(b"\n"), ended, size - ended
 
 
 @dataclass(slots=True)
@@ -147,26 +171,25 @@ class _Checker:
     """The link before."""
     digest: Any = field(default_factory=sha256)
     """Over all bytes of the file so far."""
-    loose: list[ChangedLine] = field(default_factory=list[ChangedLine])
+    loose: list[_Line] = field(default_factory=list[_Line])
     """The lines without a link since the last one."""
     links: dict[str, str] = field(default_factory=dict[str, str])
     """Each link with the one before it."""
     ids: set[bytes] = field(default_factory=set[bytes])
 
-    def check(self, line: JsonLine) -> None:
-        report = self.report
-        report.lines += 1
-        data = line.data if line.data is not None else line.head
-        found = _LINK.search(data[-_TAIL:]) if line.data is not None else None
+    def check(self, line: _Line) -> None:
+        self.report.lines += 1
+        data = line.data
+        found = _LINK.search(data[-_TAIL:]) if len(data) == line.size else None
         if found is None:
-            self.loose.append(_changed(line, "added"))
+            self.loose.append(line)
         elif data.startswith(b'{"type":"chain",') and self._begins(line, data, found):
             pass
         else:
             self._follow(line, data, found)
         self.digest.update(data + b"\n" if line.ended else data)
 
-    def _begins(self, line: JsonLine, data: bytes, found: re.Match[bytes]) -> bool:
+    def _begins(self, line: _Line, data: bytes, found: re.Match[bytes]) -> bool:
         """A line that covers all before it; whether it is one."""
         said, link = _object(data), found[1].decode()
         body = _body(data, found)
@@ -175,7 +198,7 @@ class _Checker:
         whole = said.get("bytes") == line.offset and said.get("sha256") == self.digest.hexdigest()
         if whole:
             self.report.covered += len(self.loose)
-            self.report.torn += [one.number for one in self.loose if not one.type]
+            self.report.torn += [one.number for one in self.loose if _is_torn(one)]
         else:
             self.report.uncovered += [one.number for one in self.loose]
             self.report.changed.append(_changed(line, "before"))
@@ -183,23 +206,23 @@ class _Checker:
         self._next(link, data)
         return True
 
-    def _follow(self, line: JsonLine, data: bytes, found: re.Match[bytes]) -> None:
+    def _follow(self, line: _Line, data: bytes, found: re.Match[bytes]) -> None:
         body, link = _body(data, found), found[1].decode()
         if _hash(body, self.before) == link and not found[2]:
-            for one in self.loose:  # nobody wrote lines without a link here, but a disk may be full
-                if one.type:
-                    self.report.changed.append(one)
-                else:
+            for one in self.loose:
+                if one.data and data.startswith(one.data):  # the disk was full, and then it wasn't
                     self.report.torn.append(one.number)
+                else:
+                    self.report.changed.append(_changed(one, "added"))
             self.loose.clear()
             self._next(link, data)
             return
         earlier = self.links.get(link)
         if earlier is not None and _hash(body, earlier) == link and not found[2]:
-            self.report.linked += 1  # written once more after a sync that failed
+            self.report.twice.append(line.number)  # as after a sync that failed
             return
         if self.loose:  # which were whole lines: this one follows them
-            self.report.changed += [replace(one, change="changed") for one in self.loose]
+            self.report.changed += [_changed(one, "changed") for one in self.loose]
             self.loose.clear()
         else:
             how = "changed" if found[2] else self._how(body, link, data)
@@ -223,16 +246,20 @@ class _Checker:
     def finish(self) -> ChainReport:
         report = self.report
         report.links = self.links.keys()
-        if report.links:
-            self.report.torn += [one.number for one in self.loose if not one.type]
-            report.uncovered += [one.number for one in self.loose if one.type]
-        else:
+        if not report.links:
             report.uncovered += [one.number for one in self.loose]
+            self.loose.clear()
+        for one in self.loose:
+            if one is self.loose[-1] and _is_torn(one):
+                report.torn.append(one.number)
+            else:
+                report.changed.append(_changed(one, "added"))
         report.changed.sort(key=lambda one: one.number)
         report.head = self.before
         return report
 
 
+_FIRST: Final = b'{"type":"'
 _ID: Final = re.compile(rb'"id":"([^"\\]{1,64})"')
 
 
@@ -245,14 +272,15 @@ def _body(data: bytes, found: re.Match[bytes]) -> bytes:
     return data[: len(data) - len(found[0])] + b"}"
 
 
-def _changed(line: JsonLine, change: Change) -> ChangedLine:
-    data = line.data if line.data is not None else line.head
-    said = _object(data) if line.data is not None else {}
-    size = len(data) if line.data is not None else line.size
-    type_ = said.get("type")
-    return ChangedLine(
-        line.number, line.offset, size, type_ if isinstance(type_, str) else "", change
-    )
+def _is_torn(line: _Line) -> bool:
+    """Whether it is the beginning of a line whose writing was cut short."""
+    return line.data.startswith(_FIRST) and not _object(line.data)
+
+
+def _changed(line: _Line, change: Change) -> ChangedLine:
+    type_ = _object(line.data).get("type") if len(line.data) == line.size else None
+    kind = type_ if isinstance(type_, str) else ""
+    return ChangedLine(line.number, line.offset, line.size, kind, change)
 
 
 def _object(data: bytes) -> dict[str, Any]:
