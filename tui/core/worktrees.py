@@ -588,8 +588,8 @@ class Repository:
         branch = tree.own_branch
         tip = self._answer(self.home, "rev-parse", "--verify", "-q", f"refs/heads/{branch}")
         others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes")
-        if tip and not self._count(self.home, tip, *others):
-            with suppress(GitError):
+        with suppress(GitError):
+            if tip and not self._count(self.home, tip, *others):
                 self._git(self.home, "branch", "-q", "-D", branch)
                 return RemovedWorktree("", ref)
         return RemovedWorktree(branch if tip else "", ref)
@@ -612,7 +612,8 @@ class Repository:
     # Git
 
     def _count(self, where: Path, *what: str) -> int:
-        return int(self._answer(where, "rev-list", "--count", *what) or 0)
+        """Raises GitError: where commits can't be counted, none of them may be given up."""
+        return int(self._git(where, "rev-list", "--count", *what))
 
     def _answer(self, where: Path, *args: str) -> str:
         """What git prints; "" where it refuses."""
@@ -720,8 +721,12 @@ def _refuse_jj(folder: Path) -> None:
 
 def _listed_worktrees(where: Path) -> Iterator[dict[str, str]]:
     """What git lists, the main one first."""
-    for entry in git(where, "worktree", "list", "--porcelain").split("\n\n"):
-        pairs = (line.partition(" ") for line in entry.splitlines())
+    try:
+        entries, end = git(where, "worktree", "list", "--porcelain", "-z"), "\0"
+    except GitError:  # before git 2.36
+        entries, end = git(where, "worktree", "list", "--porcelain"), "\n"
+    for entry in entries.split(end * 2):
+        pairs = (line.partition(" ") for line in entry.split(end) if line)
         if found := {name: value for name, _, value in pairs}:
             yield found
 
