@@ -382,6 +382,20 @@ def test_one_that_is_worked_in_is_not_removed(repo: Path) -> None:
     assert not made.folder.exists()
 
 
+def test_one_that_is_being_removed_is_not_worked_in(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    lock, removing = in_use(made.tree), in_use(made.tree)
+    assert removing.acquire()
+    with pytest.raises(GitError, match="being removed"):
+        lock.share()
+    removing.release()
+    lock.share()
+    lock.release()
+    repository.remove(made.tree, repository.state(made.tree))
+    with pytest.raises(GitError, match="being removed"):
+        lock.share()
+
+
 def test_a_note_that_names_another_repository_is_not_believed(repo: Path, tmp_path: Path) -> None:
     made = enter(repo)
     other = tmp_path / "other"

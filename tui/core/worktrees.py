@@ -566,10 +566,18 @@ class Repository:
         """Remove a worktree that is still in a state that was looked at. Its branch stays unless
         others have its commits; what was not committed stays as a commit under
         `refs/holdfast/worktrees/`. Raises GitError."""
-        if not in_use(tree).acquire():
+        lock = in_use(tree)
+        if not lock.acquire():
             raise GitError(
                 f"Another session works in the worktree {tree.name}.", hint="Leave that one first."
             )
+        try:
+            return self._remove(tree, state)
+        finally:
+            lock.release()
+
+    def _remove(self, tree: Worktree, state: WorktreeState) -> RemovedWorktree:
+        """Remove a worktree that nobody else can enter meanwhile."""
         if self.state(tree).fingerprint != state.fingerprint:
             raise GitError(
                 f"The worktree {tree.name} has just changed, so it wasn't removed.",
@@ -643,14 +651,18 @@ class UseLock:
         self._file = -1
 
     def share(self) -> None:
-        """Hold it, as others may."""
-        self._lock(fcntl.LOCK_SH)
+        """Hold it, as others may. Raises GitError where the worktree is being removed, or is gone.
+        A folder that allows no locks is worked in without one."""
+        with suppress(OSError):
+            if not self._lock(fcntl.LOCK_SH):
+                said = "The worktree is being removed by another session."
+                raise GitError(said, hint="Try again.")
 
     def acquire(self) -> bool:
-        """Whether nobody else holds it. It is let go of."""
-        free = self._lock(fcntl.LOCK_EX)
-        self.release()
-        return free
+        """Hold it alone. False where others hold it."""
+        with suppress(OSError):
+            return self._lock(fcntl.LOCK_EX)
+        return False
 
     def release(self) -> None:
         """Let go of it."""
@@ -659,14 +671,21 @@ class UseLock:
             self._file = -1
 
     def _lock(self, kind: int) -> bool:
+        """False where others hold it, or the worktree is gone. Raises OSError."""
         self.release()
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             self._file = os.open(self._path, flags, 0o600)
             fcntl.flock(self._file, kind | fcntl.LOCK_NB)
+            there = os.fstat(self._file).st_nlink > 0
+        except (BlockingIOError, FileNotFoundError):
+            there = False
         except OSError:
-            return False
-        return True
+            self.release()
+            raise
+        if not there:
+            self.release()
+        return there
 
 
 def in_use(tree: Worktree) -> UseLock:
