@@ -177,3 +177,12 @@ def test_an_error_is_the_same_where_it_was_started(kind: type[CredentialsError])
     assert (report["message"], report["hint"]) == ("What happened.", "What to do.")
     known = {"CredentialsError", "SessionInUseError"}
     assert report["error"] == (kind.__name__ if kind.__name__ in known else "HoldfastError")
+
+
+def test_a_file_that_nests_too_deeply_is_passed_over(home: Folders) -> None:
+    background.folder_of(home).mkdir(parents=True)
+    background.save(home, one_of())
+    for name in ("deep.json", "abc123.request"):
+        (background.folder_of(home) / name).write_text("[" * 50_000)
+    assert [one.id for one in background.sessions(home, NOW)] == ["abc123"]
+    assert background.requested(home, "abc123") == ""

@@ -354,6 +354,23 @@ def test_what_tools_make_again_does_not_count(repo: Path) -> None:
     assert repository.state(made.tree).ignored == ("build/",)
 
 
+def test_the_branch_stays_where_its_commits_cannot_be_counted(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    commit(made.folder, "new.txt", "work\n")
+    (repo / ".git" / "refs" / "tags" / "broken").write_text("1" * 40 + "\n")
+    gone = repository.remove(made.tree, repository.state(made.tree))
+    assert gone.branch == "worktree-fix"
+    assert git(repo, "show", "worktree-fix:new.txt") == "work"
+
+
+def test_a_repository_whose_path_has_line_breaks(repo: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "two\n\nlines"
+    repo.rename(odd)
+    assert enter(odd).new
+    assert not enter(odd).new
+    assert [tree.name for tree in Repository.of(odd).trees()] == ["fix"]
+
+
 def test_one_that_is_worked_in_is_not_removed(repo: Path) -> None:
     made, repository = enter(repo), Repository.of(repo)
     lock = in_use(made.tree)
@@ -363,6 +380,20 @@ def test_one_that_is_worked_in_is_not_removed(repo: Path) -> None:
     lock.release()
     repository.remove(made.tree, repository.state(made.tree))
     assert not made.folder.exists()
+
+
+def test_one_that_is_being_removed_is_not_worked_in(repo: Path) -> None:
+    made, repository = enter(repo), Repository.of(repo)
+    lock, removing = in_use(made.tree), in_use(made.tree)
+    assert removing.acquire()
+    with pytest.raises(GitError, match="being removed"):
+        lock.share()
+    removing.release()
+    lock.share()
+    lock.release()
+    repository.remove(made.tree, repository.state(made.tree))
+    with pytest.raises(GitError, match="being removed"):
+        lock.share()
 
 
 def test_a_note_that_names_another_repository_is_not_believed(repo: Path, tmp_path: Path) -> None:

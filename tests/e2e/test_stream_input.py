@@ -127,6 +127,22 @@ def test_the_models_questions_are_answered_by_lines(
         assert other.end() == 0
 
 
+def test_an_answer_of_another_type_leaves_the_question_open(
+    talk: Callable[..., Any], script: Script, work: Path
+) -> None:
+    with talk("--practice-script", script(write_file("a.txt") + say("done"))) as other:
+        other.put(prompt("write it"))
+        asked = other.until("permission_asked")
+        for wrong in ("question_answer", "plan_answer"):
+            other.put({"type": wrong, "id": asked["id"], "answer": "ask"})
+            assert "waits for a permission_answer" in other.until("error")["message"]
+        assert not (work / "a.txt").exists()
+        other.put({"type": "permission_answer", "id": asked["id"], "answer": "once"})
+        assert other.until("turn_finished")["outcome"] == "done"
+        assert other.end() == 0
+    assert (work / "a.txt").exists()
+
+
 def test_after_the_input_nobody_is_asked_and_what_runs_is_finished(
     talk: Callable[..., Any], script: Script, work: Path
 ) -> None:
@@ -178,6 +194,14 @@ def test_a_mode_is_set_and_an_image_goes_along(
     [
         ("{", "isn't JSON"),
         ("[]", "isn't an object"),
+        pytest.param("[" * 200_000, "isn't JSON", id="nested too deeply"),
+        (
+            {
+                "type": "user",
+                "message": {"content": [{"type": "image", "source": {"data": "\u00e9"}}]},
+            },
+            "base64",
+        ),
         ({"type": "dance"}, "isn't known"),
         ({"type": "user", "text": "  "}, "empty"),
         ({"type": "user", "message": {"content": [{"type": "video"}]}}, "text and images"),
@@ -235,5 +259,6 @@ def test_a_result_that_fits_the_schema_is_printed(
     without = run()
     assert (without.returncode, without.stdout) == (1, "")
     assert "no result that fits" in without.stderr
-    schema.write_text("{")
-    assert run().returncode == 2
+    for bad in ("{", "[" * 50_000):
+        schema.write_text(bad)
+        assert run().returncode == 2

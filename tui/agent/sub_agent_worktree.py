@@ -57,13 +57,13 @@ class SubAgentWorktree:
 
         try:
             entered = await asyncio.to_thread(enter)
+            results = None if ctx.workspace.scratch else ctx.workspace.tool_results.parent
+            workspace = replace(ctx.workspace, root=entered.folder, spare=results, temporary=None)
+            walls = ctx.confinement
+            return cls(entered, workspace, walls.around(workspace, session_id) if walls else None)
         except HoldfastError as error:
             why = f"This sub-agent works in a git worktree only. {error.message}"
             raise ToolError(why, hint=error.hint) from error
-        results = None if ctx.workspace.scratch else ctx.workspace.tool_results.parent
-        workspace = replace(ctx.workspace, root=entered.folder, spare=results, temporary=None)
-        walls = ctx.confinement
-        return cls(entered, workspace, walls.around(workspace, session_id) if walls else None)
 
     @property
     def welcome(self) -> str:

@@ -205,7 +205,7 @@ def _read(path: Path) -> BackgroundSession | None:
     try:
         value = object_of(json.loads(read_small(path, follow=False)[0]))
         known = {one.name: value[one.name] for one in fields(BackgroundSession)}
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, RecursionError):
         return None
     texts = [known[name] for name in ("id", "path", "cwd", "born", "host", "state", "since")]
     valid = all(isinstance(text, str) for text in texts) and isinstance(known["pid"], int)
@@ -331,7 +331,7 @@ def requested(home: Folders, id_: str) -> Literal["", "soon", "now"]:
     """Whether a process that runs asks for a session."""
     try:
         asked = object_of(json.loads(read_small(_request_of(home, id_), follow=False)[0]))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ""
     pid, birth = asked.get("pid"), asked.get("born")
     if not isinstance(pid, int) or not birth or born(pid) != birth:

@@ -93,7 +93,7 @@ class PromptHistory:
         for line in text.splitlines():
             try:
                 value = cast("object", json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(value, str):
                 entries.append(value)

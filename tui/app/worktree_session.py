@@ -29,13 +29,16 @@ def in_worktree(options: Options) -> Generator[Options]:
     At the end an unchanged one is removed, and what became of it is said. Raises UsageError."""
     try:
         entered = _entered(options)
+        lock = None if isinstance(entered, Options) else in_use(entered.tree)
+        if lock:
+            lock.share()
     except GitError as error:
         raise UsageError(error.message, hint=error.hint) from error
     if isinstance(entered, Options):
         yield entered
         return
-    tree, lock = entered.tree, in_use(entered.tree)
-    lock.share()
+    assert lock
+    tree = entered.tree
     try:
         said = (_welcome(entered), *entered.notes)
         yield replace(options, cwd=entered.folder, worktree=None, notices=said)

@@ -296,7 +296,7 @@ def read_schema(path: Path) -> object:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"Can't read {path}: {error.strerror or error}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} isn't JSON: {error}.") from error
 
 

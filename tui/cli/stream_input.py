@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import os
 import sys
@@ -33,6 +32,7 @@ from tui.core.messages import blocks_of, list_of, object_of, string_of
 from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Call, Decision
+from tui.tools.present_plan import PresentPlan
 
 MAX_LINE: Final = 64_000_000
 """Bytes of a line: a prompt with all the images that a request takes."""
@@ -50,6 +50,8 @@ class LineApprover(RulesOnly):
     def __init__(self) -> None:
         self.ended = False
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._wanted: dict[str, str] = {}
+        """The type of the line that answers a call."""
         self._asked = asyncio.Queue[str]()
         """The calls whose questions are known outside and that nobody waits for yet."""
 
@@ -59,8 +61,11 @@ class LineApprover(RulesOnly):
             self._asked = asyncio.Queue[str]()
         match event.event if isinstance(event, events.SubAgentEvent) else event:
             case events.PermissionAsked(id=id_):
+                self._wanted[id_] = "permission_answer"
                 self._expect(id_)
-            case events.QuestionAsked(id=id_):
+            case events.QuestionAsked(id=id_, name=name):
+                is_plan = name == PresentPlan.name
+                self._wanted[id_] = "plan_answer" if is_plan else "question_answer"
                 self._expect(id_)
                 self._asked.put_nowait(id_)
             case events.PermissionAnswered(id=id_) | events.QuestionAnswered(id=id_):
@@ -69,10 +74,13 @@ class LineApprover(RulesOnly):
                 pass
 
     def answer(self, given: dict[str, Any]) -> None:
-        """Hand over an answer. Raises UsageError where nothing waits for it."""
-        future = self._waiting.get(string_of(given.get("id")))
+        """Hand over an answer. Raises UsageError where nothing waits for it, or for another."""
+        id_ = string_of(given.get("id"))
+        future, wanted = self._waiting.get(id_), self._wanted.get(id_)
         if future is None or future.done():
             raise UsageError(f"Nothing with the id {given.get('id')!r} waits for an answer.")
+        if wanted and given["type"] != wanted:
+            raise UsageError(f"{id_} waits for a {wanted}, not a {given['type']}.")
         future.set_result(given)
 
     def end(self) -> None:
@@ -132,7 +140,7 @@ class LineConversation:
         """Do what a line says. Raises UsageError for one that says nothing."""
         try:
             given = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"It isn't JSON: {error}.") from error
         if not isinstance(given, dict):
             raise UsageError("It isn't an object.")
@@ -188,7 +196,7 @@ class LineConversation:
         """The word that stands for an image in the prompt."""
         try:
             data = base64.b64decode(string_of(source.get("data")), validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise UsageError(f"An image isn't base64: {error}.") from error
         if word := await self._conversation.images.of_image(data, "sent"):
             return word

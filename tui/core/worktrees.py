@@ -566,10 +566,18 @@ class Repository:
         """Remove a worktree that is still in a state that was looked at. Its branch stays unless
         others have its commits; what was not committed stays as a commit under
         `refs/holdfast/worktrees/`. Raises GitError."""
-        if not in_use(tree).acquire():
+        lock = in_use(tree)
+        if not lock.acquire():
             raise GitError(
                 f"Another session works in the worktree {tree.name}.", hint="Leave that one first."
             )
+        try:
+            return self._remove(tree, state)
+        finally:
+            lock.release()
+
+    def _remove(self, tree: Worktree, state: WorktreeState) -> RemovedWorktree:
+        """Remove a worktree that nobody else can enter meanwhile."""
         if self.state(tree).fingerprint != state.fingerprint:
             raise GitError(
                 f"The worktree {tree.name} has just changed, so it wasn't removed.",
@@ -588,8 +596,8 @@ class Repository:
         branch = tree.own_branch
         tip = self._answer(self.home, "rev-parse", "--verify", "-q", f"refs/heads/{branch}")
         others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes")
-        if tip and not self._count(self.home, tip, *others):
-            with suppress(GitError):
+        with suppress(GitError):
+            if tip and not self._count(self.home, tip, *others):
                 self._git(self.home, "branch", "-q", "-D", branch)
                 return RemovedWorktree("", ref)
         return RemovedWorktree(branch if tip else "", ref)
@@ -612,7 +620,8 @@ class Repository:
     # Git
 
     def _count(self, where: Path, *what: str) -> int:
-        return int(self._answer(where, "rev-list", "--count", *what) or 0)
+        """Raises GitError: where commits can't be counted, none of them may be given up."""
+        return int(self._git(where, "rev-list", "--count", *what))
 
     def _answer(self, where: Path, *args: str) -> str:
         """What git prints; "" where it refuses."""
@@ -642,14 +651,18 @@ class UseLock:
         self._file = -1
 
     def share(self) -> None:
-        """Hold it, as others may."""
-        self._lock(fcntl.LOCK_SH)
+        """Hold it, as others may. Raises GitError where the worktree is being removed, or is gone.
+        A folder that allows no locks is worked in without one."""
+        with suppress(OSError):
+            if not self._lock(fcntl.LOCK_SH):
+                said = "The worktree is being removed by another session."
+                raise GitError(said, hint="Try again.")
 
     def acquire(self) -> bool:
-        """Whether nobody else holds it. It is let go of."""
-        free = self._lock(fcntl.LOCK_EX)
-        self.release()
-        return free
+        """Hold it alone. False where others hold it."""
+        with suppress(OSError):
+            return self._lock(fcntl.LOCK_EX)
+        return False
 
     def release(self) -> None:
         """Let go of it."""
@@ -658,14 +671,21 @@ class UseLock:
             self._file = -1
 
     def _lock(self, kind: int) -> bool:
+        """False where others hold it, or the worktree is gone. Raises OSError."""
         self.release()
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             self._file = os.open(self._path, flags, 0o600)
             fcntl.flock(self._file, kind | fcntl.LOCK_NB)
+            there = os.fstat(self._file).st_nlink > 0
+        except (BlockingIOError, FileNotFoundError):
+            there = False
         except OSError:
-            return False
-        return True
+            self.release()
+            raise
+        if not there:
+            self.release()
+        return there
 
 
 def in_use(tree: Worktree) -> UseLock:
@@ -720,8 +740,12 @@ def _refuse_jj(folder: Path) -> None:
 
 def _listed_worktrees(where: Path) -> Iterator[dict[str, str]]:
     """What git lists, the main one first."""
-    for entry in git(where, "worktree", "list", "--porcelain").split("\n\n"):
-        pairs = (line.partition(" ") for line in entry.splitlines())
+    try:
+        entries, end = git(where, "worktree", "list", "--porcelain", "-z"), "\0"
+    except GitError:  # before git 2.36
+        entries, end = git(where, "worktree", "list", "--porcelain"), "\n"
+    for entry in entries.split(end * 2):
+        pairs = (line.partition(" ") for line in entry.split(end) if line)
         if found := {name: value for name, _, value in pairs}:
             yield found
 
