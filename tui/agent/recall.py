@@ -16,7 +16,7 @@ from threading import Event
 from typing import Final
 
 from tui.context.overrides import RecordState
-from tui.context.recall import FoundPassage, Passage, passages, search
+from tui.context.recall import Passage, PassageHit, passages, search
 from tui.core.errors import SessionError, ToolError
 from tui.core.files import read_small
 from tui.core.formatting import plural
@@ -97,7 +97,7 @@ def _head(passage: Passage, where: str = "") -> str:
 
 def _elsewhere(
     sources: RecallSources, query: str, stop: Event, *, for_person: bool
-) -> list[tuple[str, FoundPassage]]:
+) -> list[tuple[str, PassageHit]]:
     """What sub-agents and earlier sessions of the folder say, each with where that is."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
@@ -117,7 +117,7 @@ def _elsewhere(
     for hit in index.search(sources.folders.cache, files, query, progress=still_wanted):
         if hit.path in found or len(found) < _SESSIONS:
             found.setdefault(hit.path, set()).add(hit.message)
-    told: list[tuple[str, FoundPassage]] = []
+    told: list[tuple[str, PassageHit]] = []
     for path, records in found.items():
         with suppress(SessionError):
             branch = read(Path(path)).branch

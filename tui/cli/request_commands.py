@@ -147,6 +147,16 @@ def checked(loaded: LoadedSession) -> CheckedRequests:
     return CheckedRequests(len(found), sorted([*failed, *missing]), foreign, loaded.findings)
 
 
+def rebuilt(loaded: LoadedSession, number: int) -> ReplayedRequest:
+    """A request made again. Raises HoldfastError where there is no such request."""
+    return _at(_replay(loaded), number)
+
+
+def before(loaded: LoadedSession, number: int) -> list[Record]:
+    """The records before a request, on its branch."""
+    return _replay(loaded).branch(number)
+
+
 def _replay(loaded: LoadedSession) -> RequestReplay:
     return RequestReplay(loaded.records, known_key(folders().data))
 

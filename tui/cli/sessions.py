@@ -16,7 +16,7 @@ from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.session_repository import add_title
-from tui.cli import request_commands, session_diff, session_verify
+from tui.cli import request_commands, session_diff, session_replay, session_verify
 from tui.cli.session_io import load, note, path_of, print_json, print_text
 from tui.context import view
 from tui.context.history import history
@@ -300,6 +300,7 @@ _ACTIONS = {
     "view": view_,
     "diff": session_diff.diff,
     "verify": session_verify.verify,
+    "replay": session_replay.replay,
     "repair": repair_,
     "import": import_,
     "export": export_,

@@ -50,7 +50,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPassage:
+class PassageHit:
     """A passage that a search found, and the text around what it found."""
 
     passage: Passage
@@ -87,7 +87,7 @@ def passages(
 
 def search(
     found: Sequence[Passage], query: str, whole: Callable[[Passage], str]
-) -> tuple[list[FoundPassage], bool]:
+) -> tuple[list[PassageHit], bool]:
     """The passages that hold all words of a query, the newest first, and that they do; where there
     are none, those that hold the most telling of its words, the best first.
 
@@ -112,7 +112,7 @@ def search(
         ranked = sorted((p for p in found if held[p.number]), key=score, reverse=True)
         chosen = list(islice(ranked, _PARTIAL))
     excerpts = [
-        FoundPassage(p, _around(texts[p.number], folded[p.number], sorted(held[p.number], key=len)))
+        PassageHit(p, _around(texts[p.number], folded[p.number], sorted(held[p.number], key=len)))
         for p in chosen
     ]
     return excerpts, bool(full)

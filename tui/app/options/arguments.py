@@ -99,6 +99,7 @@ class Options:
     tasks: Path | None = None
     dry_run: bool = False
     git_note: bool = False
+    unmask: int | None = None
     yes: bool = False
     status: bool = False
     reset: bool = False

@@ -323,6 +323,15 @@ COMMANDS = (
         _ID,
         _flag("--git-note", "note it on the commit that is checked out"),
     ),
+    _sessions(
+        "replay",
+        "send a past request again with a change, and compare the answers",
+        _ID,
+        _flag("--at N", "the request", dest="request"),
+        _flag("--unmask N", "send message N whole, which was masked, pruned or cut"),
+        _flag("--yes", "send it without asking"),
+        *(flag for flag in _models(_FALLBACK) if flag is not _FALLBACK),
+    ),
     _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
     _sessions(
         "import",
