@@ -92,6 +92,9 @@ def test_a_masked_result_is_sent_whole(run: Run, talked: Sent, server: LoopbackS
     assert "älpha 0" in str(bodies(server)[0]["messages"])
     assert "of its messages changed" in err
     assert run("replay", path, "--at", 5, "--unmask", 77, "--yes")[0] == 2
+    code, _, err = run("replay", path, "--at", 5, "--unmask", 1, "--yes")
+    assert (code, "Message 1 was sent whole" in err) == (2, True)
+    assert len(server.posts) == 1
 
 
 def test_nothing_is_sent_without_a_yes(run: Run, talked: Sent, server: LoopbackServer) -> None:

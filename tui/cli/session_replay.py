@@ -18,6 +18,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
+from unicodedata import east_asian_width
 
 from tui.agent.composition import Launch, is_first_party, listed_model, make_provider, server_name
 from tui.agent.frame_state import form_of
@@ -92,6 +93,8 @@ def replay(options: Options) -> int:
     kept_out = [string_of(tool.get("name")) for tool in request.tools if is_server_tool(tool)]
     tools = [tool for tool in request.tools if not is_server_tool(tool)]
     request = replace(request, tools=tools, diagnostics=None)
+    if options.unmask is not None and request.messages == made.request.messages:
+        raise UsageError(f"Message {options.unmask} was sent whole, or is summarized.")
     for text in _about(made, request, kept_out, launch):
         note(text)
     if not options.yes and not _agrees():
@@ -272,7 +275,12 @@ def _shown(number: int, before: _Answer | None, after: _Answer) -> Iterator[str]
         yield from [*left, "", *right]
         return
     for one, other in zip_longest(left, right, fillvalue=""):
-        yield f"{one:<{each}}{_GAP}{other}".rstrip()
+        yield f"{one}{' ' * (each - _cells(one))}{_GAP}{other}".rstrip()
+
+
+def _cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(1 + (east_asian_width(one) in "WF") for one in text)
 
 
 def _column(name: str, answer: _Answer | None, width: int) -> list[str]:
