@@ -43,14 +43,14 @@ def _not_taken_back(folder: str) -> int:
     root.mkdir()
     store = CheckpointStore(Path(folder) / "checkpoints.sqlite3", root)
     chance = random.Random(1)
-    taken = [(store.take().id, _tree(root))]
+    taken = [(store.take().id, tree_of(root))]
     bad = 0
     for _ in range(SEQUENCES):
         lines = [chance.choice(_COMMANDS) for _ in range(chance.randrange(1, 9))]
         script = "\n".join(_filled(line, chance) for line in lines)
         subprocess.run(["bash", "-c", script], cwd=root, capture_output=True, check=False)
         now = store.take().id
-        taken.append((now, _tree(root)))
+        taken.append((now, tree_of(root)))
         to, before = chance.choice(taken[-20:])
         restore(store.difference(to, now), store)
         bad += not _back(root, before)
@@ -100,7 +100,7 @@ def _back(root: Path, before: Tree) -> bool:
     """Whether all is as before, but for folders that stay because of what is never touched in them:
     `.git`, and pipes.
     """
-    now = _tree(root)
+    now = tree_of(root)
     added = [name for name in now if name not in before]
     return all(_holds_untouchables(root / name) for name in added) and all(
         now.get(name) == entry for name, entry in before.items()
@@ -114,7 +114,7 @@ def _holds_untouchables(path: Path) -> bool:
     )
 
 
-def _tree(root: Path) -> Tree:
+def tree_of(root: Path) -> Tree:
     """What is there, less pipes and what belongs to git."""
     found: Tree = {}
     for path in sorted(root.rglob("*")):
