@@ -189,14 +189,13 @@ async def test_a_command_that_was_killed_with_the_program_is_the_sessions_own(
     await again.close()
 
 
-@pytest.mark.parametrize("broken", ["files", "disk", "database"])
+@pytest.mark.parametrize("broken", ["files", "disk"])
 async def test_where_none_can_be_taken_it_is_said_once_and_nothing_stops(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     breaks: dict[str, Callable[[], object]] = {
         "files": lambda: monkeypatch.setattr(scan, "ENTRIES_MAX", 0),
         "disk": lambda: (bench.file.unlink(), bench.file.mkdir()),
-        "database": lambda: bench.file.write_bytes(b"nonsense" * 999),
     }
     (bench.root / "a").write_text("1")
     bench.store.take()
@@ -210,6 +209,19 @@ async def test_where_none_can_be_taken_it_is_said_once_and_nothing_stops(
     assert "No checkpoints in this session" in said[0]
     assert (bench.root / "a").read_text() == "3\n"
     assert finished(events) == ["exit 0", "exit 0"]
+    await agent.close()
+
+
+async def test_a_damaged_store_is_put_aside_and_the_session_has_checkpoints(bench: Bench) -> None:
+    bench.file.parent.mkdir(parents=True, exist_ok=True)
+    bench.file.write_bytes(b"no database at all" * 1000)
+    agent = bench.agent([call("run_command", command="echo x > made")], say("Done."))
+    shown = await events_of(agent, "go")
+    said = [event.text for event in shown if isinstance(event, Notice)]
+    assert len(said) == 1
+    assert "are damaged" in said[0]
+    assert names(bench.since(agent).own) == ["made"]
+    assert bench.file.with_name(f"{bench.file.name}.damaged").exists()
     await agent.close()
 
 

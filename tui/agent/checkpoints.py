@@ -25,7 +25,12 @@ from tui.agent.recorder import Recorder
 from tui.core.cancellation import to_the_end
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
-from tui.session.checkpoints.entries import Checkpoint, CheckpointError, CheckpointStoppedError
+from tui.session.checkpoints.entries import (
+    Checkpoint,
+    CheckpointError,
+    CheckpointsDamagedError,
+    CheckpointStoppedError,
+)
 from tui.session.records import CHECKPOINT, Record
 
 if TYPE_CHECKING:
@@ -135,7 +140,11 @@ class Checkpoints:
                 by = "job"
             self._jobs_ran = jobs_run
             try:
-                taken = await asyncio.to_thread(self._take_now)
+                try:
+                    taken = await asyncio.to_thread(self._take_now)
+                except CheckpointsDamagedError as error:
+                    self.publish(Notice(error.message))
+                    taken = await asyncio.to_thread(self._take_now)
             except CheckpointStoppedError:
                 return None
             except CheckpointError as error:

@@ -20,6 +20,10 @@ class CheckpointError(HoldfastError):
     """No checkpoint can be taken, or one that is asked for isn't there."""
 
 
+class CheckpointsDamagedError(CheckpointError):
+    """What held them is damaged, and was put aside: a new one can be begun."""
+
+
 class CheckpointStoppedError(CheckpointError):
     """The program ends."""
 

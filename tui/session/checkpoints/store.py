@@ -28,6 +28,7 @@ from tui.session.checkpoints.entries import (
     Change,
     Checkpoint,
     CheckpointError,
+    CheckpointsDamagedError,
     CheckpointStoppedError,
     Kind,
     PathEntry,
@@ -200,7 +201,7 @@ class CheckpointStore:
                 raise CheckpointError(f"Can't use {self._file}: {error}.") from error
             except sqlite3.DatabaseError as error:
                 self._put_aside()
-                raise CheckpointError(
+                raise CheckpointsDamagedError(
                     f"The checkpoints in {self._file} are damaged ({error}); a new file is begun."
                 ) from error
             except OSError as error:
