@@ -15,6 +15,7 @@ import pytest
 
 from tests.batch.test_git import files, git, log, make_repo, status
 from tests.batch.test_runner import World, statuses
+from tests.support.agents import Yes
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.events import Notice
@@ -31,6 +32,7 @@ from tui.core.config import Price
 from tui.core.errors import UsageError
 from tui.core.messages import text_of
 from tui.keeper.monitor import group_alive
+from tui.permissions.types import Answer, Call, Decision
 from tui.provider.base import Request, StreamPart
 
 
@@ -431,3 +433,21 @@ async def test_lines_say_which_task_they_are_about(repo: Path):
     assert any(line.startswith("[2] » run_command printf") for line in lines)
     assert any(line.startswith("[2] done: ") and line.endswith(", to be merged") for line in lines)
     assert {event.task for event in w.of(FromAgent)} == {0, 1}
+
+
+async def test_a_question_says_which_task_it_is_of(repo: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    answer = Yes.ask
+
+    async def ask(self: Yes, asking: Call, decision: Decision) -> Answer:
+        asked.append(asking.agent)
+        return await answer(self, asking, decision)
+
+    monkeypatch.setattr(Yes, "ask", ask)
+    w, _ = world(repo, "## g\n- [ ] one 1\n## h\n- [ ] two 2\n")
+    assert statuses(await w.run()) == ["completed"] * 2
+    assert sorted(asked) == ["task 1", "task 2"]
+    asked.clear()
+    w, _ = world(repo, "- [ ] three 3\n", at_once=1)
+    assert statuses(await w.run()) == ["completed"]
+    assert asked == [""]

@@ -139,6 +139,15 @@ class Agent:
         return self._ctx.model.id
 
     @property
+    def role(self) -> str:
+        """How its questions name it to the person; "" where there is no other to tell it from."""
+        return self._ctx.role
+
+    @role.setter
+    def role(self, role: str) -> None:
+        self._ctx.role = role
+
+    @property
     def server(self) -> str:
         """The server that is asked."""
         return self._ctx.server

@@ -87,6 +87,7 @@ class TaskRun:
         agent = await self._group.enter(task.section)
         if agent.model != model:
             agent.use_model(self._setup.model_info(model))
+        agent.role = f"task {task.index + 1}" if self._setup.at_once > 1 else ""
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
         agent.session.append("task", index=task.index, group=task.group, text=task.task)

@@ -53,7 +53,8 @@ class Call:
     background: bool = False
     """Whether a command is to run on while the conversation continues."""
     agent: str = ""
-    """The sub-agent that makes it, and what it is about; "" for the conversation's own."""
+    """The sub-agent that makes it, and what it is about, or the task of several at a time; "" for
+    the conversation's own."""
 
 
 @dataclass(frozen=True, slots=True)
