@@ -25,6 +25,11 @@ from tui.tools.paging import PageLimits
 from tui.tools.recall import RecallParams
 
 QUIET = Config(compaction=Compaction(memory_flush=False))
+OFFSET = (
+    len("--- message 3 · cut ---\nResult: ")
+    + sum(len(f"line {n} of the build log\n") for n in range(1, 9000))
+    + len("line ")
+)
 PAGE = PageLimits(2_000, 50_000, 2_000)
 
 
@@ -68,7 +73,7 @@ async def test_a_whole_output_that_was_cut_is_found_and_read_in_pages(tmp_path: 
         say("done"),
         [call("recall", "b", query="needle build")],
         say("found"),
-        [call("recall", "c", first=3, offset=9001)],
+        [call("recall", "c", message="3", offset=OFFSET)],
         say("read"),
     )
     agent = make_agent(tmp_path, provider, approver=Yes(), config=QUIET)
@@ -78,8 +83,8 @@ async def test_a_whole_output_that_was_cut_is_found_and_read_in_pages(tmp_path: 
     assert "--- message 3 · cut ---" in seen
     assert "the needle is: 42" in seen
     page = await result(agent, "read it")
-    assert page.startswith("line 9000 of the build log\nthe needle is: 42\n1\n2\n")
-    assert "continue with offset=" in page
+    assert page.startswith("9000 of the build log\nthe needle is: 42\n1\n2\n")
+    assert "continue with offset=" in page.splitlines()[-1]
     await agent.close()
 
 
@@ -96,8 +101,8 @@ async def test_what_was_pruned_is_found_and_what_the_person_masked_is_the_person
     assert "--- message 7 · pruned ---\nResult: the second answer" in for_model
     assert "secret" not in for_model
     with pytest.raises(ToolError, match="nothing to read in message 3"):
-        await asked(agent, first=3, person=False)
-    assert "Result: the first secret" in await asked(agent, first=3)
+        await asked(agent, message="3", person=False)
+    assert "Result: the first secret" in await asked(agent, message="3")
     assert "--- message 3 · masked ---" in await asked(agent, "first secret")
     await agent.close()
 
@@ -138,15 +143,19 @@ async def test_earlier_sessions_of_the_folder_are_found_and_no_others(
     await child.close()
     agent = make_agent(here, ScriptedProvider(), session=mine, folders=folders())
     found = await asked(agent, "walrus", person=False)
-    assert f"--- session {child.id} “count the walruses”, message 1 ---" in found
-    assert f"--- session {before.id} “fix the walrus”, message 1 ---\nPerson: fix" in found
+    assert f"--- message {child.id}:1 ---" in found
+    assert f"--- message {before.id}:1 ---\nPerson: fix" in found
     assert "another" not in found
-    read = await asked(agent, session=before.id, first=1, last=9)
+    read = await asked(agent, message=f"{before.id}:1-9")
     assert read == "--- message 1 ---\nPerson: fix the walrus\n--- message 2 ---\nPerson: it bites"
-    for wrong in (strange.id, str(strange.path), "../x", "nothing"):
+    for wrong in (strange.id, "000"):
         with pytest.raises(ToolError, match="There is no session"):
-            await asked(agent, session=wrong, first=1)
-    assert "it bites" in await asked(agent, "bites", session=before.id)
+            await asked(agent, message=f"{wrong}:1")
+    for wrong in (str(strange.path), "../x:1", "nothing", "12-", "-3", "1 2"):
+        with pytest.raises(ToolError, match="is no address"):
+            await asked(agent, message=wrong)
+    with pytest.raises(ToolError, match="empty"):
+        await asked(agent, message="5-2")
     await agent.close()
 
 
@@ -166,10 +175,10 @@ async def test_a_copy_outside_the_folder_of_results_is_not_read(tmp_path: Path) 
     )
     agent = make_agent(tmp_path, ScriptedProvider(), session=session)
     assert await asked(agent, "tell") == "Nothing outside the window holds “tell”."
-    assert await asked(agent, first=3) == "--- message 3 · cut ---\nResult: cut"
+    assert await asked(agent, message="3") == "--- message 3 · cut ---\nResult: cut"
     copy = agent.session.records[-1].data["receipt"]
     copy["path"] = str(tmp_path / ".holdfast/tool-results/gone.txt")
-    assert "is not there any more: gone.txt" in await asked(agent, first=3)
+    assert "is not there any more: gone.txt" in await asked(agent, message="3")
     await agent.close()
 
 
@@ -189,7 +198,7 @@ async def test_every_address_that_is_named_can_be_read(marks: list[tuple[int, An
     view = agent.view()
     named = passages(agent.session.records, view.states)
     for passage in named:
-        read = await asked(agent, first=passage.number, person=False)
+        read = await asked(agent, message=str(passage.number), person=False)
         assert read == f"--- message {passage.number} · {passage.absence} ---\n{passage.text}"
     everything = passages(agent.session.records)
     absent = {passage.number for passage in named}

@@ -7,7 +7,6 @@ among its own. All of it blocks, but for `recalled`.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,13 +22,14 @@ from tui.core.formatting import plural
 from tui.core.paths import Folders
 from tui.session import catalog
 from tui.session.reader import read
-from tui.session.records import Record, title_of
+from tui.session.records import Record
 from tui.tools.file_access import in_thread
-from tui.tools.paging import PageLimits, read_page
-from tui.tools.recall import RecallParams
+from tui.tools.paging import PageLimits
+from tui.tools.recall import MessageAddress, RecallParams
 
 _COPY_BYTES: Final = 64 << 20
 """What is read of one full output."""
+_FOOTER_BYTES: Final = 120
 _SEARCHED_BYTES: Final = 8 << 20
 """What is searched of one full output."""
 _SESSIONS: Final = 5
@@ -59,7 +59,7 @@ async def recalled(
     def work(stop: Event) -> tuple[str, str]:
         if asked.query.strip():
             return _searched(sources, asked, stop, for_person=for_person)
-        return _paged(sources, asked, limits, stop, for_person=for_person)
+        return _paged(sources, asked, limits, for_person=for_person)
 
     return await in_thread(work)
 
@@ -68,37 +68,32 @@ def _searched(
     sources: RecallSources, asked: RecallParams, stop: Event, *, for_person: bool
 ) -> tuple[str, str]:
     query = " ".join(asked.query.split())
-    if asked.session:
-        found = passages(_branch(sources, asked.session), for_person=for_person)
-        excerpts, all_words = search(found, query, lambda passage: passage.text)
-        told = [(f"session {asked.session}, ", one) for one in excerpts]
-    else:
-        found = passages(sources.records, sources.states, for_person=for_person)
-        excerpts, all_words = search(found, query, _with_copy(sources.outputs, _SEARCHED_BYTES))
-        elsewhere = _elsewhere(sources, query, stop, for_person=for_person)
-        if elsewhere and not all_words:  # which hold all words
-            excerpts, all_words = [], True
-        told = [*(("", one) for one in excerpts), *elsewhere]
+    found = passages(sources.records, sources.states, for_person=for_person)
+    excerpts, all_words = search(found, query, _with_copy(sources.outputs, _SEARCHED_BYTES))
+    elsewhere = _elsewhere(sources, query, stop, for_person=for_person)
+    if elsewhere and not all_words:  # which hold all words
+        excerpts, all_words = [], True
+    told = [*(("", one) for one in excerpts), *elsewhere]
     count = plural(len(told), "message")
     if not told:
         return f"Nothing outside the window holds “{query}”.", "nothing found"
     head = f"{count} outside the window with “{query}”, the newest first."
     if not all_words:
         head = f"No message holds all of “{query}”. These hold the most of it, the best first."
-    head += " Give first (and session) to read one whole."
+    head += " Give its address to read one whole."
     shown = [f"{_head(one.passage, where)}\n{one.text}" for where, one in told]
     return "\n".join([head, *shown]), count
 
 
-def _head(passage: Passage, where: str = "") -> str:
+def _head(passage: Passage, session: str = "") -> str:
     why = f" · {passage.absence}" if passage.absence else ""
-    return f"--- {where}message {passage.number}{why} ---"
+    return f"--- message {session}{passage.number}{why} ---"
 
 
 def _elsewhere(
     sources: RecallSources, query: str, stop: Event, *, for_person: bool
 ) -> list[tuple[str, PassageHit]]:
-    """What sub-agents and earlier sessions of the folder say, each with where that is."""
+    """What sub-agents and earlier sessions of the folder say, each with how its address begins."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
     def still_wanted(_done: int, _of: int) -> None:
@@ -123,9 +118,7 @@ def _elsewhere(
             branch = read(Path(path)).branch
             chosen = [p for p in passages(branch, for_person=for_person) if p.record in records]
             excerpts, _ = search(chosen, query, lambda passage: passage.text)
-            title = next((title_of(r.data) for r in branch if r.type == "user"), "")
-            where = f"session {catalog.id_of(Path(path))} “{title}”, "
-            told += [(where, one) for one in excerpts]
+            told += [(f"{catalog.id_of(Path(path))}:", one) for one in excerpts]
     return told
 
 
@@ -133,40 +126,54 @@ def _paged(
     sources: RecallSources,
     asked: RecallParams,
     limits: PageLimits,
-    stop: Event,
     *,
     for_person: bool,
 ) -> tuple[str, str]:
+    address = MessageAddress.of(asked.message)
     records, states = sources.records, sources.states
-    if asked.session:
-        records, states = _branch(sources, asked.session), None
+    if address.session:
+        records, states = _branch(sources, address.session), None
     whole = _with_copy(sources.outputs, _COPY_BYTES)
-    last = max(asked.first, asked.last)
     every = passages(records, for_person=for_person)
-    found = [passage for passage in every if asked.first <= passage.number <= last]
+    found = [p for p in every if address.first <= p.number <= address.last]
     if not found:
         count = every[-1].number if every else 0
         raise ToolError(
-            f"There is nothing to read in message {asked.first}.",
+            f"There is nothing to read in message {asked.message}.",
             hint=f"There are {plural(count, 'message')}; some are empty or masked.",
         )
     absent = {one.number: one for one in passages(records, states, for_person=for_person)}
     text = "\n".join(f"{_head(absent.get(one.number, one))}\n{whole(one)}" for one in found)
-    page = read_page(
-        io.BytesIO(text.encode("utf-8", "replace")),
-        line=max(1, asked.offset),
-        byte=asked.byte_offset or None,
-        limits=limits,
-        stop=stop,
-    )
-    more = ", more follows" if page.next_line or page.next_byte else ""
-    return page.render(), f"{plural(len(page.text.splitlines()), 'line')}{more}"
+    return _page(text, asked.offset, limits)
+
+
+def _page(text: str, start: int, limits: PageLimits) -> tuple[str, str]:
+    """The part of a text from a character on that fits a page, and what it is in a few words; the
+    last line says how to continue."""
+    lines = text[start : start + limits.bytes].splitlines(keepends=True)[: limits.lines - 1]
+    room, taken = limits.bytes - _FOOTER_BYTES, list[str]()
+    for line in lines:
+        room -= len(line.encode("utf-8", "replace"))
+        if room < 0 and taken:
+            break
+        taken.append(line)
+    part = "".join(taken)
+    if room < 0:  # one line that is larger than a page
+        part = part.encode("utf-8", "replace")[: limits.bytes - _FOOTER_BYTES].decode(
+            errors="ignore"
+        )
+    end = start + len(part)
+    shown = plural(len(part.splitlines()), "line")
+    if end >= len(text):
+        return part, shown
+    footer = f"[up to character {end:,} of {len(text):,}; continue with offset={end}]"
+    return f"{part.rstrip()}\n{footer}", f"{shown}, more follows"
 
 
 def _branch(sources: RecallSources, session: str) -> list[Record]:
     """The records of another session of this folder. Raises ToolError where there is none."""
     if sources.folders is None or sources.workspace is None:
-        raise ToolError("No other session can be read here.", hint="Leave session out.")
+        raise ToolError("No other session can be read here.", hint="Leave its id out.")
     place = sources.folders.sessions_of(sources.workspace).resolve()
     try:
         path = catalog.resolve(Path(session).name, sources.folders).resolve()

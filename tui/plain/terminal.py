@@ -53,6 +53,9 @@ class Terminal:
         self._prompted: LineRequest | None = None
         self._main = threading.get_ident()
         self._over = self._left = False
+        self._early: list[str] = []
+        """What was typed before anybody listened."""
+        self._listening = threading.Lock()
 
     @property
     def gone(self) -> bool:
@@ -148,6 +151,10 @@ class Terminal:
 
     def _hear(self, text: str) -> None:
         self._editor.remember(text)
+        with self._listening:
+            if self._typed is _nobody:
+                self._early.append(text)
+                return
         self._bridge.call(self._typed, text)
 
     def _keep(self, text: str) -> None:
@@ -224,7 +231,13 @@ class Terminal:
         `interrupt` returns False where there was nothing to stop: then the prompt is what Ctrl+C
         was for."""
         self._bridge.meet()
-        self._typed, self._interrupt, self._leave = typed, interrupt, leave
+        with self._listening:
+            self._typed, self._interrupt, self._leave = typed, interrupt, leave
+            early, self._early = self._early, []
+        for text in early:
+            typed(text)
+        if self._left:  # Ctrl+D, before anybody listened
+            leave()
 
     def say(self, *lines: str) -> None:
         """Print lines, without control characters. What the person is typing at is shown again

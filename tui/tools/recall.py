@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.paging import PageLimits
 
+_ADDRESS: Final = re.compile(r"(?:([0-9a-f]{3,12}):)?([0-9]{1,7})(?:-([0-9]{1,7}))?")
+
 
 class RecallParams(Params, frozen=True, kw_only=True):
-    query: Annotated[str, about("Words to search for.", max_length=400)] = ""
-    session: Annotated[str, about("The id of another session; else this one.", max_length=40)] = ""
-    first: Annotated[int, about("The first message to read, from 1.", ge=0)] = 0
-    last: Annotated[int, about("The last message to read; else the first only.", ge=0)] = 0
-    offset: Annotated[int, about("The line to begin at, as a page says.", ge=0)] = 0
-    byte_offset: Annotated[int, about("The byte to begin at, as a page says.", ge=0)] = 0
+    query: Annotated[str, about("Words to find.", max_length=400)] = ""
+    message: Annotated[str, about("An address.", max_length=40)] = ""
+    offset: Annotated[int, about("As a page says.", ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAddress:
+    """Where messages are: the id of their session, "" for the own one, and their numbers."""
+
+    session: str
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, text: str) -> MessageAddress:
+        """Raises ToolError for what is none."""
+        found = _ADDRESS.fullmatch(text.strip())
+        if found is None:
+            raise ToolError(f"{text} is no address.", hint="Give 12, 12-15 or ID:12.")
+        session, first, last = found.groups()
+        address = cls(session or "", int(first), int(last or first))
+        if address.last < address.first:
+            raise ToolError("The range is empty.", hint="The second number can't be smaller.")
+        return address
+
+    @classmethod
+    def is_one(cls, text: str) -> bool:
+        """Whether a text reads as an address."""
+        return _ADDRESS.fullmatch(text.strip()) is not None
 
 
 class Recall(Tool[RecallParams]):
@@ -34,21 +61,15 @@ class Recall(Tool[RecallParams]):
         self._recall = recall
 
     async def run(self, params: RecallParams, ctx: ToolContext) -> ToolOutput:
-        if not params.query.strip() and not params.first:
-            raise ToolError("Nothing asked for.", hint="Give a query, or the number of a message.")
-        if params.last and params.last < params.first:
-            raise ToolError("The range is empty.", hint="last can't be before first.")
+        if not params.query.strip() and not params.message.strip():
+            raise ToolError("Nothing asked for.", hint="Give a query, or the address of a message.")
         lines = ctx.guard.clamp_lines
         limits = PageLimits(lines, ctx.read_page_bytes, lines)
         text, summary = await self._recall(params, limits)
         return ToolOutput.text(text, summary=summary)
 
     def label(self, params: RecallParams) -> str:
-        if params.query.strip():
-            return params.query
-        to = f" to {params.last}" if params.last > params.first else ""
-        where = f" of session {params.session}" if params.session else ""
-        return f"message {params.first}{to}{where}"
+        return params.query.strip() or f"message {params.message}"
 
     def subject(self, params: RecallParams) -> str:
         return params.query

@@ -26,8 +26,8 @@ async def test_what_was_cut_is_found_and_read(tmp_path: Path) -> None:
         await say(pilot, "/recall tusk missing")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
         assert "--- message 3 · cut ---" in items(app, NoticeItem)[-1].detail
-        await say(pilot, "/recall 3 30001")
+        await say(pilot, "/recall 3 168920")
         await until(pilot, lambda: len(items(app, NoticeItem)) == 2)
         page = items(app, NoticeItem)[-1]
-        assert page.text == "Recalled: 3 30001 (399 lines, more follows)"
+        assert page.text == "Recalled: 3 168920 (399 lines, more follows)"
         assert page.detail.splitlines()[:3] == ["30000", "the tusk is missing", "1"]

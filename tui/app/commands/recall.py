@@ -10,16 +10,16 @@ from tui.core.errors import HoldfastError
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation
 
-USAGE: Final = "/recall WORDS searches, /recall 12 or /recall SESSION:12 reads a message."
+USAGE: Final = "/recall WORDS searches, /recall 12, 12-15 or ID:12 reads messages."
 _LINES: Final = 400
 _BYTES: Final = 100_000
-_MESSAGE: Final = re.compile(r"(?:([0-9a-f]{3,12}):)?([0-9]{1,7})(?: ([0-9]{1,7}))?")
+_FROM: Final = re.compile(r"(\S+)(?: ([0-9]{1,9}))?")
 
 
 async def recall(conversation: Conversation, words: str) -> None:
-    """Search for words, or read a message by its number, from a line of it on."""
+    """Search for words, or read messages by their address, from a character of them on."""
     from tui.tools.paging import PageLimits  # noqa: PLC0415 - on demand
-    from tui.tools.recall import RecallParams  # noqa: PLC0415
+    from tui.tools.recall import MessageAddress, RecallParams  # noqa: PLC0415
 
     agent, frontend = conversation.open_agent(), conversation.frontend
     if agent is None:
@@ -28,9 +28,9 @@ async def recall(conversation: Conversation, words: str) -> None:
         frontend.say(USAGE)
         return
     asked = RecallParams(query=words)
-    if named := _MESSAGE.fullmatch(words.strip()):
-        session, number, line = named.groups()
-        asked = RecallParams(session=session or "", first=int(number), offset=int(line or 0))
+    named = _FROM.fullmatch(words.strip())
+    if named is not None and MessageAddress.is_one(named[1]):
+        asked = RecallParams(message=named[1], offset=int(named[2] or 0))
     try:
         text, shown = await agent.recall(asked, PageLimits(_LINES, _BYTES, _LINES))
     except HoldfastError as error:

@@ -66,7 +66,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("uncompact", "undo /compact", "commands.context"),
     _command("reload", "reload changed instructions and tools", "commands.context"),
     _command("context", "see the context item by item; mask and pin"),
-    _command("recall [WORDS|NUMBER]", "find what is no longer in the context", "commands.recall"),
+    _command("recall [WORDS|ADDRESS]", "find what is no longer in the context", "commands.recall"),
     _command("prune", "prune old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
     _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
