@@ -30,6 +30,7 @@ from tui.tools.recall import MessageAddress, RecallParams
 _COPY_BYTES: Final = 64 << 20
 """What is read of one full output."""
 _FOOTER_BYTES: Final = 120
+_QUERY_CHARS: Final = 400
 _SEARCHED_BYTES: Final = 8 << 20
 """What is searched of one full output."""
 _SESSIONS: Final = 5
@@ -67,7 +68,7 @@ async def recalled(
 def _searched(
     sources: RecallSources, asked: RecallParams, stop: Event, *, for_person: bool
 ) -> tuple[str, str]:
-    query = " ".join(asked.query.split())
+    query = " ".join(asked.query[:_QUERY_CHARS].split())
     found = passages(sources.records, sources.states, for_person=for_person)
     excerpts, all_words = search(found, query, _with_copy(sources.outputs, _SEARCHED_BYTES))
     elsewhere = _elsewhere(sources, query, stop, for_person=for_person)

@@ -16,8 +16,8 @@ _ADDRESS: Final = re.compile(r"(?:([0-9a-f]{3,12}):)?([0-9]{1,7})(?:-([0-9]{1,7}
 
 
 class RecallParams(Params, frozen=True, kw_only=True):
-    query: Annotated[str, about("Words to find.", max_length=400)] = ""
-    message: Annotated[str, about("An address.", max_length=40)] = ""
+    query: Annotated[str, about("Words to find.")] = ""
+    message: Annotated[str, about("An address.")] = ""
     offset: Annotated[int, about("As a page says.", ge=0)] = 0
 
 
