@@ -3,9 +3,9 @@ line itself, so that a line that was changed, moved or removed since is found.
 
     {"type":"user",…,"chain":"0123456789abcdef0123456789abcdef"}
 
-It detects accidents and edits, not an owner who makes all links anew. Where the last line of a file
+It detects accidents and edits, not an owner who recomputes all links. Where the last line of a file
 has no link (an older version wrote it, or it was cut short), a line
-`{"type":"chain",…,"bytes":N,"sha256":…}` begins the chain anew, with the hash of all bytes before.
+`{"type":"chain",…,"bytes":N,"sha256":…}` starts a new chain, with the hash of all bytes before.
 The end of a file isn't covered: lines that were cut off there leave no trace.
 """
 

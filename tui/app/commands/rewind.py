@@ -151,7 +151,7 @@ def _effect(change: Change) -> str:
 async def _back_to(
     conversation: Conversation, agent: Agent, point: Point, files: WorkspaceChanges, now: str
 ) -> None:
-    """Go on from before a prompt, which is laid ready to be sent again; `now` is the checkpoint of
+    """Go on from before a prompt, which is put back for editing; `now` is the checkpoint of
     the files before anything is restored."""
     services, frontend = conversation.services, conversation.frontend
     restores = bool(files.own or files.beside)
