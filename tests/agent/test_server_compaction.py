@@ -459,3 +459,30 @@ async def test_a_turn_interrupted_at_its_calls_is_not_cut_before_their_results(
     ends_so = [post.body["messages"][-1]["content"][-1]["type"] for post in server.posts]
     assert "tool_use" not in ends_so
     assert refused(server) == 0
+
+
+async def test_what_the_servers_summary_lacks_comes_after_what_stays(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    asked = "Q: What is the keyword?\nA: heron\nQUOTE: The keyword is heron."
+    exam: list[Json] = [{"text": asked}, {"text": "1: not in the summary"}]
+    turns = [*talk(4), *exam, *talk(6)[4:]]
+    settings = Compaction(keep_messages=2, memory_flush=False, exam="small")
+    async with LoopbackServer(script(turns)) as server:
+        async with program(tmp_path, server, api_features="all", compaction=settings) as agent:
+            await done(agent, "one. The keyword is heron.")
+            for n in range(3):
+                await done(agent, f"question {n}")
+            found = [event async for event in agent.compact()]
+            (end,) = [one for one in found if isinstance(one, events.ExamFinished)]
+            assert (len(end.facts), end.held, end.verbatim) == (1, 0, 1)
+            assert types(agent, "compaction")[0]["block"]
+            await done(agent, "and now?")
+            again = ends(bodies(server)[-1])
+            await done(agent, "and then?")
+        assert "The keyword is heron." in again[1][1]
+    last = server.posts[-1].body
+    assert str(last).count("The keyword is heron.") == 1
+    assert last["messages"][0]["content"][0]["type"] == "compaction"
+    assert thoughts(server) == ["s3", "s4"]
+    assert refused(server) == 0

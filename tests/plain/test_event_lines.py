@@ -141,6 +141,8 @@ def test_every_fact_that_matters_is_spoken() -> None:
         events.OverflowCompactionStarted: events.OverflowCompactionStarted(1, 3, 9),
         events.MemorySaved: events.MemorySaved("MEMORY.md", 2),
         events.CompactionUndone: events.CompactionUndone(5),
+        events.ExamStarted: events.ExamStarted("small", "m"),
+        events.ExamFinished: events.ExamFinished((), 0, 0, "m", "busy"),
         events.ContextBroken: events.ContextBroken("mask", "person", 41_000, 7, 0.1),
         events.ThinkingDropped: events.ThinkingDropped({"model_binding_mismatch": 2}, {}),
         events.HandOff: events.HandOff("a", ("b",), ("c",)),

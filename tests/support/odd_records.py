@@ -160,10 +160,15 @@ def _records() -> list[tuple[str, Json]]:
         ("title", {"title": "A title"}),
         ("note", {"text": "A note."}),
         ("memory", {"path": "/w/MEMORY.md", "notes": 1, "added": 1, "covers": "9", **model}),
+        ("exam", {
+            "mode": "small", **model, "facts": [{"question": "q", "held": True}], "verbatim": 1,
+            "problem": "it was busy", "usage": _USAGE,
+        }),
         ("compaction", {
             "summary": "What was said.", "tokens_before": 100, "tokens_after": 50,
             "messages_removed": 3, "covers": "5", "prefix_sha256": "ab", "reason": "manual",
             "usage": _USAGE, **model, "follows": True, "bound": "ab", "frame": "cd",
+            "verbatim": ["never on Fridays"],
             "block": {"type": "compaction", "content": "What.", "signature": "c2ln"},
         }),
         ("uncompaction", {"target": "25"}),

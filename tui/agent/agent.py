@@ -95,15 +95,13 @@ class Agent:
         if ctx.parent is None:
             ctx.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
         self.sub_agents = SubAgentList(ctx)
-        self._starter = SubAgentStarter(
-            ctx, ctx.provider, Agent, lambda: self._requests.frame.effort, self.sub_agents
-        )
+        starter = SubAgentStarter(ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents)
         if ctx.parent is None and ctx.find_agents is not None:
-            ctx.tools[SubAgentTool.name] = SubAgentTool(self._starter.run)
+            ctx.tools[SubAgentTool.name] = SubAgentTool(starter.run)
         if ctx.answers_only:
             ctx.tools.clear()
         self._requests = RequestBuilder(ctx)
-        self._titles = TitleWriter(ctx, ctx.provider, self._requests)
+        self._titles = TitleWriter(ctx, self._requests)
         ctx.provider = self._with_fallbacks(ctx.provider)
         self._directives = DirectiveState(ctx, self._requests)
         self._repair = RequestRepair(ctx, self._requests)
@@ -564,8 +562,7 @@ class Agent:
         """Ask through another provider from the next request on; nothing may run meanwhile."""
         self._refuse_in_turn()
         ctx, before = self._ctx, self._ctx.provider
-        ctx.provider, self._titles.provider = self._with_fallbacks(provider), provider
-        self._starter.provider = provider
+        ctx.provider, ctx.direct = self._with_fallbacks(provider), provider
         ctx.small_model = small_model
         ctx.server, ctx.first_party, ctx.cache_life = server, first_party, cache_life
         found = self.use_model(info)

@@ -57,6 +57,7 @@ class AgentContext:
 
     session: Session
     provider: Provider
+    """Asked in the conversation; goes on with another model where there are fallbacks."""
     model: ModelInfo
     """Asked from the next request on."""
     tools: dict[str, Tool[Any]]
@@ -173,6 +174,8 @@ class AgentContext:
     It joins the turn once its tools are done. Until it is taken over it can be taken back; it is
     sent or given back, and never both.
     """
+    direct: Provider = field(init=False)
+    """Asked for small jobs: the same, but it never goes on to another model."""
     ledger: Ledger = field(default_factory=Ledger, init=False)
     """The items of the next request."""
     recorder: Recorder = field(init=False)
@@ -182,6 +185,7 @@ class AgentContext:
     _elevated: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
+        self.direct = self.provider
         if self.servers is not None:
             from tui.tools.mcp.read_mcp_resource import ReadMcpResource  # noqa: PLC0415 - if any
 

@@ -11,17 +11,18 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import ChangePrice, price_of_compaction
+from tui.agent.exam import ExamResult, examine, examiner, forecast
 from tui.agent.hooks import HookRunner
 from tui.agent.request_builder import RequestBuilder, SummaryRequest
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
-from tui.context import compaction_triggers, compaction_view, summary_prompts
+from tui.context import compaction_triggers, compaction_view, exam, summary_prompts
 from tui.context.breaks import thoughtless
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
@@ -32,7 +33,7 @@ from tui.context.request_trail import has_thinking
 from tui.context.token_ledger import Item
 from tui.context.view import View
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
-from tui.core.messages import Message, Usage
+from tui.core.messages import Message, Usage, text_of
 from tui.session.records import Record, is_prompt
 from tui.tokens import tokenizer
 
@@ -61,6 +62,8 @@ class CompactionPreview:
     tokens_kept: int
     focus: str = ""
     price: ChangePrice | None = None
+    exam: str = ""
+    """How the summary is examined, by whom and for how much; "" where it isn't."""
 
     @property
     def tokens_summarised(self) -> int:
@@ -70,6 +73,7 @@ class CompactionPreview:
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A summary, what it stands for, what it used, and what is recorded of the server's block.
+    `exam` is what came of its exam, None where there was none.
 
     `notes` are for the memory, None where none were asked for with it; `flushed`: that was done
     before.
@@ -81,6 +85,8 @@ class _Made:
     notes: list[str] | None = None
     flushed: bool = False
     block: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    exam: ExamResult | None = None
+    verbatim: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -135,7 +141,14 @@ class Compactor:
         kept = max(0, before - freed)
         price = self._price(planned, asked, before, kept)
         return CompactionPreview(
-            of(planned.kept), gone, of(planned.pinned), before, kept, focus, price
+            of(planned.kept),
+            gone,
+            of(planned.pinned),
+            before,
+            kept,
+            focus,
+            price,
+            forecast(self.ctx, freed),
         )
 
     def _price(
@@ -178,6 +191,7 @@ class Compactor:
         self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
         try:
             made = await self._made(reason, planned, asked, focus, fill=fill)
+            made = await self._examined(made)
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
             raise
@@ -188,20 +202,14 @@ class Compactor:
             log.exception("compaction failed")
             return self._give_up(before, reason, f"{type(error).__name__}: {error}")
         planned, summary = made.plan, made.summary
-        view = self.requests.view()
-        freed, added = self._freed(planned, view), tokenizer.count(summary)
-        if added >= freed:
-            problem = (
-                f"The summary ({added:,} tokens) isn't smaller than what it replaces ({freed:,})."
-            )
-            return self._give_up(before, reason, problem)
-        self._record(planned, summary, reason, before=before, usage=made.usage, block=made.block)
+        self._record(made, reason, before=before)
         self._announced = False
         if self.requests.frame.waits:
             self.requests.frame.renew("compaction")
         after = self.ctx.ledger.tokens  # which the meter shows, too
         await self.ctx.recorder.show(
-            events.CompactionFinished(before, after, planned.messages, summary, reason)
+            events.CompactionFinished(before, after, planned.messages, summary, reason),
+            *([made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []),
         )
         if made.notes is not None:
             await self.memory.keep(made.notes, upto=planned.covers)
@@ -245,6 +253,26 @@ class Compactor:
         summary = await cold.summary(self._covered(planned, self.requests.view()), focus)
         usage = server.usage + warm.usage + cold.usage
         return _Made(planned, summary, usage, flushed=flushed)
+
+    async def _examined(self, made: _Made) -> _Made:
+        """The summary with its exam, where one is wanted: what it lacks is sent word for word.
+
+        Raises HoldfastError where it isn't smaller than what it replaces.
+        """
+        planned, ctx, view = made.plan, self.ctx, self.requests.view()
+        freed, added = self._freed(planned, view), tokenizer.count(made.summary)
+        if added >= freed:
+            raise HoldfastError(
+                f"The summary ({added:,} tokens) isn't smaller than what it replaces ({freed:,})."
+            )
+        if ctx.config.compaction.exam == "off":
+            return made
+        ctx.publish(events.ExamStarted(ctx.config.compaction.exam, examiner(ctx).id))
+        staying = {*planned.kept, *planned.pinned}
+        stays = "\n".join(text_of(content_of(r)) for r in ctx.records if r.id in staying)
+        result = await examine(ctx, self._covered(planned, view), made.summary, stays)
+        most = min(exam.VERBATIM_TOKENS, (freed - added) // 2)
+        return replace(made, exam=result, verbatim=exam.verbatim(result.marked, most))
 
     def _for_server(self, *, fill: bool = False) -> SummaryRequest | None:
         """The request for the server's own summary, where it makes one."""
@@ -291,7 +319,7 @@ class Compactor:
         budget = min(DIGEST_TOKENS, max(64, self.ctx.model.window // 20))
         summary = digest(self._covered(planned, view), budget)
         freed = self._freed(planned, view)
-        self._record(planned, summary, "digest", before=before, usage=Usage())
+        self._record(_Made(planned, summary, Usage()), "digest", before=before)
         return tokenizer.count(summary) < freed
 
     async def _blocked_by_hooks(self, reason: Reason, focus: str) -> bool:
@@ -350,28 +378,23 @@ class Compactor:
         freed = sum(sizes.get(id_, 0) for id_ in planned.summarised)
         return freed + (sizes.get(view.summary.record.id, 0) if view.summary else 0)
 
-    def _record(
-        self,
-        planned: CompactionPlan,
-        summary: str,
-        reason: Reason,
-        *,
-        before: int,
-        usage: Usage,
-        block: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Append the compaction's record, and make the view by it."""
-        after = self.ctx.ledger.compacted(planned.summarised, summary)
+    def _record(self, made: _Made, reason: Reason, *, before: int) -> None:
+        """Append the records of the compaction and its exam, and make the view by them."""
         data: dict[str, Any] = compaction_view.compaction_data(
             self.ctx.records,
-            planned,
-            summary,
+            made.plan,
+            made.summary,
             tokens_before=before,
-            tokens_after=after,
+            tokens_after=self.ctx.ledger.compacted(made.plan.summarised, made.summary),
             reason=reason,
         )
-        data |= {"model": self.ctx.model.id, "usage": usage.to_json(), **(block or {})}
+        data |= {"model": self.ctx.model.id, "usage": made.usage.to_json(), **made.block}
+        if made.verbatim:
+            data["verbatim"] = list(made.verbatim)
         self.ctx.recorder.append("compaction", **data)
+        if made.exam:
+            sent = {"verbatim": len(made.verbatim)}
+            self.ctx.recorder.append("exam", **made.exam.to_json(), **sent)
         self.requests.view()
 
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:

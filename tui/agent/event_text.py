@@ -123,6 +123,8 @@ def _of_a_request(event: Event) -> Sequence[str]:
         case events.CompactionFinished(problem=""):
             size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
             return (f"Compacted: {size}, a summary replaces {event.messages_removed:,} messages.",)
+        case events.ExamFinished():
+            return (event.text,)
         case events.CompactionFinished():
             return (f"Not compacted: {event.problem}",)
         case _:

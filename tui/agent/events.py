@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import field
 
 from tui.core.formatting import duration, money, plural, tokens
-from tui.core.messages import Usage, object_of
+from tui.core.messages import Usage, list_of, object_of, string_of
 from tui.core.text_cleaning import without_colours
 from tui.provider.base import (
     Alive,
@@ -542,6 +542,65 @@ class CompactionFinished(WireEvent, frozen=True, tag="compaction_finished"):
     problem: str = ""
 
 
+class ExamStarted(WireEvent, frozen=True, tag="exam_started"):
+    """`model` asks whether a summary holds what it replaces; `mode` is small or full."""
+
+    mode: str
+    model: str
+
+
+class ExamFinished(WireEvent, frozen=True, tag="exam_finished"):
+    """A summary that was accepted holds `held` of the `facts` that it was asked for.
+
+    Of the others, `verbatim` are sent with it verbatim. Each fact is {"question", "answer",
+    "quote", "given", "held"}. `problem` says why there are none, or not as many as wanted;
+    `cost_usd` is None where no price is known.
+    """
+
+    facts: tuple[dict[str, Any], ...]
+    held: int
+    verbatim: int
+    model: str
+    problem: str = ""
+    cost_usd: float | None = None
+
+    @classmethod
+    def of_record(cls, data: Mapping[str, Any]) -> ExamFinished:
+        """What an `exam` record says; what it lacks is empty."""
+        facts = tuple(map(object_of, list_of(data.get("facts"))))
+        return cls(
+            facts,
+            sum(fact.get("held") is True for fact in facts),
+            data.get("verbatim") or 0,
+            string_of(data.get("model")),
+            string_of(data.get("problem")),
+        )
+
+    @property
+    def text(self) -> str:
+        """One line for the person."""
+        count, problem = len(self.facts), self.problem.rstrip(".")
+        if not count:
+            return f"The summary wasn't checked: {problem}."
+        lost, usd = count - self.held, money(self.cost_usd) if self.cost_usd else ""
+        parts = [f"{self.held} of {plural(count, 'fact')} kept"]
+        parts += [f"{self.verbatim} more sent verbatim"] if self.verbatim else []
+        parts += [f"{lost - self.verbatim} lost for lack of room"] if lost > self.verbatim else []
+        text = f"Summary checked: {', '.join(parts)}{f' ({usd})' if usd else ''}."
+        return f"{text} Not all of it was checked: {problem}." if problem else text
+
+    @property
+    def detail(self) -> str:
+        """The facts, first those that the summary lacks."""
+        lines: list[str] = []
+        for held, mark in ((False, "✗"), (True, "✓")):
+            for fact in self.facts:
+                if fact.get("held") is held:
+                    lines.append(f"{mark} {fact.get('question')} — {fact.get('answer')}")
+                    lines += [] if held else [f"  “{fact.get('quote')}”"]
+        return "\n".join(lines)
+
+
 class CompactionUndone(WireEvent, frozen=True, tag="compaction_undone"):
     """The full view is sent again, `tokens` large."""
 
@@ -689,6 +748,8 @@ Event: TypeAlias = (
     | CompactionStarted
     | CompactionDelta
     | CompactionFinished
+    | ExamStarted
+    | ExamFinished
     | CompactionUndone
     | HandOff
     | ContextFiles

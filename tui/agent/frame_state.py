@@ -61,8 +61,8 @@ class FrameState:
     `think` is whether the person wants the model to think more; `effort` the level that they chose,
     "" for the configured one; `covered` is the id of the last record that a summary stands for (ids
     sort by time), `pins` are pinned records that it covers and that are to be said again, `joined`
-    the tools that it brings along. `untrusted` are the notices of the record that this installation
-    did not make. `stale` knows which files have changed.
+    the tools that it brings along; `summary` is its record. `untrusted` are the notices of the
+    record that this installation did not make. `stale` knows which files have changed.
     """
 
     def __init__(self, ctx: AgentContext, features: ServerFeatures) -> None:
@@ -70,6 +70,7 @@ class FrameState:
         self.effort = ""
         self.covered = ""
         self.pins: Sequence[Record] = ()
+        self.summary: Record | None = None
         self.joined: frozenset[str] = frozenset()
         self.untrusted = notices.untrusted(ctx.records, ctx.key)
         self.stale = StaleFiles(ctx)
@@ -240,6 +241,7 @@ class FrameState:
         for data in self._to_say:
             self._note(data)
         self._to_say = []
+        self._note_verbatim()
         self._note_pins()
         await self._note_stale()
 
@@ -422,6 +424,15 @@ class FrameState:
         gone = {record.id for record in marks if record.id <= self.covered}
         told = notices.knowledge(self.current, marks, gone | self.untrusted, form)
         return replace(told, tools=told.tools | self.joined)
+
+    def _note_verbatim(self) -> None:
+        """Say what the summary in force lacks, once."""
+        summary = self.summary
+        if summary is None or not list_of(summary.data.get("verbatim")):
+            return
+        said = (r for r in self._index.of(self._ctx.records) if r.type == NOTICE)
+        if not any(r.data.get("summary") == summary.id and self.is_sent(r.id) for r in said):
+            self._note(notices.verbatim(summary))
 
     def _note_pins(self) -> None:
         """Say again what the person pinned and a summary covers, once."""

@@ -21,7 +21,7 @@ from tui.session.records import BATCH, SUB_AGENT, Record, is_prompt
 LOOP_REPEATS = 5
 """How many equal (call, result) pairs in a row end the turn."""
 
-_COSTLY = frozenset({"assistant", "compaction", "memory", "title"})
+_COSTLY = frozenset({"assistant", "compaction", "exam", "memory", "title"})
 _WAITS = frozenset({"command_status"})
 _SECONDS = re.compile(r" · \d+\.\d s(?=\])")
 

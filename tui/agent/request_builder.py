@@ -178,6 +178,7 @@ class RequestBuilder:
         """What the frame has to know of a summary in force."""
         summary, records = view.summary, self._ctx.records
         covered: Sequence[Record] = records[: summary.end] if summary else ()
+        self.frame.summary = summary.record if summary else None
         self.frame.covered = covered[-1].id if covered else ""
         pins = summary is not None and follows(summary.record)
         self.frame.pins = [r for r in covered if r.id in view.pinned] if pins else ()

@@ -22,7 +22,15 @@ from tui.context.overrides import SPEAKING, content_of
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.files import private_folder
 from tui.core.messages import Message, Usage, text_block, text_of
-from tui.provider.base import AttemptStarted, Completed, Request, RetryScheduled, TextDelta
+from tui.provider.base import (
+    AttemptStarted,
+    Completed,
+    ModelInfo,
+    Provider,
+    Request,
+    RetryScheduled,
+    TextDelta,
+)
 from tui.session.records import Record
 from tui.tokens import tokenizer
 
@@ -36,6 +44,8 @@ _SPLITS = 3
 _NOTE_TOKENS = 2000
 """Of an answer with notes."""
 _NOTE_PARTS = 4
+_THINKING_TOKENS = 1024
+"""For a small job, where the model thinks before it."""
 
 
 async def ask_aside(
@@ -61,13 +71,35 @@ async def ask_aside(
     return text_of(answer.content), answer.usage
 
 
-async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False) -> Completed:
-    """The answer to a request that is no part of the conversation.
+def small_request(
+    ctx: AgentContext, model: ModelInfo, text: str, tokens: int, *, system: str = ""
+) -> Request:
+    """A small job of its own for a model, whose answer has at most `tokens`. It doesn't think where
+    that can be turned off, else little."""
+    silent = ctx.first_party and "disabled" in model.thinking_types
+    low = ctx.first_party and not silent and "low" in model.efforts
+    return Request(
+        model=model.id,
+        system=[text_block(system)] if system else [],
+        messages=[{"role": "user", "content": [text_block(text)]}],
+        tools=[],
+        max_tokens=min(tokens if silent else tokens + _THINKING_TOKENS, model.max_output),
+        thinking={"type": "disabled"} if silent else None,
+        effort="low" if low else None,
+    )
+
+
+async def answer_to(
+    ctx: AgentContext, request: Request, *, shown: bool = False, provider: Provider | None = None
+) -> Completed:
+    """The answer to a request that is no part of the conversation; `provider` is whom to ask in
+    place of the conversation's.
 
     A summary is `shown` as it comes, "" where it starts over. What the answer cost is added to
     `ctx.turn_spent`. Raises ProviderError, CredentialsError or LimitReachedError.
     """
-    async with ctx.within_limits(request), aclosing(ctx.provider.stream(request)) as parts:
+    asked = (provider or ctx.provider).stream(request)
+    async with ctx.within_limits(request), aclosing(asked) as parts:
         async for part in parts:
             match part:
                 case AttemptStarted() if shown:
@@ -77,7 +109,7 @@ async def answer_to(ctx: AgentContext, request: Request, *, shown: bool = False)
                 case RetryScheduled():
                     ctx.publish(part)
                 case Completed():
-                    ctx.spend(Spent.on(part.usage, ctx.price))
+                    ctx.spend(Spent.on(part.usage, ctx.price_of(request.model)))
                     return part
                 case _:
                     pass

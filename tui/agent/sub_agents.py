@@ -32,7 +32,6 @@ from tui.core.workspace import branch_of
 from tui.permissions.types import Call
 from tui.provider.base import (
     ModelInfo,
-    Provider,
 )
 from tui.session.records import SUB_AGENT
 from tui.session.session import Session
@@ -54,19 +53,17 @@ LIST_NAME: Final = "List of sub-agents"
 
 
 class SubAgentStarter:
-    """Starts the sub-agents of one agent. `provider` is what they ask: the parent's, less what
-    goes on with other models."""
+    """Starts the sub-agents of one agent."""
 
     def __init__(
         self,
         ctx: AgentContext,
-        provider: Provider,
         make: Callable[[AgentContext], Agent],
         effort: Callable[[], str],
         list_: SubAgentList,
     ) -> None:
         """`make` makes an agent; `effort` is the level that the person chose, "" for none."""
-        self.provider, self._list = provider, list_
+        self._list = list_
         self._ctx, self._make, self._effort = ctx, make, effort
         self._places = asyncio.Semaphore(ctx.config.agents.parallel)
 
@@ -232,7 +229,7 @@ class SubAgentStarter:
         own |= {SubmitResult.name, *SEARCH_TOOLS}
         child = AgentContext(
             session=session,
-            provider=self.provider,
+            provider=ctx.direct,
             model=model,
             tools={
                 name: tool

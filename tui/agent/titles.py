@@ -16,13 +16,14 @@ from typing import Final
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event, TitleChanged
 from tui.agent.request_builder import RequestBuilder
+from tui.agent.side_question import small_request
 from tui.context.overrides import content_of
 from tui.context.untrusted import wrap
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.images import without_words
-from tui.core.messages import text_block, text_of, tool_calls
+from tui.core.messages import text_of, tool_calls
 from tui.core.text_cleaning import one_line
-from tui.provider.base import Completed, ModelInfo, Provider, Request, RetryScheduled
+from tui.provider.base import Completed, ModelInfo, RetryScheduled
 from tui.session.records import Record
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ PART_CHARS: Final = 2000
 TITLE_CHARS: Final = 60
 PATIENCE_S: Final = 60.0
 
-_TOKENS, _TOKENS_TO_THINK = 64, 1024
+_TOKENS = 64
 _SYSTEM: Final = (
     "You title conversations between a person and a coding agent. Answer with the title alone:"
     " three to seven words that say what it is about, in the language of the person's prompt, on"
@@ -50,9 +51,8 @@ class TitleWriter:
     """Titles one session, at most once. Nothing is asked before `begin`, for a session that
     leaves nothing on disk, or for one that has a title."""
 
-    def __init__(self, ctx: AgentContext, provider: Provider, requests: RequestBuilder) -> None:
-        """`provider` asks without going on to another model: a title is not worth that."""
-        self._ctx, self.provider, self._requests = ctx, provider, requests
+    def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
+        self._ctx, self._requests = ctx, requests
         self._show: Callable[[Event], None] | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -96,18 +96,9 @@ class TitleWriter:
 
     async def _ask(self, model: ModelInfo, prompt: str, answer: str) -> Completed:
         """Raises ProviderError, CredentialsError."""
-        own = self._ctx.first_party
-        silent = own and "disabled" in model.thinking_types
-        request = Request(
-            model=model.id,
-            system=[text_block(_SYSTEM)],
-            messages=[{"role": "user", "content": [text_block(_material(prompt, answer))]}],
-            tools=[],
-            max_tokens=min(_TOKENS if silent else _TOKENS_TO_THINK, model.max_output),
-            thinking={"type": "disabled"} if silent else None,
-            effort="low" if own and not silent and "low" in model.efforts else None,
-        )
-        async with aclosing(self.provider.stream(request)) as parts:
+        material = _material(prompt, answer)
+        request = small_request(self._ctx, model, material, _TOKENS, system=_SYSTEM)
+        async with aclosing(self._ctx.direct.stream(request)) as parts:
             async for part in parts:
                 match part:
                     case Completed(stop_reason="end_turn"):

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from tui.agent.events import ExamFinished
 from tui.agent.limits import SessionCost
 from tui.context.file_changes import FileChange, changes
 from tui.context.overrides import overlay_in
@@ -175,6 +176,8 @@ def _seen(turn: Sequence[Record]) -> Iterator[str]:
         match record.type:
             case "compaction":
                 yield f"a summary took the place of {data.get('messages_removed', '?')} messages"
+            case "exam":
+                yield ExamFinished.of_record(data).text
             case "uncompaction":
                 yield "the summary was undone"
             case "break":

@@ -8,6 +8,7 @@ on. `kind` is
     effort     how deep the model thinks from its next answer on; `effort` has the level
     tools      tools that joined; `tools` has their schemas
     file       a new version of a file whose text other people can edit; `files` has its hash
+    verbatim   what a summary lacks, by its exam; `summary` has the id of its record
     pin        what the person pinned and a server's summary covers; `pins` has the records' ids
     changed    files that are not as the model last saw them, see `tui.context.seen_files`
     difference how a file has changed since
@@ -50,7 +51,7 @@ THINK_ON: Final = (
 _IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
-_OF_THE_USER: Final = frozenset({"file", "pin", "job", "problems", "continue"})
+_OF_THE_USER: Final = frozenset({"file", "pin", "verbatim", "job", "problems", "continue"})
 """Kinds that are a text of the user's as they are."""
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
@@ -228,6 +229,14 @@ def pinned(records: Sequence[Record]) -> dict[str, Any]:
     text = untrusted_text.wrap("\n\n".join(filter(None, said)), "pinned by the person")
     lead = "The person pinned this of the conversation before the summary. It said verbatim:"
     return {"kind": "pin", "text": f"{lead}\n\n{text}", "pins": [r.id for r in records]}
+
+
+def verbatim(summary: Record) -> dict[str, Any]:
+    """The fields of a notice with what a summary lacks, word for word."""
+    quotes = "\n\n".join(map(string_of, list_of(summary.data.get("verbatim"))))
+    text = untrusted_text.wrap(quotes, "the conversation before the summary")
+    lead = "The summary leaves this out. The conversation before it said verbatim:"
+    return {"kind": "verbatim", "text": f"{lead}\n\n{text}", "summary": summary.id}
 
 
 def problems(lines: str) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def halves(part: str) -> tuple[str, str]:
 def question(part: str, *, focus: str = "", number: int = 1, of: int = 1) -> str:
     """The prompt that asks for a summary of a part. `focus` is the person's own wish."""
     which = f"\n\nThis is part {number} of {of} of the conversation." if of > 1 else ""
-    return f"{_prose('summary')}{_wish(focus)}{which}\n\n{untrusted.wrap(part, 'conversation')}"
+    return f"{prose('summary')}{_wish(focus)}{which}\n\n{untrusted.wrap(part, 'conversation')}"
 
 
 def warm_question(*, focus: str = "", notes: bool = False) -> str:
@@ -72,7 +72,7 @@ def warm_question(*, focus: str = "", notes: bool = False) -> str:
 
     With `notes` it also asks for what the memory is to keep (see `split_answer`).
     """
-    parts = [f"{_prose('warm_summary')}{_wish(focus)}", *([_prose("warm_memory")] if notes else [])]
+    parts = [f"{prose('warm_summary')}{_wish(focus)}", *([prose("warm_memory")] if notes else [])]
     return "\n\n".join(parts)
 
 
@@ -87,7 +87,7 @@ def split_answer(answer: str) -> tuple[str, str]:
 def merge_question(summaries: Sequence[str], *, focus: str = "") -> str:
     """The prompt that asks for one summary of several."""
     told = "\n\n".join(f"Part {n}:\n{text}" for n, text in enumerate(summaries, 1))
-    return f"{_prose('merge')}{_wish(focus)}\n\n{untrusted.wrap(told, 'summaries')}"
+    return f"{prose('merge')}{_wish(focus)}\n\n{untrusted.wrap(told, 'summaries')}"
 
 
 def _wish(focus: str) -> str:
@@ -132,5 +132,6 @@ def _cut(text: str, most: int) -> str:
 
 
 @cache
-def _prose(name: str) -> str:
+def prose(name: str) -> str:
+    """A text for the model, by its name in `context/prompts/`."""
     return (files("tui.context") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -54,6 +54,7 @@ KeyNames = Annotated[
     str | tuple[str, ...],
     msgspec.Meta(description='a key such as "ctrl+k", a list of keys, or "" for none'),
 ]
+ExamMode = Literal["off", "small", "full"]
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -104,12 +105,14 @@ class Bootstrap(_Section, frozen=True, kw_only=True):
 
 
 class Compaction(_Section, frozen=True, kw_only=True):
-    """When the beginning of a conversation is summarized: above `threshold` of the window."""
+    """When the beginning of a conversation is summarized: above `threshold` of the window. With
+    `exam` the summary is questioned about what it replaces (see tui.context.exam)."""
 
     threshold: Share = 0.8
     memory_flush: bool = True
     keep_messages: Positive = 6
     keep_tokens: NotNegative = 0
+    exam: ExamMode = "off"
 
 
 class Guard(_Section, frozen=True, kw_only=True):

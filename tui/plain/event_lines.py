@@ -185,6 +185,11 @@ def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one cas
             size = f"from {before:,} to {counted(after)}"
             what = f"a summary replaces {plural(removed, 'message')}"
             return [f"Compacted {size}: {what}. /uncompact restores everything."]
+        case events.ExamStarted(_, model):
+            return [f"Checking the summary with {model}. Ctrl+C stops it."]
+        case events.ExamFinished():
+            lost = [f"  {line}" for line in event.detail.splitlines() if not line.startswith("✓")]
+            return [event.text, *map(spoken, lost)]
         case events.CompactionUndone(size):
             return [f"Sending the full conversation again: {counted(size)}."]
         case events.Pruned(results, saved):

@@ -103,7 +103,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("facts files", _values(_text)),
     },
     "notice": {
-        **_each("kind text effort seal", _text),
+        **_each("kind text effort summary seal", _text),
         **_each("facts files", _values(_text)),
         "tools": _list_of(_object),
         **_each("pins jobs", _list_of(_text)),
@@ -174,6 +174,13 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("tokens_before tokens_after messages_removed", _number),
         **_each("usage block", _object),
         "follows": _flag,
+        "verbatim": _list_of(_text),
+    },
+    "exam": {
+        **_each("mode model problem", _text),
+        "facts": _list_of(_object),
+        "verbatim": _whole,
+        "usage": _USAGE,
     },
     "uncompaction": _each("target", _text),
     "memory": {

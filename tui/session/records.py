@@ -10,7 +10,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     frame        system, tools, layers, facts, files, room, sha256, reason, version, seal
                                                 what every request begins with, see
                                                 tui.context.frame
-    notice       kind, text, facts, files, tools, on, effort, pins, jobs, seal
+    notice       kind, text, facts, files, tools, on, effort, pins, summary, jobs, seal
                                                 what is said at the end, see tui.context.notices
     request      n, model, server, sha256, messages, open, blocks, max_tokens, thinking, effort,
                  marks, form, shared_thinking, prune, untrusted, break
@@ -54,7 +54,11 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     overlay      target, view, blocks, by, reason    how another record is sent, see
                                                 tui.context.overrides
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
-                 reason, model, usage        `covers` is the last record that it sums up
+                 reason, model, usage        `covers` is the last record that it sums up;
+                                                verbatim: what is sent with it, by its exam
+    exam         mode, model, facts, verbatim, problem, usage
+                                                what the summary before it was asked, see
+                                                tui.context.exam
     uncompaction target                         makes every compaction before it void
     memory       path, notes, added, covers     the notes that were added to MEMORY.md
     checkpoint   checkpoint, files, by, call_id, prompt

@@ -91,6 +91,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "compaction.memory_flush": "Save notes first",
     "compaction.keep_messages": "Keep messages",
     "compaction.keep_tokens": "Keep tokens",
+    "compaction.exam": "Check summaries",
     "guard.default_bytes": "Save to disk above",
     "guard.preview_bytes": "Preview",
     "guard.clamp_bytes": "Most bytes",
@@ -180,6 +181,8 @@ _HELP: Final[Mapping[str, str]] = {
     " very large.",
     "compaction.keep_tokens": "Most recent tokens to keep; 0 is a tenth of the window, at"
     " most 20,000.",
+    "compaction.exam": "Question each summary about what it replaces. small: about $0.005. full:"
+    " about $0.03.",
     "guard.default_bytes": "Tool results above this size are saved to disk and truncated.",
     "guard.preview_bytes": "Bytes of such a result that the model still gets.",
     "guard.clamp_bytes": "Most bytes of a single result that the model gets.",

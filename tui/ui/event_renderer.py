@@ -177,6 +177,10 @@ class EventRenderer:
                 if reason != "overflow":  # of which the step is told
                     made = record_items.compacted_item(before, after, removed, summary, problem)
                     chat.add(made)
+            case events.ExamStarted():
+                chat.retry.recover("context", "checking the summary …")
+            case events.ExamFinished():
+                chat.add(record_items.exam_item(event))
             case events.CompactionUndone(size):
                 text = f"Sending the full conversation again: {tokens(size)} tokens."
                 chat.add(NoticeItem(f"{text} /compact summarizes it again.", "success"))

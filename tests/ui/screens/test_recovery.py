@@ -216,6 +216,31 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
         )
 
 
+async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
+    fact = {"question": "When?", "answer": "on Fridays", "quote": "Never on Fridays.", "given": ""}
+    facts = ({**fact, "held": True}, {**fact, "question": "Who?", "held": False})
+    async with running(World()) as (app, _):
+        show = app.frontend.renderer.show
+        show(events.ExamFinished(facts, 1, 1, "m", cost_usd=0.0041))
+        card = items(app, NoticeItem)[-1]
+        assert (card.kind, card.text) == (
+            "success", "Summary checked: 1 of 2 facts kept, 1 more sent verbatim ($0.0041)."
+        )  # fmt: skip
+        assert card.detail.splitlines() == [
+            "✗ Who? — on Fridays", "  “Never on Fridays.”", "✓ When? — on Fridays"
+        ]  # fmt: skip
+        show(events.ExamFinished(facts, 1, 0, "m", "It was busy."))
+        assert told(app)[-1] == (
+            "warning",
+            (
+                "Summary checked: 1 of 2 facts kept, 1 lost for lack of room."
+                " Not all of it was checked: It was busy."
+            ),
+        )
+        show(events.ExamFinished((), 0, 0, "m", "It was busy."))
+        assert told(app)[-1] == ("warning", "The summary wasn't checked: It was busy.")
+
+
 @pytest.mark.parametrize("problem", ["it was interrupted", "It is not smaller."])
 async def test_R11_a_compaction_that_failed_says_why(problem: str) -> None:
     async with running(World()) as (app, _):

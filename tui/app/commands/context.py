@@ -52,6 +52,8 @@ async def compact(conversation: Conversation, focus: str) -> None:
     )
     if planned.price:
         text += f"\n\nPrice: {planned.price.text}."
+    if planned.exam:
+        text += f"\nExam of the summary: {planned.exam}."
     if planned.focus:
         text += f"\n\nThe summary focuses on: {planned.focus}"
     question = ChoiceQuestion(

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from rich.style import Style
 
-from tui.agent.events import JobFinished, ToolFinished
+from tui.agent.events import ExamFinished, JobFinished, ToolFinished
 from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.errors import words
@@ -197,6 +197,14 @@ def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
             return [parked_item(kind, _moment(data.get("until")), _moment(at), reason)]
         case "job_ended":
             return [job_item(JobFinished.of_record(data))]
+        case "compaction" if data.get("reason") not in {"overflow", "digest"}:
+            before, after, count = (
+                int(data.get(name) or 0)
+                for name in ("tokens_before", "tokens_after", "messages_removed")
+            )
+            return [compacted_item(before, after, count, str(data.get("summary") or ""))]
+        case "exam":
+            return [exam_item(ExamFinished.of_record(data))]
         case "recovery":
             before, after = data.get("tokens_before"), data.get("tokens_after")
             return [recovery_item(str(data.get("action") or ""), before, after)]
@@ -377,10 +385,16 @@ def compacted_item(
     if problem:
         stop = "" if problem[-1:] in ".!?…" else "."
         return NoticeItem(f"Not compacted: {problem}{stop}", "warning")
-    size = f"{tokens(before)} → {tokens(after)} tokens"
-    what = f"a summary replaces {plural(messages, 'message')}"
+    size = f" {tokens(before)} → {tokens(after)} tokens" if before else ""
+    what = f"a summary replaces {plural(messages, 'message') if messages else 'what came before'}"
     back = "/uncompact restores everything."
-    return NoticeItem(f"Compacted {size}: {what}. {back}", "success", summary)
+    return NoticeItem(f"Compacted{size}: {what}. {back}", "success", summary)
+
+
+def exam_item(end: ExamFinished) -> NoticeItem:
+    """What came of the exam of a summary, the facts folded below."""
+    level = "success" if len(end.facts) == end.held + end.verbatim and end.facts else "warning"
+    return NoticeItem(end.text, level, end.detail)
 
 
 def _moment(text: object) -> datetime | None:
