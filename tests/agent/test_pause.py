@@ -9,7 +9,7 @@ from tests.support.agents import Yes, make_agent
 from tests.support.processes import gone
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.events import Event, ToolOutputChunk, TurnFinished
+from tui.agent.events import Event, ToolOutputChunk, ToolStarted, TurnFinished
 from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import parse
 from tui.context.interrupted_calls import open_calls
@@ -119,7 +119,8 @@ async def test_an_answer_that_ends_the_turn_ends_it(tmp_path: Path) -> None:
 async def test_a_command_runs_on_and_whoever_continues_has_its_result(tmp_path: Path) -> None:
     command = "echo begun; until [ -e go ]; do sleep 0.02; done; echo over"
     provider = ScriptedProvider([call("run_command", command=command)], say("Over."))
-    agent = make_agent(tmp_path, provider, approver=Yes(), session=saved(tmp_path))
+    kept = tmp_path / "kept"
+    agent = make_agent(tmp_path, provider, approver=Yes(), session=saved(tmp_path), kept=kept)
     stream = agent.send(parse("run it"))
     async for event in stream:
         if isinstance(event, ToolOutputChunk):
@@ -127,10 +128,19 @@ async def test_a_command_runs_on_and_whoever_continues_has_its_result(tmp_path: 
     assert left(agent) == ["toolu_run_command"]
     assert turn_is_open(agent.session.records)
     assert len(provider.requests) == 1
+    path = agent.session.path
+    assert path
+    await agent.close()
+    again = Session.open(path, clock=SystemClock())
+    other = make_agent(tmp_path, provider, approver=Yes(), session=again, kept=kept)
     (tmp_path / "go").touch()
-    assert outcome(await turn(agent)) == "done"
-    (result,) = (r.data for r in agent.session.records if r.type == "tool_result")
+    seen = await turn(other)
+    assert outcome(seen) == "done"
+    (started,) = (event for event in seen if isinstance(event, ToolStarted))
+    assert started.seconds > 0, "the card goes on counting"
+    (result,) = (r.data for r in other.session.records if r.type == "tool_result")
     assert text_of(result["content"]).startswith("begun\nover\n")
+    await other.close()
 
 
 async def test_a_job_ends_with_the_agent_unless_somebody_takes_it_over(tmp_path: Path) -> None:

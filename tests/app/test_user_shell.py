@@ -176,7 +176,7 @@ async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
     session = Session.in_memory(tmp_path, clock=FakeClock())
     path = tmp_path / "session.jsonl"
     kept = OutputStore(_kept(tmp_path), session=path, retention=Retention(tmp_path))
-    agent = make_agent(tmp_path, ScriptedProvider(), session=session, kept=kept)
+    agent = make_agent(tmp_path, ScriptedProvider(), session=session, outputs=kept)
     seen: list[Event] = []
     await user_shell.run(
         "seq 1 20000", tmp_path, FakeClock(), seen.append, shared=True, keeping=agent.keeping

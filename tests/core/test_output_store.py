@@ -214,7 +214,7 @@ async def test_L26_an_agent_sweeps_at_its_start_and_lets_go_at_its_end(tmp_path:
     old = store.folder / "old.txt"
     old.write_text("x")
     os.utime(old, (0, 0))
-    agent = make_agent(tmp_path / "work", ScriptedProvider(), kept=store.kept())
+    agent = make_agent(tmp_path / "work", ScriptedProvider(), outputs=store.kept())
     await agent.start()
     async with asyncio.timeout(PATIENCE_S):
         while old.exists():  # noqa: ASYNC110 - a removal tells nobody

@@ -106,13 +106,15 @@ def test_kill_9_in_a_command_resume_and_go_on(holdfast: Open, work: Path, home: 
     assert "intent" in kinds
     assert "tool_result" not in kinds
     with holdfast("-c") as screen:
-        screen.wait_for("meanwhile", "Elevate again?")
+        screen.wait_for("Elevate again?")
         asked = time.monotonic()
         while time.monotonic() < asked + 0.8:  # it takes no key before half a second of silence
             screen.read(0.1)
         screen.type("n")
         screen.type("read README.md\r")
         screen.wait_for("The demo project.")
+    (note,) = [r["text"] for r in records(home) if r["type"] == "note"]
+    assert "has ended meanwhile: its output and result are kept" in note
 
 
 def drafts(home: Path) -> list[dict[str, Any]]:
@@ -278,8 +280,9 @@ def test_a_terminal_that_goes_away_ends_the_program(
     assert "interrupt" not in kinds
     os.kill(int(pid.read_text()), signal.SIGTERM)  # it runs on
     with Terminal([*HOLDFAST, "--practice", "-c"], cwd=work, env=env) as screen:
-        screen.wait_for("has ended meanwhile")
         screen.wait_until(lambda: "tool_result" in [r["type"] for r in records(home)])
+    (note,) = [r["text"] for r in records(home) if r["type"] == "note"]
+    assert "has ended meanwhile" in note
 
 
 def test_a_terminal_that_goes_away_while_it_starts_ends_the_program(holdfast: Open) -> None:

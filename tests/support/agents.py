@@ -47,7 +47,7 @@ def make_agent(
     model: ModelInfo | None = None,
     clock: Clock | None = None,
     gate: Gate | None = None,
-    kept: OutputStore | None = None,
+    outputs: OutputStore | None = None,
     **fields: Any,
 ) -> Agent:
     """An agent in the folder `root`; `fields` are further ones of `AgentContext`."""
@@ -69,7 +69,7 @@ def make_agent(
             clock=clock,
             jobs=Jobs(clock, session=session.path),
             limits=limits or Limits(),
-            outputs=kept,
+            outputs=outputs,
             **fields,
         )
     )

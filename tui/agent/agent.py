@@ -366,6 +366,12 @@ class Agent:
         self._ctx.jobs.leave()
         self.sub_agents.leave()
 
+    async def note(self, text: str) -> Sequence[Event]:
+        """Record a line that is for the person only, and show it."""
+        self._ctx.recorder.append("note", text=text)
+        await self._ctx.recorder.show(events.Notice(text))
+        return self._ctx.events.take()
+
     async def close_calls(self, ids: Collection[str]) -> Sequence[Event]:
         """Give calls that an earlier run left open their result: that they were interrupted.
 

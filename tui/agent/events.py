@@ -98,12 +98,16 @@ class SourcesCited(WireEvent, frozen=True, tag="sources_cited"):
 
 
 class ToolStarted(WireEvent, frozen=True, tag="tool_started"):
-    """A call is being looked at. `label` is for the card; running begins after permission."""
+    """A call is being looked at. `label` is for the card; running begins after permission.
+
+    `seconds` is how long its command runs already, where an earlier run of the program began it.
+    """
 
     id: str
     name: str
     input: dict[str, Any]
     label: str = ""
+    seconds: float = 0.0
 
 
 class PermissionAsked(WireEvent, frozen=True, tag="permission_asked"):

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
 from tempfile import gettempdir
@@ -86,6 +87,17 @@ class SupervisedCommands:
     def folder(self, call_id: str) -> Path:
         """Where the command of a call is kept."""
         return (self.ctx.kept or self._own) / safe_name(call_id)
+
+    async def seconds(self, call_id: str) -> float:
+        """How long the command of a call has run under an earlier run of the program; 0 where
+        there is none."""
+        if not self.ctx.session.resumed:
+            return 0.0
+        began = (await asyncio.to_thread(note, self.folder(call_id), names.CALL)).get("at")
+        with suppress(ValueError, TypeError):
+            start = datetime.fromisoformat(string_of(began))
+            return max(0.0, (self.ctx.clock.now() - start).total_seconds())
+        return 0.0
 
     async def recorded(self, call_id: str) -> None:
         """The result of a call is in the record."""

@@ -187,7 +187,7 @@ class ToolDispatcher:
         state.started = self.ctx.clock.monotonic()
         keep, tool = "head", None
         try:
-            tool, params = self._parse(state.call)
+            tool, params = self._parse(state.call, await self.kept.seconds(state.id))
             keep = tool.keep
             output = await self._resumed(state, tool, params)
             output = output or await self._permitted(state, tool, params)
@@ -254,8 +254,9 @@ class ToolDispatcher:
         lines += [hooked.context] if hooked.context else []
         return output.with_lines(lines) if lines else output
 
-    def _parse(self, call: Block) -> tuple[Tool[Any], Params]:
-        """The tool and its checked arguments; publishes ToolStarted either way."""
+    def _parse(self, call: Block, seconds: float) -> tuple[Tool[Any], Params]:
+        """The tool and its checked arguments; publishes ToolStarted either way. Its command has
+        run that many seconds already."""
         name = str(call.get("name"))
         arguments: object = call.get("input")
         shown = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
@@ -268,7 +269,7 @@ class ToolDispatcher:
             raise
         label = tool.label(params)
         label = label if len(label) <= SHOWN_LABEL_CHARS else f"{label[: SHOWN_LABEL_CHARS - 1]}…"
-        self.ctx.publish(ToolStarted(started.id, name, shown, label))
+        self.ctx.publish(ToolStarted(started.id, name, shown, label, seconds))
         return tool, params
 
     def _tool(self, name: str) -> Tool[Any]:

@@ -159,7 +159,8 @@ class HeadlessFrontend:
         if (
             agent is not None and work.supervised
         ):  # nobody waits: a prompt is sent once that is done
-            self.say(taken_over(work))
+            for event in await agent.note(taken_over(work)):
+                self.show(event)
             self.conversation.start_side_work(
                 "taking over commands", agent.collect(work.supervised)
             )

@@ -55,7 +55,8 @@ async def take_over(conversation: Conversation, work: InterruptedWork) -> Interr
     agent = conversation.agent
     if agent is None or not work.supervised:
         return work
-    conversation.frontend.say(taken_over(work))
+    for event in await agent.note(taken_over(work)):
+        conversation.frontend.show(event)
     if work.resumable:
         conversation.resume_turn([call.call_id for call in work.calls])
         return None

@@ -163,6 +163,8 @@ async def _with_interruption(
     work = await asyncio.to_thread(agent.interrupted_work)
     if work.supervised:
         _to_stderr(err, taken_over(work))
+        for event in await agent.note(taken_over(work)):
+            tell(event)
         async with aclosing(agent.collect(work.supervised)) as collected:
             async for event in collected:
                 if not isinstance(event, events.TurnFinished):

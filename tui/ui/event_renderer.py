@@ -118,8 +118,8 @@ class EventRenderer:
                 self.last_answer = text or self.last_answer
             case events.SourcesCited(pages):
                 chat.add(record_items.sources_item(pages))
-            case events.ToolStarted(id_, name, input_, label):
-                self._calls.begin(id_, name, input_, label)
+            case events.ToolStarted(id_, name, input_, label, seconds):
+                self._calls.begin(id_, name, input_, label, seconds)
                 self._show_calls()
             case events.PermissionAsked(id_) | events.QuestionAsked(id_):
                 self._calls.change(id_, state="waiting")

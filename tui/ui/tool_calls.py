@@ -107,8 +107,11 @@ class ToolCalls:
         self._items.pop(item.id, None)
         self._open.pop(item.id, None)
 
-    def begin(self, id_: str, name: str, input_: dict[str, Any], label: str) -> None:
-        """It runs. Its output is shown, unless that of another one is coming."""
+    def begin(
+        self, id_: str, name: str, input_: dict[str, Any], label: str, seconds: float = 0.0
+    ) -> None:
+        """It runs, already for so many seconds. Its output is shown, unless that of another one is
+        coming."""
         if item := self._items.get(id_):
             item.name, item.label = name, label  # a tool found by search is called through another
             item.input, item.state = input_, "running"
@@ -117,7 +120,7 @@ class ToolCalls:
             item = self._items[id_] = ToolItem(id_, name, label, input=input_)
             self._chat.add(item)
         self._open[id_] = item
-        item.started = self._chat.clock.monotonic()
+        item.started = self._chat.clock.monotonic() - seconds
         if self._live is None and not self._kept:
             self._live, self.shown = id_, item
             self._chat.side.show(title_of(item), "")
