@@ -26,8 +26,9 @@ def mend(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
             repairs.add(line.number, "blocks that no request may have were taken out", line.raw)
             message = {**line.value["message"]}
             message["content"] = sound or [{"type": "text", "text": "[Nothing]"}]
-            line = with_value(line, {**line.value, "message": message})
-        out.append(line)
+            out.append(with_value(line, {**line.value, "message": message}))
+        else:
+            out.append(line)
     open_calls = called - answered
     return _answered(out, open_calls, repairs) if open_calls else out
 
@@ -77,8 +78,9 @@ def _answered(lines: list[MendedLine], open_calls: set[Any], repairs: Repairs) -
         own = value.get("uuid")
         if value.get("parentUuid") in heirs and value.get("type") == "user":
             repairs.add(line.number, "linked to the result that was added", line.raw)
-            line = with_value(line, {**value, "parentUuid": heirs[value["parentUuid"]]})
-        out.append(line)
+            out.append(with_value(line, {**value, "parentUuid": heirs[value["parentUuid"]]}))
+        else:
+            out.append(line)
         ids = [b["id"] for b in _blocks(value) if b.get("type") == "tool_use"]
         missing = [one for one in ids if one in open_calls]
         if missing and isinstance(own, str):

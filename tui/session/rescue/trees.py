@@ -1,8 +1,10 @@
 """First line, ids and links to parents: what each program needs to find the conversation.
 
-Claude Code follows `parentUuid` from the last record. pi reads nothing unless the first record is
-a `session` with an id (`loadEntriesFromFile`), and follows `parentId`. Codex needs a `session_meta`
-with an id. These rules are from memory of the programs; they were not compared with their source.
+pi skips lines that are no JSON, reads nothing unless the first record is a `session` with an id,
+and follows `parentId` from the last record without a guard against circles (badlogic/pi-mono,
+`packages/coding-agent/src/core/session-manager.ts`: `loadEntriesFromFile`, `buildSessionContext`).
+Claude Code follows `parentUuid` from the last record, and Codex needs a `session_meta` with an id:
+these two rules were not compared with their source.
 """
 
 from __future__ import annotations
@@ -138,8 +140,9 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
         own = line.value.get(key)
         if isinstance(own, str) and own in changed:
             repairs.add(line.number, "its parent was lost: linked to the record before", line.raw)
-            line = with_value(line, {**line.value, parent: parents[own]})
-        out.append(line)
+            out.append(with_value(line, {**line.value, parent: parents[own]}))
+        else:
+            out.append(line)
     return out
 
 
