@@ -71,7 +71,9 @@ def _text(values: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(v, ensure_ascii=False) + "\n" for v in values).encode()
 
 
-def _damaged(values: list[dict[str, Any]], dice: random.Random) -> bytes:
+def _damaged(  # noqa: C901, PLR0912 - a case for each damage
+    values: list[dict[str, Any]], dice: random.Random
+) -> bytes:
     """One to four damages of records, then one to four of bytes."""
     for _ in range(dice.randint(1, 4)):
         place = dice.randrange(len(values))

@@ -8,14 +8,13 @@ Lines that are sound stay as they are, byte by byte, whatever their type.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tui.session.importers import claude_code, codex, pi
 from tui.session.jsonl import JsonObject
 from tui.session.rescue import calls, trees
-from tui.session.rescue.lines import MendedLine, Repairs, mended_lines
+from tui.session.rescue.lines import MendedLine, Repairs, mended_lines, strict_json
 
 RescueFormat: TypeAlias = Literal["claude_code", "codex", "pi"]
 
@@ -68,7 +67,7 @@ def refusals(found: RescueFormat, data: bytes) -> tuple[str, ...]:
     values: list[JsonObject] = []
     for line in data.split(b"\n"):
         try:
-            value = json.loads(line) if line.strip() else None
+            value = strict_json(line) if line.strip() else None
         except ValueError:
             return ("a line is not JSON",)
         if isinstance(value, dict):

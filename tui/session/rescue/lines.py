@@ -9,7 +9,21 @@ from dataclasses import dataclass, field
 from tui.session.jsonl import JsonObject
 
 _BOM = b"\xef\xbb\xbf"
-_DECODER = json.JSONDecoder()
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def strict_json(raw: bytes) -> object:
+    """The value of a line, as strictly as the other programs read it: UTF-8, no NaN.
+
+    Raises ValueError.
+    """
+    return _DECODER.decode(raw.decode())
 
 
 @dataclass(slots=True)
@@ -48,7 +62,7 @@ def encoded(value: JsonObject) -> bytes:
 
 def mended_lines(data: bytes, repairs: Repairs) -> list[MendedLine]:
     """The objects of a file. What is no JSON is set aside."""
-    if data.startswith(_BOM):
+    while data.startswith(_BOM):
         repairs.add(0, "a byte order mark at the start was taken out", _BOM)
         data = data[len(_BOM) :]
     lines: list[MendedLine] = []
@@ -62,7 +76,7 @@ def mended_lines(data: bytes, repairs: Repairs) -> list[MendedLine]:
 
 def _of_line(number: int, raw: bytes, repairs: Repairs) -> Iterator[MendedLine]:
     try:
-        value = json.loads(raw)
+        value = strict_json(raw)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
