@@ -71,7 +71,7 @@ def _text(values: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(v, ensure_ascii=False) + "\n" for v in values).encode()
 
 
-def _damaged(  # noqa: C901, PLR0912 - a case for each damage
+def _damaged(  # noqa: C901 - a case for each damage
     values: list[dict[str, Any]], dice: random.Random
 ) -> bytes:
     """One to four damages of records, then one to four of bytes."""
