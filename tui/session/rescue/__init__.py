@@ -54,9 +54,9 @@ def rescue(data: bytes) -> Rescued | None:
     found = format_of(lines)
     if found is None:
         return None
-    lines = trees.mend(found, lines, repairs)
+    lines = trees.repair(found, lines, repairs)
     if found == "claude_code":
-        lines = calls.mend(lines, repairs)
+        lines = calls.repair(lines, repairs)
     out = b"".join(line.raw for line in lines) if repairs.said else data
     aside = b"".join(piece.rstrip(b"\n") + b"\n" for piece in repairs.set_aside)
     return Rescued(found, out, tuple(repairs.said), aside, refusals(found, out))

@@ -12,7 +12,7 @@ _SPACE = uuid.UUID("0d0a6a8e-0f4c-4b6e-8a53-4b6b1d6cf0a2")
 _LOST = "[The result of this call is lost]"
 
 
-def mend(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+def repair(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
     """The lines with sound blocks, and with a result for every call."""
     called: set[Any] = set()
     answered: set[Any] = set()

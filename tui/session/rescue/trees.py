@@ -22,7 +22,7 @@ _SPACE = uuid.UUID("6f2a5e0c-7a55-4a0e-9a0d-2f5f1d1f7c11")
 _FIRST = {"pi": "session", "codex": "session_meta"}
 
 
-def mend(
+def repair(
     found: Literal["claude_code", "codex", "pi"], lines: list[MendedLine], repairs: Repairs
 ) -> list[MendedLine]:
     """The lines with a first record, ids of their own, and parents without gaps or circles."""
