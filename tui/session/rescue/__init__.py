@@ -8,8 +8,9 @@ Lines that are sound stay as they are, byte by byte, whatever their type.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from tui.session.importers import claude_code, codex, pi
 from tui.session.jsonl import JsonObject
@@ -18,7 +19,11 @@ from tui.session.rescue.lines import MendedLine, Repairs, mended_lines, strict_j
 
 RescueFormat: TypeAlias = Literal["claude_code", "codex", "pi"]
 
-_MATCHES = {"codex": codex.matches, "claude_code": claude_code.matches, "pi": pi.matches}
+_MATCHES: Mapping[RescueFormat, Callable[[JsonObject], bool]] = {
+    "codex": codex.matches,
+    "claude_code": claude_code.matches,
+    "pi": pi.matches,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +43,10 @@ def format_of(lines: list[MendedLine]) -> RescueFormat | None:
     votes: dict[RescueFormat, int] = {}
     names: tuple[RescueFormat, ...] = ("codex", "claude_code", "pi")
     for line in lines:
-        found = next((name for name in names if _MATCHES[name](line.value)), None)
-        if found:
-            votes[found] = votes.get(found, 0) + 1
+        for name in names:
+            if _MATCHES[name](line.value):
+                votes[name] = votes.get(name, 0) + 1
+                break
     return max(votes, key=lambda name: votes[name]) if votes else None
 
 
@@ -71,6 +77,6 @@ def refusals(found: RescueFormat, data: bytes) -> tuple[str, ...]:
         except ValueError:
             return ("a line is not JSON",)
         if isinstance(value, dict):
-            values.append(value)
+            values.append(cast("JsonObject", value))
     reasons = trees.refusals(found, values)
     return (*reasons, *calls.refusals(values)) if found == "claude_code" else reasons

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, cast
 
+from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
 from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
 
@@ -49,9 +50,9 @@ def refusals(values: list[JsonObject]) -> tuple[str, ...]:
 
 
 def _blocks(value: JsonObject) -> list[JsonObject]:
-    message = value.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    content = object_of(value.get("message")).get("content")
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    return [b for b in blocks if isinstance(b, dict)]
 
 
 def _sound(block: JsonObject, called: set[Any], answered: set[Any]) -> bool:

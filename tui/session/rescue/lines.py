@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 from tui.session.jsonl import JsonObject
 
@@ -80,7 +81,7 @@ def _of_line(number: int, raw: bytes, repairs: Repairs) -> Iterator[MendedLine]:
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
-        yield MendedLine(number, raw + b"\n", value)
+        yield MendedLine(number, raw + b"\n", cast("JsonObject", value))
         return
     text = raw.replace(b"\0", b"").decode("utf-8", "replace")
     found = list(_objects(text))

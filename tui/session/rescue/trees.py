@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
 from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
 
@@ -56,12 +57,8 @@ def refusals(
 
 
 def _is_first(found: str, value: JsonObject) -> bool:
-    payload = value.get("payload") if found == "codex" else value
-    return (
-        value.get("type") == _FIRST[found]
-        and isinstance(payload, dict)
-        and isinstance(payload.get("id"), str)
-    )
+    payload = object_of(value.get("payload")) if found == "codex" else value
+    return value.get("type") == _FIRST[found] and isinstance(payload.get("id"), str)
 
 
 def _with_first(found: str, lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
