@@ -154,6 +154,7 @@ _RUN_BY = {
     **dict.fromkeys(("ps", "attach", "logs", "stop"), "tui.cli.background_commands"),
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
+    "rescue": "tui.cli.rescue",
     "tour": "tui.demo.tour",
     "drill": "tui.demo.drill",
     "help": "tui.cli.help",

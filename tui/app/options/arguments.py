@@ -37,6 +37,7 @@ CommandName: TypeAlias = Literal[
     "stop",
     "doctor",
     "import-settings",
+    "rescue",
     "tour",
     "drill",
     "help",

@@ -370,6 +370,12 @@ COMMANDS = (
         (*_group(_FILES, _CWD), _DRY_RUN, _flag("--yes", "write without asking")),
     ),
     Command(
+        ("rescue",),
+        "mend another agent's session in its own format, as a copy",
+        (_OUT, _JSON),
+        Positional("PATH", "target", "a session file", "session"),
+    ),
+    Command(
         ("mcp", "add"),
         "add an MCP server: its address, or behind -- the command that starts it",
         (

@@ -47,7 +47,7 @@ _ALL = 1 << 30
 
 SUBCOMMANDS = (
     *("run", "sessions", "import-settings", "mcp", "acp", "ps", "attach", "logs", "stop"),
-    "doctor",
+    *("doctor", "rescue"),
     *("tour", "drill", "help", "completion"),
 )
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
