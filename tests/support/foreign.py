@@ -10,6 +10,7 @@ from typing import Any
 Json = Any
 CWD = "/home/user/proj"
 MODEL = "claude-sonnet-5-5"
+CODEX_ID = "019c4a7e-0000-7000-8000-000000000001"
 
 
 def lines(records: list[Json]) -> bytes:
@@ -235,7 +236,7 @@ class Codex:
 def codex(turns: int = 3) -> Codex:
     made = Codex()
     made.add(
-        "session_meta", id="codex-1", timestamp=at(0), cwd=CWD, cli_version="0.77.0",
+        "session_meta", id=CODEX_ID, timestamp=at(0), cwd=CWD, cli_version="0.77.0",
         originator="codex_cli_rs", source="cli", instructions=None, model_provider="openai",
     )  # fmt: skip
     made.said("developer", "You are another agent.")

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from tui.app.options.arguments import Options
+from tui.cli.own_loader import NotCheckedError, refusal
 from tui.cli.session_io import print_json, print_text
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.text_cleaning import one_line
@@ -17,10 +18,11 @@ from tui.session.rescue import Rescued, rescue
 
 _NAMES = {"claude_code": "Claude Code", "codex": "Codex", "pi": "pi"}
 _OPEN = {
-    "claude_code": "Put it in the project's folder in ~/.claude/projects under the session's old "
-    "name, then `claude --resume`.",
-    "codex": "Put it in ~/.codex/sessions under the session's old name, then `codex resume`.",
-    "pi": "`pi --session COPY`",
+    "claude_code": "put it in its old place below ~/.claude/projects, under its old name, then "
+    "`claude --resume`.",
+    "codex": "put it in its old place below ~/.codex/sessions, under its old name, then "
+    "`codex resume`.",
+    "pi": "`pi --session COPY`.",
 }
 
 
@@ -31,10 +33,10 @@ def run(options: Options) -> int:
     path = Path(options.target).expanduser()
     with open_session(path) as file, os_error_as(SessionError, f"Can't read {path}"):
         data = file.read()
-    mended = rescue(data)
+    mended = rescue(data, path.name)
     if mended is None:
         raise SessionError(
-            f"{path} isn't a session of Claude Code, Codex or pi.",
+            f"{path} isn't a session file of Claude Code, Codex or pi.",
             hint="`holdfast sessions check FILE` reads a session of Holdfast.",
         )
     copy: Path | None = None
@@ -45,22 +47,29 @@ def run(options: Options) -> int:
         if aside is not None:
             _write_new(aside, mended.set_aside)
         _write_new(copy, mended.data)
+    refused, unchecked = "", ""
+    try:
+        refused = refusal(mended.format, mended.data)
+    except NotCheckedError as reason:
+        unchecked = str(reason)
     if options.json:
         return print_json(
             {
                 "format": mended.format,
                 "repairs": mended.repairs,
-                "refused": mended.refused,
                 "copy": copy and str(copy),
                 "set_aside": aside and str(aside),
+                "opens": None if unchecked else not refused,
+                "refused": refused,
+                "unchecked": unchecked,
             }
         )
-    for line in _report(mended, path, copy, aside):
+    for line in [*_report(mended, copy, aside), *_verdict(mended, path, refused, unchecked)]:
         print_text(line)
     return 0
 
 
-def _report(mended: Rescued, path: Path, copy: Path | None, aside: Path | None) -> list[str]:
+def _report(mended: Rescued, copy: Path | None, aside: Path | None) -> list[str]:
     name = _NAMES[mended.format]
     if copy is None:
         lines = [f"Nothing to mend in this session of {name}: no copy was made."]
@@ -70,13 +79,19 @@ def _report(mended: Rescued, path: Path, copy: Path | None, aside: Path | None) 
         lines.append(f"Copy: {copy}")
         if aside is not None:
             lines.append(f"What was changed or taken out, as it was: {aside}")
-    if mended.refused:
-        lines.append(f"{name} may still refuse it: {'; '.join(mended.refused)}.")
-        lines.append(f"To open it here: `holdfast sessions import {path}`")
-    elif copy is not None:
+    if copy is not None:
         lines.append(f"To open it: {_OPEN[mended.format].replace('COPY', str(copy))}")
-    lines.append(f"Not checked with {name} itself.")
     return lines
+
+
+def _verdict(mended: Rescued, path: Path, refused: str, unchecked: str) -> list[str]:
+    name = _NAMES[mended.format]
+    here = f"Holdfast opens it, too: `holdfast sessions import {path}`"
+    if unchecked:
+        return [f"Not checked with {name} itself: {unchecked}.", here]
+    if refused:
+        return [f"{name} still refuses it: {one_line(refused)}", here]
+    return [f"Checked: {name} itself opens it, offline and in a scratch folder."]
 
 
 def _write_new(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.context.pictures import image, png
 from tests.session.importers.telling import codes, kinds, request, said
-from tests.support.foreign import CWD, Codex, codex
+from tests.support.foreign import CODEX_ID, CWD, Codex, codex
 from tui.session import importers
 from tui.session.reader import LoadedSession
 
@@ -35,7 +35,7 @@ def test_a_sound_session_is_told_whole_and_needs_no_repair(path: Path) -> None:
         "user: call_0a=out 0a, call_0b=out 0b",
         "assistant: answer 0",
     ]
-    assert loaded.header.origin == "codex:codex-1"
+    assert loaded.header.origin == f"codex:{CODEX_ID}"
     assert (loaded.header.cwd, loaded.header.app) == (CWD, "codex 0.77.0")
 
 

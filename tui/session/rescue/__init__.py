@@ -1,7 +1,6 @@
 """Other agents' sessions mended in their own format: bytes to bytes and a report. No I/O here.
 
-    rescue(data)         a mended copy, what was done to it, and what had to be set aside
-    refusals(format, data)   why the format's rules, as `trees.py` states them, refuse a session
+    rescue(data, name)   a mended copy, what was done to it, and what had to be set aside
 
 Lines that are sound stay as they are, byte by byte, whatever their type.
 """
@@ -10,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from tui.session.importers import claude_code, codex, pi
 from tui.session.jsonl import JsonObject
 from tui.session.rescue import calls, trees
-from tui.session.rescue.lines import MendedLine, Repairs, mended_lines, strict_json
+from tui.session.rescue.lines import MendedLine, Repairs, mended_lines
 
 RescueFormat: TypeAlias = Literal["claude_code", "codex", "pi"]
 
@@ -29,13 +28,12 @@ _MATCHES: Mapping[RescueFormat, Callable[[JsonObject], bool]] = {
 @dataclass(frozen=True, slots=True)
 class Rescued:
     """A mended session. `set_aside` holds the original bytes of all that is not in `data` as it
-    was, one piece a line; `refused` says why it still would not open."""
+    was, one piece a line."""
 
     format: RescueFormat
     data: bytes
     repairs: tuple[str, ...]
     set_aside: bytes
-    refused: tuple[str, ...]
 
 
 def format_of(lines: list[MendedLine]) -> RescueFormat | None:
@@ -50,33 +48,22 @@ def format_of(lines: list[MendedLine]) -> RescueFormat | None:
     return max(votes, key=lambda name: votes[name]) if votes else None
 
 
-def rescue(data: bytes) -> Rescued | None:
+def rescue(data: bytes, name: str = "") -> Rescued | None:
     """The session, mended; None if no record of a known format is in it.
 
-    A sound session comes back unchanged, with no repairs.
+    A sound session comes back unchanged, with no repairs. `name` is the name of its file, which
+    has the session's id in it where that is lost in the file.
     """
     repairs = Repairs()
     lines = mended_lines(data, repairs)
     found = format_of(lines)
     if found is None:
         return None
-    lines = trees.repair(found, lines, repairs)
     if found == "claude_code":
-        lines = calls.repair(lines, repairs)
+        lines = calls.sound_messages(lines, repairs)
+    lines = trees.repair(found, lines, repairs, name)
+    if found == "claude_code":
+        lines = calls.paired(lines, repairs)
     out = b"".join(line.raw for line in lines) if repairs.said else data
     aside = b"".join(piece.rstrip(b"\n") + b"\n" for piece in repairs.set_aside)
-    return Rescued(found, out, tuple(repairs.said), aside, refusals(found, out))
-
-
-def refusals(found: RescueFormat, data: bytes) -> tuple[str, ...]:
-    """Why the program's rules refuse these bytes; nothing if they don't."""
-    values: list[JsonObject] = []
-    for line in data.split(b"\n"):
-        try:
-            value = strict_json(line) if line.strip() else None
-        except ValueError:
-            return ("a line is not JSON",)
-        if isinstance(value, dict):
-            values.append(cast("JsonObject", value))
-    reasons = trees.refusals(found, values)
-    return (*reasons, *calls.refusals(values)) if found == "claude_code" else reasons
+    return Rescued(found, out, tuple(repairs.said), aside)

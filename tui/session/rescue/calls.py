@@ -1,9 +1,17 @@
-"""Content blocks and calls of Claude Code's records, as the API accepts them again."""
+"""Messages of Claude Code's records as the API takes them again, and a result for every call.
+
+Only the conversation that the program opens is paired: the way from the last record to the first,
+and the results of parallel calls beside it. Other branches stay as they are.
+"""
 
 from __future__ import annotations
 
+import re
 import uuid
-from typing import Any, cast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal, cast
 
 from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
@@ -11,89 +19,284 @@ from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
 
 _SPACE = uuid.UUID("0d0a6a8e-0f4c-4b6e-8a53-4b6b1d6cf0a2")
 _LOST = "[The result of this call is lost]"
+_NO_START = "[The beginning of this conversation is lost]"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""What the API takes as an id, a tool's name or a type."""
+_ROLES = ("user", "assistant")
+_ONLY_USER = frozenset({"tool_result"})
+_ONLY_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
-def repair(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
-    """The lines with sound blocks, and with a result for every call."""
-    called: set[Any] = set()
-    answered: set[Any] = set()
+def needs_parent(record: JsonObject) -> bool:
+    """Whether a record can't be the first of a conversation: an answer, or the result of a call."""
+    called = record.get("type") == "user" and bool(_ids(_blocks(record), "tool_use_id"))
+    return called or record.get("type") == "assistant"
+
+
+def sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines with messages that a request may have. What is no message is set aside."""
     out: list[MendedLine] = []
-    for line in lines:
-        blocks = _blocks(line.value)
-        sound = [b for b in blocks if _sound(b, called, answered)]
-        called |= {b.get("id") for b in sound if b.get("type") == "tool_use"}
-        answered |= {b.get("tool_use_id") for b in sound if b.get("type") == "tool_result"}
-        if len(sound) < len(blocks):
-            repairs.add(line.number, "blocks that no request may have were taken out", line.raw)
-            message = {**line.value["message"]}
-            message["content"] = sound or [{"type": "text", "text": "[Nothing]"}]
-            out.append(with_value(line, {**line.value, "message": message}))
-        else:
+    for read in lines:
+        line, kind = read, read.value.get("type")
+        if "uuid" in line.value and not isinstance(kind, str):
+            repairs.add(line.number, "a record without a type: set aside", line.raw)
+            continue
+        if not isinstance(line.value.get("isSidechain", False), bool):
+            repairs.add(line.number, "isSidechain was neither true nor false", line.raw)
+            line = with_value(line, {**line.value, "isSidechain": False})
+        if kind not in _ROLES:
             out.append(line)
-    open_calls = called - answered
-    return _answered(out, open_calls, repairs) if open_calls else out
+            continue
+        message = object_of(line.value.get("message"))
+        content = message.get("content")
+        if message.get("role") != kind or not content or not isinstance(content, str | list):
+            repairs.add(line.number, "a message without a role or content: set aside", line.raw)
+            continue
+        blocks = cast("list[Any]", content) if isinstance(content, list) else []
+        objects = [cast("JsonObject", one) for one in blocks if isinstance(one, dict)]
+        sound = [block for block in objects if _is_sound(block, kind)]
+        if blocks and not sound:
+            repairs.add(line.number, "a message that no request may have: set aside", line.raw)
+            continue
+        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(blocks) else line)
+    return out
 
 
-def refusals(values: list[JsonObject]) -> tuple[str, ...]:
-    """Why the API would refuse these records' blocks."""
-    called: set[Any] = set()
-    answered: set[Any] = set()
-    for value in values:
-        for block in _blocks(value):
-            if not _sound(block, called, answered):
-                return (f"a block of type {block.get('type')} is not acceptable",)
-            if block.get("type") == "tool_use":
-                called.add(block.get("id"))
-            elif block.get("type") == "tool_result":
-                answered.add(block.get("tool_use_id"))
-    return ("a call has no result",) if called - answered else ()
-
-
-def _blocks(value: JsonObject) -> list[JsonObject]:
-    content = object_of(value.get("message")).get("content")
-    blocks = cast("list[Any]", content) if isinstance(content, list) else []
-    return [b for b in blocks if isinstance(b, dict)]
-
-
-def _sound(block: JsonObject, called: set[Any], answered: set[Any]) -> bool:
-    match block.get("type"):
+def _is_sound(block: JsonObject, role: str) -> bool:
+    kind = block.get("type")
+    if not _is_name(kind):
+        return False
+    if kind in (_ONLY_USER if role == "assistant" else _ONLY_ASSISTANT):
+        return False
+    match kind:
         case "text":
-            return bool(str(block.get("text") or "").strip())
+            return isinstance(text := block.get("text"), str) and bool(text.strip())
         case "thinking":
-            return bool(block.get("signature"))
+            given = (block.get("signature"), block.get("thinking"))
+            return all(isinstance(one, str) for one in given) and bool(given[0])
         case "tool_use":
-            return isinstance(own := block.get("id"), str) and own not in called
+            named = _is_name(block.get("id")) and _is_name(block.get("name"))
+            return named and isinstance(block.get("input"), dict)
         case "tool_result":
-            own = block.get("tool_use_id")
-            return isinstance(own, str) and own in called and own not in answered
-        case kind:
-            return isinstance(kind, str)
+            content = block.get("content")
+            sound = content is None or isinstance(content, str | list)
+            return sound and _is_name(block.get("tool_use_id"))
+        case _:
+            return True
 
 
-def _answered(lines: list[MendedLine], open_calls: set[Any], repairs: Repairs) -> list[MendedLine]:
-    """A record with a result after each record that has calls without one; later ones follow it."""
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _with_blocks(line: MendedLine, blocks: list[JsonObject], repairs: Repairs) -> MendedLine:
+    repairs.add(line.number, "blocks that no request may have were taken out", line.raw)
+    return with_value(line, {**line.value, "message": {**line.value["message"], "content": blocks}})
+
+
+@dataclass(slots=True)
+class _Pairing:
+    """What is to change: the blocks of records, by their uuid; records that are added, by the uuid
+    of the one that they come after; and a record that comes before all."""
+
+    blocks: dict[str, list[JsonObject]] = field(default_factory=dict[str, list[JsonObject]])
+    added: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    first: JsonObject | None = None
+    relinked: set[str] = field(default_factory=set[str])
+    """The records that are to follow the one before them in the conversation."""
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks or self.added or self.first)
+
+
+def paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines, so that in the conversation that the program opens every call has its result right
+    after it, every result its call, and a person speaks first. Links must be sound.
+
+    Where that isn't so already, the calls and results there are linked one after another.
+    """
+    records = {s: line.value for line in lines if isinstance(s := line.value.get("uuid"), str)}
+    conversation = _conversation(records)
+    pairing = _pairing(conversation)
+    if not pairing:
+        return lines
+    parents = _one_after_another(conversation, pairing)
     out: list[MendedLine] = []
-    heirs: dict[str, str] = {}
     for line in lines:
-        value = line.value
-        own = value.get("uuid")
-        if value.get("parentUuid") in heirs and value.get("type") == "user":
-            repairs.add(line.number, "linked to the result that was added", line.raw)
-            out.append(with_value(line, {**value, "parentUuid": heirs[value["parentUuid"]]}))
-        else:
+        own, made = line.value.get("uuid"), line
+        if not isinstance(own, str):
             out.append(line)
-        ids = [b["id"] for b in _blocks(value) if b.get("type") == "tool_use"]
-        missing = [one for one in ids if one in open_calls]
-        if missing and isinstance(own, str):
-            new = str(uuid.uuid5(_SPACE, own))
+            continue
+        if pairing.first is not None and own == conversation[0]["uuid"]:
+            repairs.add(0, "the conversation began with an answer: a prompt was put before it", b"")
+            out.append(MendedLine(0, encoded(pairing.first), pairing.first))
+        if own in parents and line.value.get("parentUuid") != parents[own]:
+            repairs.add(line.number, "linked to the record that it follows", line.raw)
+            made = with_value(made, {**made.value, "parentUuid": parents[own]})
+        if pairing.blocks.get(own) == []:
+            repairs.add(line.number, "a result without its call: set aside", line.raw)
+            continue
+        if own in pairing.blocks:
+            made = _with_blocks(made, pairing.blocks[own], repairs)
+        out.append(made)
+        if own in pairing.added:
+            repairs.add(line.number, "a call had no result: one was added that says so", b"")
+            out.append(MendedLine(0, encoded(pairing.added[own]), pairing.added[own]))
+    return out
+
+
+def _conversation(records: dict[str, JsonObject]) -> list[JsonObject]:
+    """What the program opens, in order: the records from the first to the last that is no side
+    chain, as the links lead, and the parallel calls beside them with their results."""
+    main = [record for record in records.values() if record.get("isSidechain") is not True]
+    way: list[JsonObject] = []
+    at: Any = main[-1]["uuid"] if main else None
+    while isinstance(at, str) and at in records:
+        way.append(records[at])
+        at = records[at].get("parentUuid")
+    way.reverse()
+    on_way = {str(record["uuid"]) for record in way}
+    pieces: dict[str, list[JsonObject]] = {}
+    results: dict[str, list[JsonObject]] = {}
+    for record in main:
+        if str(record["uuid"]) in on_way:
+            continue
+        if record.get("type") == "assistant" and (of := _message_id(record)):
+            pieces.setdefault(of, []).append(record)
+        elif record.get("type") == "user":
+            results.setdefault(_speaker_before(record, records), []).append(record)
+    last_piece = {_message_id(record): str(record["uuid"]) for record in way}
+    found: list[JsonObject] = []
+    for record in way:
+        found.append(record)
+        together = [record]
+        if (of := _message_id(record)) and last_piece[of] == record["uuid"]:
+            together += pieces.get(of, [])
+            found += together[1:]
+        for one in together:
+            for result in results.get(str(one["uuid"]), []):
+                if _ids(_blocks(result), "tool_use_id"):
+                    found.append(result)
+    return found
+
+
+def _speaker_before(record: JsonObject, records: dict[str, JsonObject]) -> str:
+    """The message that a record follows, past those that say nothing; "" where there is none."""
+    at = record.get("parentUuid")
+    while isinstance(at, str) and at in records and records[at].get("type") not in _ROLES:
+        at = records[at].get("parentUuid")
+    return at if isinstance(at, str) else ""
+
+
+def _message_id(record: JsonObject) -> str:
+    """What the pieces of one answer have in common; "" where it is no answer."""
+    own = object_of(record.get("message")).get("id")
+    return own if isinstance(own, str) and record.get("type") == "assistant" else ""
+
+
+def _pairing(conversation: list[JsonObject]) -> _Pairing:
+    pairing, answerable = _Pairing(), set[str]()
+    spoken = [record for record in conversation if record.get("type") in _ROLES]
+    runs = [(kind, list(run)) for kind, run in groupby(spoken, key=lambda one: one.get("type"))]
+    for number, (kind, run) in enumerate(runs):
+        if kind == "user":
+            _drop(pairing, run, "tool_use_id", answerable)
+            continue
+        answerable = _drop(pairing, run, "id", None)
+        following = runs[number + 1][1] if number + 1 < len(runs) else []
+        given = {id_ for one in following for id_ in _ids(_blocks(one), "tool_use_id")}
+        if missing := sorted(answerable - given):
+            last = next(r for r in reversed(run) if pairing.blocks.get(str(r["uuid"])) != [])
+            own = str(last["uuid"])
             content = [
                 {"type": "tool_result", "tool_use_id": one, "content": _LOST, "is_error": True}
                 for one in missing
             ]
-            added = {k: v for k, v in value.items() if k not in ("requestId", "message")}
-            added |= {"parentUuid": own, "type": "user", "uuid": new}
-            added["message"] = {"role": "user", "content": content}
-            repairs.add(line.number, "a call had no result: one was added that says so", b"")
-            heirs[own] = new
-            out.append(MendedLine(0, encoded(added), added))
-    return out
+            new = str(uuid.uuid5(_SPACE, own))
+            pairing.added[own] = _beside(last, new, own, content)
+    _relink(pairing, conversation, runs)
+    first = next((r for r in spoken if pairing.blocks.get(str(r["uuid"])) != []), None)
+    if first is not None and first.get("type") == "assistant":
+        content = [{"type": "text", "text": _NO_START}]
+        new = str(uuid.uuid5(_SPACE, f"before {first['uuid']}"))
+        pairing.first = _beside(first, new, None, content)
+        pairing.relinked.add(str(conversation[0]["uuid"]))
+    return pairing
+
+
+def _relink(
+    pairing: _Pairing, conversation: list[JsonObject], runs: list[tuple[Any, list[JsonObject]]]
+) -> None:
+    """Note what is to be linked anew around the messages that change: an answer, the results after
+    it, and what follows them."""
+    order = [str(record["uuid"]) for record in conversation]
+    places = {own: place for place, own in enumerate(order)}
+    for number, (kind, run) in enumerate(runs):
+        if pairing.blocks.keys().isdisjoint(ids := {str(one["uuid"]) for one in run}) and (
+            pairing.added.keys().isdisjoint(ids)
+        ):
+            continue
+        begin = runs[number - 1][1] if kind == "user" and number else run
+        end = runs[number + 1][1] if kind == "assistant" and number + 1 < len(runs) else run
+        start, stop = places[str(begin[0]["uuid"])], places[str(end[-1]["uuid"])]
+        pairing.relinked.update(order[start + 1 : stop + 2])
+
+
+def _one_after_another(conversation: list[JsonObject], pairing: _Pairing) -> dict[str, str | None]:
+    """The parent of each record, so that they follow each other with those that are added."""
+    parents: dict[str, str | None] = {}
+    before = str(pairing.first["uuid"]) if pairing.first is not None else None
+    for record in conversation:
+        own = str(record["uuid"])
+        if pairing.blocks.get(own) == []:
+            continue
+        if own in pairing.relinked:
+            parents[own] = before
+        before = own
+        if own in pairing.added:
+            before = str(pairing.added[own]["uuid"])
+    return parents
+
+
+def _drop(
+    pairing: _Pairing,
+    run: Iterable[JsonObject],
+    key: Literal["id", "tool_use_id"],
+    wanted: set[str] | None,
+) -> set[str]:
+    """Take out calls or results whose id came before in the run, or isn't `wanted`. Returns the
+    ids that stay."""
+    seen: set[str] = set()
+    for record in run:
+        blocks, sound = list(_blocks(record)), list[JsonObject]()
+        for block in blocks:
+            own = str(block.get(key)) if _is_keyed(block, key) else None
+            if own is None or (own not in seen and (wanted is None or own in wanted)):
+                sound.append(block)
+                seen |= {own} if own is not None else set()
+        if len(sound) < len(blocks):
+            pairing.blocks[str(record["uuid"])] = sound
+    return seen
+
+
+def _beside(record: JsonObject, own: str, parent: object, content: list[Any]) -> JsonObject:
+    """A record of the user's with the other fields of a record."""
+    added = {k: v for k, v in record.items() if k not in ("requestId", "message")}
+    message = {"role": "user", "content": content}
+    return {**added, "parentUuid": parent, "type": "user", "uuid": own, "message": message}
+
+
+def _blocks(record: JsonObject) -> Iterator[JsonObject]:
+    content = object_of(record.get("message")).get("content")
+    if isinstance(content, list):
+        for block in cast("list[Any]", content):
+            if isinstance(block, dict):
+                yield cast("JsonObject", block)
+
+
+def _is_keyed(block: JsonObject, key: str) -> bool:
+    return block.get("type") == ("tool_use" if key == "id" else "tool_result")
+
+
+def _ids(blocks: Iterable[JsonObject], key: str) -> set[str]:
+    return {str(block.get(key)) for block in blocks if _is_keyed(block, key)}

@@ -1,85 +1,120 @@
 """First line, ids and links to parents: what each program needs to find the conversation.
 
 pi skips lines that are no JSON, reads nothing unless the first record is a `session` with an id,
-and follows `parentId` from the last record without a guard against circles (badlogic/pi-mono,
-`packages/coding-agent/src/core/session-manager.ts`: `loadEntriesFromFile`, `buildSessionContext`).
-Claude Code follows `parentUuid` from the last record, and Codex needs a `session_meta` with an id:
-these two rules were not compared with their source.
+reads a role from every `message`, and follows `parentId` from the last record without a guard
+against circles (badlogic/pi-mono, `packages/coding-agent/src/core/session-manager.ts`:
+`loadEntriesFromFile`, `buildSessionContext`). Codex refuses a file that isn't UTF-8 or doesn't
+begin with a `session_meta` whose id is a UUID, and skips other lines that it can't read; that was
+tried with version 0.171. Claude Code follows `parentUuid` from the last record.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
+from tui.session.rescue import calls
 from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
 
 _KEYS = {"claude_code": ("uuid", "parentUuid"), "pi": ("id", "parentId")}
 _SPACE = uuid.UUID("6f2a5e0c-7a55-4a0e-9a0d-2f5f1d1f7c11")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_TEXTS = ("timestamp", "cwd", "originator", "cli_version")
+"""What Codex reads of its `session_meta` in any case."""
 _FIRST = {"pi": "session", "codex": "session_meta"}
 
 
 def repair(
-    found: Literal["claude_code", "codex", "pi"], lines: list[MendedLine], repairs: Repairs
+    found: Literal["claude_code", "codex", "pi"],
+    lines: list[MendedLine],
+    repairs: Repairs,
+    name: str = "",
 ) -> list[MendedLine]:
-    """The lines with a first record, ids of their own, and parents without gaps or circles."""
+    """The lines with a first record, ids of their own, and parents without gaps or circles. A
+    session that has lost its id gets the one in the `name` of its file, or else a new one."""
+    own = _UUID.search(name)
+    id_ = own[0] if own else str(uuid.uuid5(_SPACE, lines[0].raw.hex()))
+    if found == "pi":
+        lines = _speaking(lines, repairs)
     if found in _FIRST:
-        lines = _with_first(found, lines, repairs)
+        lines = _with_first(found, lines, repairs, id_)
     if found == "codex":
         return lines
     key, parent = _KEYS[found]
     lines = _distinct(lines, key, repairs)
     if found == "claude_code":
-        lines = _with_session(lines, repairs)
+        lines = _with_session(lines, repairs, id_)
     return _linked(lines, key, parent, repairs)
-
-
-def refusals(
-    found: Literal["claude_code", "codex", "pi"], values: Sequence[JsonObject]
-) -> tuple[str, ...]:
-    """Why these records would not open."""
-    if not values:
-        return ("there is no record",)
-    if found in _FIRST and not _is_first(found, values[0]):
-        return (f"the first record is no {_FIRST[found]} with an id",)
-    if found == "codex":
-        return ()
-    key, parent = _KEYS[found]
-    ids = [value[key] for value in values if isinstance(value.get(key), str)]
-    if len(set(ids)) < len(ids):
-        return ("two records have one id",)
-    parents = {value[key]: value.get(parent) for value in values if isinstance(value.get(key), str)}
-    return () if not _unsound(list(parents), parents) else ("a record has no way to the first",)
 
 
 def _is_first(found: str, value: JsonObject) -> bool:
     payload = object_of(value.get("payload")) if found == "codex" else value
-    return value.get("type") == _FIRST[found] and isinstance(payload.get("id"), str)
+    if value.get("type") != _FIRST[found]:
+        return False
+    own = payload.get("id")
+    if found == "pi" or not isinstance(own, str):
+        return isinstance(own, str)
+    texts = [value.get("timestamp"), *(payload.get(name) for name in _TEXTS)]
+    return _UUID.fullmatch(own) is not None and all(isinstance(one, str) for one in texts)
 
 
-def _with_first(found: str, lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+def _with_first(
+    found: str, lines: list[MendedLine], repairs: Repairs, own: str
+) -> list[MendedLine]:
     if _is_first(found, lines[0].value):
         return lines
     for place, line in enumerate(lines):
         if _is_first(found, line.value):
             repairs.add(line.number, "moved to the start of the file", b"")
             return [line, *lines[:place], *lines[place + 1 :]]
-    time = next((t for one in lines if isinstance(t := one.value.get("timestamp"), str)), "")
-    time = time or "1970-01-01T00:00:00.000Z"
-    own = str(uuid.uuid5(_SPACE, lines[0].raw.hex()))
-    header: dict[str, Any] = {"id": own, "timestamp": time, "cwd": "/"}
+    time = _any_text(lines, "timestamp") or "1970-01-01T00:00:00.000Z"
+    header: dict[str, Any] = {"id": own, "timestamp": time, "cwd": _any_text(lines, "cwd") or "/"}
+    broken = next((one for one in lines if one.value.get("type") == _FIRST[found]), None)
+    known = object_of(broken.value.get("payload")) if broken and found == "codex" else {}
+    known = {name: one for name, one in known.items() if isinstance(one, str)}
     if found == "pi":
         tree = any("parentId" in line.value for line in lines)
-        value = {"type": "session", **({"version": 3} if tree else {}), **header}
+        known = broken.value if broken else {"version": 3} if tree else {}
+        value = {**known, "type": "session", **header}
     else:
-        header |= {"originator": "codex_cli_rs", "cli_version": "0.0.0", "instructions": None}
-        value = {"timestamp": time, "type": "session_meta", "payload": header}
-    repairs.add(0, "the first record was missing: one was made, with a new id", b"")
-    return [MendedLine(0, encoded(value), value), *lines]
+        made_by = {"originator": "codex_cli_rs", "cli_version": "0.0.0", "instructions": None}
+        own = known["id"] if _UUID.fullmatch(known.get("id", "")) else own
+        payload = made_by | header | known | {"id": own}
+        value = {"timestamp": time, "type": "session_meta", "payload": payload}
+    if broken:
+        repairs.add(
+            broken.number,
+            "the first record lacked what the program reads of it: it was made again",
+            broken.raw,
+        )
+    else:
+        repairs.add(0, "the first record was missing: one was made", b"")
+    return [MendedLine(0, encoded(value), value), *(one for one in lines if one is not broken)]
+
+
+def _any_text(lines: list[MendedLine], name: str) -> str:
+    """The first text in a field of a record, or of its payload; "" where there is none."""
+    for line in lines:
+        for value in (line.value, object_of(line.value.get("payload"))):
+            if isinstance(found := value.get(name), str) and found:
+                return found
+    return ""
+
+
+def _speaking(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines without messages that nobody says: pi fails on one without a role."""
+    out: list[MendedLine] = []
+    for line in lines:
+        role = object_of(line.value.get("message")).get("role")
+        if line.value.get("type") == "message" and not isinstance(role, str):
+            repairs.add(line.number, "a message without a role: set aside", line.raw)
+        else:
+            out.append(line)
+    return out
 
 
 def _distinct(lines: list[MendedLine], key: str, repairs: Repairs) -> list[MendedLine]:
@@ -102,9 +137,9 @@ def _distinct(lines: list[MendedLine], key: str, repairs: Repairs) -> list[Mende
     return out
 
 
-def _with_session(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+def _with_session(lines: list[MendedLine], repairs: Repairs, own: str) -> list[MendedLine]:
     ids = Counter(s for line in lines if isinstance(s := line.value.get("sessionId"), str))
-    session = ids.most_common(1)[0][0] if ids else str(uuid.uuid5(_SPACE, lines[0].raw.hex()))
+    session = ids.most_common(1)[0][0] if ids else own
     out: list[MendedLine] = []
     for line in lines:
         if "uuid" in line.value and not isinstance(line.value.get("sessionId"), str):
@@ -116,22 +151,33 @@ def _with_session(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]
 
 
 def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) -> list[MendedLine]:
-    owners = {s: line for line in lines if isinstance(s := line.value.get(key), str)}
-    parents = {own: line.value.get(parent) for own, line in owners.items()}
-    order = [own for own in parents if owners[own].value.get("type") != "session"]
-    before: dict[str, str | None] = {}
+    """The lines, each with a way to the first: what leads nowhere or in a circle is linked to the
+    record before it. In one pass."""
+    parents: dict[str, Any] = {}
+    sides: dict[str, bool] = {}
+    for line in lines:
+        if isinstance(own := line.value.get(key), str) and line.value.get("type") != "session":
+            parents[own] = line.value.get(parent)
+            if parents[own] is None and parents.keys() != {own} and calls.needs_parent(line.value):
+                parents[own] = ""  # as if it was lost
+            sides[own] = line.value.get("isSidechain") is True
+    rooted: set[str] = set()
     last: dict[bool, str] = {}
-    for own in order:
-        side = owners[own].value.get("isSidechain") is True
-        before[own] = last.get(side)
-        last[side] = own
     changed: set[str] = set()
-    while bad := _unsound(order, parents):
-        for own in bad:
-            # A link that was mended once and still leads in a circle is cut.
-            parents[own] = None if own in changed else before[own]
-            changed.add(own)
-            break
+    for start in parents:
+        path: dict[str, None] = {}
+        at: Any = start
+        while at is not None and not (isinstance(at, str) and at in rooted):
+            if isinstance(at, str) and at in parents and at not in path:
+                path[at] = None
+                at = parents[at]
+                continue
+            lost = next(reversed(path))  # its parent is not there, or closes a circle
+            parents[lost] = last.get(sides[lost])
+            changed.add(lost)
+            at = parents[lost]
+        rooted.update(path)
+        last[sides[start]] = start
     out: list[MendedLine] = []
     for line in lines:
         own = line.value.get(key)
@@ -141,24 +187,3 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
         else:
             out.append(line)
     return out
-
-
-def _unsound(order: Sequence[str], parents: dict[str, Any]) -> list[str]:
-    """Those whose own link is missing in the file, or closes a circle."""
-    rooted: set[str] = set()
-    bad: list[str] = []
-    for own in order:
-        path: dict[str, None] = {}
-        at: Any = own
-        while at is not None and at not in rooted:
-            if not isinstance(at, str) or at not in parents:
-                bad.append(list(path)[-1])
-                break
-            if at in path:
-                circle = list(path)[list(path).index(at) :]
-                bad.append(min(circle, key=list(order).index))
-                break
-            path[at] = None
-            at = parents[at]
-        rooted.update(path)
-    return bad
