@@ -213,13 +213,13 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
                 for one in missing
             ]
             new = str(uuid.uuid5(_SPACE, own))
-            pairing.added[own] = _beside(last, new, own, content)
+            pairing.added[own] = _user_record(last, new, own, content)
     _relink(pairing, conversation, runs)
     first = next((r for r in spoken if pairing.blocks.get(str(r["uuid"])) != []), None)
     if first is not None and first.get("type") == "assistant":
         content = [{"type": "text", "text": _NO_START}]
         new = str(uuid.uuid5(_SPACE, f"before {first['uuid']}"))
-        pairing.first = _beside(first, new, None, content)
+        pairing.first = _user_record(first, new, None, content)
         pairing.relinked.add(str(conversation[0]["uuid"]))
     return pairing
 
@@ -279,7 +279,7 @@ def _drop(
     return seen
 
 
-def _beside(record: JsonObject, own: str, parent: object, content: list[Any]) -> JsonObject:
+def _user_record(record: JsonObject, own: str, parent: object, content: list[Any]) -> JsonObject:
     """A record of the user's with the other fields of a record."""
     added = {k: v for k, v in record.items() if k not in ("requestId", "message")}
     message = {"role": "user", "content": content}
