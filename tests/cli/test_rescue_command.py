@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support import foreign
+from tests.support import foreign, opencode_database
 from tui.cli.main import main
 
 Rescue = Callable[..., tuple[int, list[str], list[str]]]
@@ -39,6 +41,17 @@ for line in sys.stdin:
         if "refuse me" in file.read_text():
             answer = {{"id": asked["id"], "error": {{"code": 1, "message": "it is not mine"}}}}
     print(json.dumps(answer), flush=True)
+"""
+OPENCODE = """#!{python}
+import os, sqlite3, sys
+from pathlib import Path
+if sys.argv[1:] == ["--version"]:
+    sys.exit(0 if os.environ["HOME"] == os.getcwd() else 1)
+(path,) = Path(os.environ["HOME"]).rglob("opencode.db")
+db = sqlite3.connect(path)
+assert not db.execute("SELECT * FROM credential").fetchall(), "signed in"
+refused = db.execute("SELECT 1 FROM part WHERE data LIKE '%refuse me%'").fetchall()
+print("Error: Session not found" if refused or sys.argv[1] != "export" else "{{}}")
 """
 UNSHARE = """#!/bin/sh
 [ "$1 $2" = "--map-root-user --net" ] || exit 1
@@ -151,6 +164,44 @@ def test_the_program_itself_is_asked_offline_and_signed_out(
     _, out, _ = rescue(path, "--out", tmp_path / "third.jsonl")
     assert "still refuses it: " in out[-2]
     assert out[-1] == f"Holdfast opens it, too: `holdfast sessions import {path}`"
+
+
+def test_a_database_of_opencode(rescue: Rescue, programs: Path, tmp_path: Path) -> None:
+    install(programs, "unshare", UNSHARE)
+    path = tmp_path / "opencode.db"
+    opencode_database.make(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE part SET data = '{' WHERE id = 'prt_003a'")
+        db.commit()
+    code, out, err = rescue(path)
+    copy = tmp_path / "opencode.rescued.db"
+    assert (code, err) == (0, [])
+    assert out[:4] == [
+        "A database of opencode. Mended in a copy:",
+        "  part prt_003a: not readable, set aside",
+        f"Copy: {copy}",
+        f"What was changed or taken out, as it was: {copy}.set-aside",
+    ]
+    assert out[-1] == "Not checked with opencode itself: it isn't installed here."
+    install(programs, "opencode", OPENCODE)
+    checked = "Checked: opencode itself opens it, offline and in a scratch folder."
+    assert rescue(copy)[1] == [
+        "Nothing to mend in this database of opencode: no copy was made.", checked
+    ]  # fmt: skip
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT value FROM credential").fetchall() == [("a secret",)]
+        db.execute("UPDATE part SET data = replace(data, 'prompt 2', 'refuse me')")
+        db.commit()
+    assert rescue(path, "--out", tmp_path / "b.db")[1][-1] == (
+        "opencode still refuses it: Error: Session not found"
+    )
+    code, _, err = rescue(path, "--out", copy)
+    assert code != 0
+    assert str(copy) in err[0]
+    path.write_bytes(path.read_bytes()[:3000])
+    code, _, err = rescue(path)
+    assert code == 4
+    assert "can't be mended here" in err[0]
 
 
 def test_json_has_the_same_facts(rescue: Rescue, programs: Path, tmp_path: Path) -> None:

@@ -12,17 +12,23 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
-from contextlib import suppress
+from collections.abc import Collection
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any, Final
 
 from tui.core.messages import object_of
+from tui.core.text_cleaning import without_colours
 
 PATIENCE_S: Final = 30.0
 _OFFLINE: Final = ("unshare", "--map-root-user", "--net")
+_ACCOUNTS: Final = ("account_state", "account", "control_account", "credential")
+"""The tables of opencode's database that say who is signed in."""
+_SESSIONS: Final = 3
 _META = re.compile(rb'"session_meta".*?"id"\s*:\s*"([0-9A-Fa-f-]{36})"')
 _READ_BY_PI: Final = """
 const { SessionManager } = await import(process.argv[1]);
@@ -49,6 +55,56 @@ def refusal(format_: str, data: bytes) -> str:
             return checks[format_](data, Path(home))
     except (OSError, subprocess.SubprocessError) as error:
         raise NotCheckedError(f"it couldn't be tried ({error})") from error
+
+
+def database_refusal(database: Path, sessions: Collection[str]) -> str:
+    """What opencode says against sessions of its database, at most _SESSIONS of them; the newest
+    where none are named. Else as `refusal`."""
+    program = _installed("opencode")
+    _refuse_online()
+    try:
+        with TemporaryDirectory(prefix="holdfast-rescue-", ignore_cleanup_errors=True) as home:
+            folder = Path(home) / ".local" / "share" / "opencode"
+            folder.mkdir(parents=True)
+            shutil.copyfile(database, folder / "opencode.db")
+            _sign_out(folder / "opencode.db")
+            if _run([program, "--version"], Path(home)).returncode:
+                raise NotCheckedError("it doesn't start here")
+            for session in sorted(sessions)[:_SESSIONS] or _newest(folder / "opencode.db"):
+                done = _run([program, "export", session], Path(home))
+                if not done.stdout.lstrip().startswith(b"{"):
+                    text = without_colours((done.stdout + done.stderr).decode(errors="replace"))
+                    return next((t for t in text.splitlines() if "Error" in t), "it fails")
+    except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
+        raise NotCheckedError(f"it couldn't be tried ({error})") from error
+    return ""
+
+
+def _run(words: list[str], home: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run the person's own program, offline and in its scratch home."""
+    return subprocess.run(
+        [*_OFFLINE, *words],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=_environment(home),
+        cwd=home,
+    )
+
+
+def _newest(database: Path) -> list[str]:
+    with closing(sqlite3.connect(database)) as db:
+        rows = db.execute("SELECT id FROM session ORDER BY time_updated DESC LIMIT ?", (_SESSIONS,))
+        return [id_ for (id_,) in rows]
+
+
+def _sign_out(database: Path) -> None:
+    """Take accounts and keys out of a scratch copy."""
+    with closing(sqlite3.connect(database)) as db:
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        for table in tables.intersection(_ACCOUNTS):
+            db.execute(f"DELETE FROM {table}")  # noqa: S608 - a name of the list above
+        db.commit()
 
 
 def _refuse_online() -> None:

@@ -6,24 +6,56 @@ The original is only read. The copy and what had to be set aside are new files o
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tui.app.options.arguments import Options
-from tui.cli.own_loader import NotCheckedError, refusal
+from tui.cli.own_loader import NotCheckedError, database_refusal, refusal
 from tui.cli.session_io import print_json, print_text
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.text_cleaning import one_line
 from tui.session.reader import open_session
-from tui.session.rescue import Rescued, rescue
+from tui.session.rescue import rescue
+from tui.session.rescue.opencode import MAGIC, rescue_database
 
-_NAMES = {"claude_code": "Claude Code", "codex": "Codex", "pi": "pi"}
+_NAMES = {"claude_code": "Claude Code", "codex": "Codex", "opencode": "opencode", "pi": "pi"}
 _OPEN = {
     "claude_code": "put it in its old place below ~/.claude/projects, under its old name, then "
     "`claude --resume`.",
     "codex": "put it in its old place below ~/.codex/sessions, under its old name, then "
     "`codex resume`.",
+    "opencode": "close opencode, move its opencode.db with the -wal and -shm beside it elsewhere, "
+    "and put the copy in its place.",
     "pi": "`pi --session COPY`.",
 }
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What came of a rescue, as it is told."""
+
+    format: str
+    repairs: Sequence[str]
+    copy: Path | None = None
+    set_aside: Path | None = None
+    refused: str = ""
+    """What the other program says against it."""
+    unchecked: str = ""
+    """Why the other program wasn't asked."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": self.format,
+            "repairs": list(self.repairs),
+            "copy": self.copy and str(self.copy),
+            "set_aside": self.set_aside and str(self.set_aside),
+            "opens": None if self.unchecked else not self.refused,
+            "refused": self.refused,
+            "unchecked": self.unchecked,
+        }
 
 
 def run(options: Options) -> int:
@@ -31,66 +63,87 @@ def run(options: Options) -> int:
     if not options.target:
         raise UsageError("Which file?", hint="holdfast rescue PATH")
     path = Path(options.target).expanduser()
+    copy = Path(options.out) if options.out else path.with_suffix(f".rescued{path.suffix}")
     with open_session(path) as file, os_error_as(SessionError, f"Can't read {path}"):
-        data = file.read()
-    mended = rescue(data, path.name)
-    if mended is None:
-        raise SessionError(
-            f"{path} isn't a session file of Claude Code, Codex or pi.",
-            hint="`holdfast sessions check FILE` reads a session of Holdfast.",
-        )
-    copy: Path | None = None
-    aside: Path | None = None
-    if mended.repairs:
-        copy = Path(options.out) if options.out else path.with_suffix(f".rescued{path.suffix}")
-        aside = copy.with_name(f"{copy.name}.set-aside") if mended.set_aside else None
-        if aside is not None:
-            _write_new(aside, mended.set_aside)
-        _write_new(copy, mended.data)
-    refused, unchecked = "", ""
-    try:
-        refused = refusal(mended.format, mended.data)
-    except NotCheckedError as reason:
-        unchecked = str(reason)
+        head = file.read(len(MAGIC))
+        data = b"" if head == MAGIC else head + file.read()
+    outcome = _of_file(path, data, copy) if data or head != MAGIC else _of_database(path, copy)
     if options.json:
-        return print_json(
-            {
-                "format": mended.format,
-                "repairs": mended.repairs,
-                "copy": copy and str(copy),
-                "set_aside": aside and str(aside),
-                "opens": None if unchecked else not refused,
-                "refused": refused,
-                "unchecked": unchecked,
-            }
-        )
-    for line in [*_report(mended, copy, aside), *_verdict(mended, path, refused, unchecked)]:
+        return print_json(outcome.to_json())
+    for line in _report(outcome, path):
         print_text(line)
     return 0
 
 
-def _report(mended: Rescued, copy: Path | None, aside: Path | None) -> list[str]:
-    name = _NAMES[mended.format]
-    if copy is None:
-        lines = [f"Nothing to mend in this session of {name}: no copy was made."]
+def _of_file(path: Path, data: bytes, copy: Path) -> _Outcome:
+    mended = rescue(data, path.name)
+    if mended is None:
+        raise SessionError(
+            f"{path} isn't a session file of Claude Code, Codex, opencode or pi.",
+            hint="`holdfast sessions check FILE` reads a session of Holdfast.",
+        )
+    outcome = _Outcome(mended.format, mended.repairs)
+    if mended.repairs:
+        _write_set_aside(outcome, copy, mended.set_aside)
+        _write_new(copy, mended.data)
+    try:
+        outcome.refused = refusal(mended.format, mended.data)
+    except NotCheckedError as reason:
+        outcome.unchecked = str(reason)
+    return outcome
+
+
+def _of_database(path: Path, copy: Path) -> _Outcome:
+    try:
+        with os_error_as(SessionError, f"Can't write {copy}"):
+            mended = rescue_database(path, copy)
+    except sqlite3.Error as error:
+        raise SessionError(
+            f"{path} is damaged so that it can't be mended here: {error}.",
+            hint=f"`sqlite3 {path} .recover | sqlite3 NEW` may still read some of it.",
+        ) from error
+    if mended is None:
+        raise SessionError(f"{path} is a database, but not opencode's.")
+    outcome = _Outcome("opencode", mended.repairs.said)
+    if mended.repairs.said:
+        _write_set_aside(outcome, copy, mended.set_aside)
+    try:
+        outcome.refused = database_refusal(outcome.copy or path, mended.sessions)
+    except NotCheckedError as reason:
+        outcome.unchecked = str(reason)
+    return outcome
+
+
+def _write_set_aside(outcome: _Outcome, copy: Path, data: bytes) -> None:
+    outcome.copy = copy
+    if data:
+        outcome.set_aside = copy.with_name(f"{copy.name}.set-aside")
+        _write_new(outcome.set_aside, data)
+
+
+def _report(outcome: _Outcome, path: Path) -> list[str]:
+    name = _NAMES[outcome.format]
+    what = "database" if outcome.format == "opencode" else "session"
+    if outcome.copy is None:
+        lines = [f"Nothing to mend in this {what} of {name}: no copy was made."]
     else:
-        lines = [f"A session of {name}. Mended in a copy:"]
-        lines += [f"  {one_line(what)}" for what in mended.repairs]
-        lines.append(f"Copy: {copy}")
-        if aside is not None:
-            lines.append(f"What was changed or taken out, as it was: {aside}")
-    if copy is not None:
-        lines.append(f"To open it: {_OPEN[mended.format].replace('COPY', str(copy))}")
-    return lines
+        lines = [f"A {what} of {name}. Mended in a copy:"]
+        lines += [f"  {one_line(said)}" for said in outcome.repairs]
+        lines.append(f"Copy: {outcome.copy}")
+        if outcome.set_aside is not None:
+            lines.append(f"What was changed or taken out, as it was: {outcome.set_aside}")
+        lines.append(f"To open it: {_OPEN[outcome.format].replace('COPY', str(outcome.copy))}")
+    return [*lines, *_verdict(outcome, name, path)]
 
 
-def _verdict(mended: Rescued, path: Path, refused: str, unchecked: str) -> list[str]:
-    name = _NAMES[mended.format]
-    here = f"Holdfast opens it, too: `holdfast sessions import {path}`"
-    if unchecked:
-        return [f"Not checked with {name} itself: {unchecked}.", here]
-    if refused:
-        return [f"{name} still refuses it: {one_line(refused)}", here]
+def _verdict(outcome: _Outcome, name: str, path: Path) -> list[str]:
+    here = [f"Holdfast opens it, too: `holdfast sessions import {path}`"]
+    if outcome.format == "opencode":
+        here = []
+    if outcome.unchecked:
+        return [f"Not checked with {name} itself: {outcome.unchecked}.", *here]
+    if outcome.refused:
+        return [f"{name} still refuses it: {one_line(outcome.refused)}", *here]
     return [f"Checked: {name} itself opens it, offline and in a scratch folder."]
 
 
