@@ -59,7 +59,7 @@ def rescue_database(source: Path, copy: Path) -> RescuedDatabase | None:
             with closing(sqlite3.connect(copy)) as new:
                 _copied(old, new, rescued.repairs)
                 new.text_factory = bytes
-                _mend(new, rescued)
+                _repair(new, rescued)
                 new.commit()
         except BaseException:
             copy.unlink()
@@ -119,9 +119,9 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _mend(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
+def _repair(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
     db.execute("PRAGMA foreign_keys = OFF")
-    _mend_sessions(db, rescued)
+    _repair_sessions(db, rescued)
     for table, id_, session, raw in _broken(db, "part", _is_sound_part):
         _set_aside(rescued, table, id_, session, raw)
         db.execute("DELETE FROM part WHERE id = ?", (id_,))
@@ -140,7 +140,7 @@ def _mend(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
         db.execute("DELETE FROM part WHERE id = ?", (_name(id_),))
 
 
-def _mend_sessions(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
+def _repair_sessions(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
     known = {bytes(row[1]).decode() for row in db.execute("PRAGMA table_info(session)")}
     for column in known.intersection(_NULLABLE):
         rows = db.execute(f"SELECT id, {column} FROM session WHERE {column} IS NOT NULL").fetchall()  # noqa: S608 - of the list above
