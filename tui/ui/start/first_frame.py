@@ -46,9 +46,8 @@ _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
 SUBCOMMANDS = (
-    *("run", "sessions", "import-settings", "mcp", "acp", "ps", "attach", "logs", "stop"),
-    *("doctor", "rescue"),
-    *("tour", "drill", "help", "completion"),
+    *("run", "sessions", "import-settings", "rescue", "mcp", "acp", "ps", "attach", "logs", "stop"),
+    *("doctor", "tour", "drill", "help", "completion"),
 )
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
