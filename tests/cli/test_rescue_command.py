@@ -201,7 +201,7 @@ def test_a_database_of_opencode(rescue: Rescue, programs: Path, tmp_path: Path) 
     path.write_bytes(path.read_bytes()[:3000])
     code, _, err = rescue(path)
     assert code == 4
-    assert "can't be mended here" in err[0]
+    assert f"Can't mend {path}: " in err[0]
 
 
 def test_json_has_the_same_facts(rescue: Rescue, programs: Path, tmp_path: Path) -> None:

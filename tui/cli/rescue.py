@@ -99,7 +99,7 @@ def _of_database(path: Path, copy: Path) -> _Outcome:
             mended = rescue_database(path, copy)
     except sqlite3.Error as error:
         raise SessionError(
-            f"{path} is damaged so that it can't be mended here: {error}.",
+            f"Can't mend {path}: {error}.",
             hint=f"`sqlite3 {path} .recover | sqlite3 NEW` may still read some of it.",
         ) from error
     if mended is None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tui.core.formatting import plural
 from tui.core.messages import object_of
@@ -94,21 +94,25 @@ def _copied(old: sqlite3.Connection, new: sqlite3.Connection, repairs: Repairs) 
     repairs.add(0, f"the database was damaged: its readable rows were copied{where}", b"")
 
 
-def _copied_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> int:
+def _copied_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
     """Copy the rows of a table, from its start and, past what can't be read, from its end. Returns
-    1 where not all could be read."""
-    failed = 0
+    whether some could not be read."""
     for order in ("", " ORDER BY rowid DESC"):
-        try:
-            for row in old.execute(f'SELECT * FROM "{table}"{order}'):  # noqa: S608 - its own name
-                marks = ", ".join("?" * len(row))
-                values = [_text(one) for one in row]
-                new.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({marks})', values)  # noqa: S608
-        except sqlite3.DatabaseError:
-            failed = 1
-            continue
-        return failed
-    return failed
+        rows = _readable(old, f'SELECT * FROM "{table}"{order}')  # noqa: S608 - its own name
+        for row in rows:
+            if row is None:
+                return order != ""
+            marks = ", ".join("?" * len(row))
+            values = [_text(one) for one in row]
+            new.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({marks})', values)  # noqa: S608
+    return True
+
+
+def _readable(db: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...] | None]:
+    """The rows up to the first that can't be read; None after the last, if it gets there."""
+    with suppress(sqlite3.DatabaseError):
+        yield from db.execute(query)
+        yield None
 
 
 def _text(value: Any) -> Any:
@@ -151,13 +155,15 @@ def _repair_sessions(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
 
 
 def _broken(
-    db: sqlite3.Connection, table: str, is_sound: Any
-) -> Iterator[tuple[str, str, str, Any]]:
-    rows = db.execute(f"SELECT id, session_id, data FROM {table}").fetchall()  # noqa: S608 - a name of ours
-    for id_, session, raw in rows:
+    db: sqlite3.Connection, table: str, is_sound: Callable[[JsonObject], bool]
+) -> list[tuple[str, str, str, Any]]:
+    """The rows of a table whose JSON isn't sound, each with the table, its id and its session."""
+    found: list[tuple[str, str, str, Any]] = []
+    for id_, session, raw in db.execute(f"SELECT id, session_id, data FROM {table}"):  # noqa: S608 - a name of ours
         value = _value(raw)
-        if not isinstance(value, dict) or not is_sound(value):
-            yield table, _name(id_), _name(session), raw
+        if not isinstance(value, dict) or not is_sound(cast("JsonObject", value)):
+            found.append((table, _name(id_), _name(session), raw))
+    return found
 
 
 def _value(raw: Any) -> object:
