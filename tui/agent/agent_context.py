@@ -72,7 +72,7 @@ class AgentContext:
     fallbacks: Sequence[str] = ()
     """Models of the same provider to go on with, in this order."""
     small_model: ModelInfo | None = None
-    """Titles the session; None where there is none to ask, as with the practice model."""
+    """For titles and exams; None where there is none to ask, as with the practice model."""
     control: RetryControl = field(default_factory=RetryControl)
     """Ends the provider's waits."""
     max_wait_s: float | None = None

@@ -244,6 +244,7 @@ class SubAgentStarter:
             clock=ctx.clock,
             jobs=Jobs(ctx.clock, ctx.jobs.starter, session.path),
             fallbacks=ctx.fallbacks,
+            small_model=ctx.small_model,
             control=ctx.control,
             max_wait_s=ctx.max_wait_s,
             directives={"effort": level} if (level := self._effort()) else {},
