@@ -122,3 +122,19 @@ def test_other_branches_stay_as_they_are() -> None:
     assert lines([abandoned]) in mended.data
     assert mended.data.count(b"The result of this call is lost") == 1
     assert refusal("claude_code", mended.data) == ""
+
+
+def test_what_real_sessions_have_stays_as_it_is() -> None:
+    made = foreign.claude_code(1)
+    made.piece("msg_blank", foreign.text("\n\n"))
+    made.user("and now?")
+    made.records = [one for one in made.records if "uuid" in one]
+    made.records[0]["parentUuid"] = "in-another-file"  # a session that was continued
+    mended = rescue(made.bytes())
+    assert mended is not None
+    assert mended.repairs == ()
+    for record in made.records:  # of a sub-agent, that goes on from a record of its parent's file
+        record["isSidechain"] = True
+    mended = rescue(made.bytes())
+    assert mended is not None
+    assert mended.repairs == ()

@@ -70,7 +70,8 @@ def _is_sound(block: JsonObject, role: str) -> bool:
         return False
     match kind:
         case "text":
-            return isinstance(text := block.get("text"), str) and bool(text.strip())
+            text = block.get("text")  # the program itself leaves out blank lines of its answers
+            return isinstance(text, str) and bool(text if role == "assistant" else text.strip())
         case "thinking":
             given = (block.get("signature"), block.get("thinking"))
             return all(isinstance(one, str) for one in given) and bool(given[0])

@@ -173,6 +173,9 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
                 at = parents[at]
                 continue
             lost = next(reversed(path))  # its parent is not there, or closes a circle
+            elsewhere = isinstance(at, str) and at not in path and at
+            if elsewhere and (sides[lost] or sides[lost] not in last):
+                break  # what it goes on from is in another file
             parents[lost] = last.get(sides[lost])
             changed.add(lost)
             at = parents[lost]
