@@ -57,7 +57,7 @@ class AgentContext:
 
     session: Session
     provider: Provider
-    """Asked in the conversation; goes on with another model where there are fallbacks."""
+    """Answers the conversation; with fallbacks, another model can take over."""
     model: ModelInfo
     """Asked from the next request on."""
     tools: dict[str, Tool[Any]]
@@ -175,7 +175,7 @@ class AgentContext:
     sent or given back, and never both.
     """
     direct: Provider = field(init=False)
-    """Asked for small jobs: the same, but it never goes on to another model."""
+    """Answers small jobs: the same provider without fallbacks."""
     ledger: Ledger = field(default_factory=Ledger, init=False)
     """The items of the next request."""
     recorder: Recorder = field(init=False)

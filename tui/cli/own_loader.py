@@ -1,12 +1,13 @@
 """Whether another agent's own program opens a session: tried with what is installed, offline.
 
-The session is a copy in a scratch home folder that is removed again. There are no keys in it or in
-the environment, so that the program can't be signed in, and its network is turned off; where it
-can't be, nothing is tried.
+The program runs in the sandbox: it has no network, sees neither the person's home folder nor their
+keys, and works in a scratch home that is removed again, so that it can't be signed in. Where no
+sandbox can do that, nothing is tried.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -14,18 +15,22 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Collection
-from contextlib import closing, suppress
+from collections.abc import Collection, Generator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any, Final
 
+from tui.core.config import SandboxSettings
+from tui.core.errors import HoldfastError
 from tui.core.messages import object_of
 from tui.core.text_cleaning import without_colours
+from tui.core.workspace import Workspace
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.sandbox.walls import Level
 
 PATIENCE_S: Final = 30.0
-_OFFLINE: Final = ("unshare", "--map-root-user", "--net")
 _ACCOUNTS: Final = ("account_state", "account", "control_account", "credential")
 """The tables of opencode's database that say who is signed in."""
 _SESSIONS: Final = 3
@@ -49,41 +54,44 @@ def refusal(format_: str, data: bytes) -> str:
     checks = {"pi": _refusal_by_pi, "codex": _refusal_by_codex}
     if format_ not in checks:
         raise NotCheckedError("it can't open a session offline")
-    _refuse_online()
-    try:
-        with TemporaryDirectory(prefix="holdfast-rescue-", ignore_cleanup_errors=True) as home:
-            return checks[format_](data, Path(home))
-    except (OSError, subprocess.SubprocessError) as error:
-        raise NotCheckedError(f"it couldn't be tried ({error})") from error
+    with _scratch_home() as home:
+        return checks[format_](data, home)
 
 
 def database_refusal(database: Path, sessions: Collection[str]) -> str:
     """What opencode says against sessions of its database, at most _SESSIONS of them; the newest
     where none are named. Else as `refusal`."""
     program = _installed("opencode")
-    _refuse_online()
-    try:
-        with TemporaryDirectory(prefix="holdfast-rescue-", ignore_cleanup_errors=True) as home:
-            folder = Path(home) / ".local" / "share" / "opencode"
-            folder.mkdir(parents=True)
-            shutil.copyfile(database, folder / "opencode.db")
-            _sign_out(folder / "opencode.db")
-            if _run([program, "--version"], Path(home)).returncode:
-                raise NotCheckedError("it doesn't start here")
-            for session in sorted(sessions)[:_SESSIONS] or _newest(folder / "opencode.db"):
-                done = _run([program, "export", session], Path(home))
-                if not done.stdout.lstrip().startswith(b"{"):
-                    text = without_colours((done.stdout + done.stderr).decode(errors="replace"))
-                    return next((t for t in text.splitlines() if "Error" in t), "it fails")
-    except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
-        raise NotCheckedError(f"it couldn't be tried ({error})") from error
+    with _scratch_home() as home:
+        copy = home / ".local" / "share" / "opencode" / "opencode.db"
+        copy.parent.mkdir(parents=True)
+        _copy_signed_out(database, copy)
+        if _run([program, "--version"], home).returncode:
+            raise NotCheckedError("it doesn't start here")
+        for session in sorted(sessions)[:_SESSIONS] or _newest(copy):
+            done = _run([program, "export", session], home)
+            if not done.stdout.lstrip().startswith(b"{"):
+                text = without_colours((done.stdout + done.stderr).decode(errors="replace"))
+                return next((t for t in text.splitlines() if "Error" in t), "it fails")
     return ""
 
 
-def _run(words: list[str], home: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run the person's own program, offline and in its scratch home."""
+@contextmanager
+def _scratch_home() -> Generator[Path]:
+    """A home folder that is removed again. What goes wrong in the block is a NotCheckedError."""
+    try:
+        with TemporaryDirectory(prefix="holdfast-rescue-", ignore_cleanup_errors=True) as folder:
+            home = Path(folder).resolve() / "home"
+            home.mkdir()
+            yield home
+    except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
+        raise NotCheckedError(f"it couldn't be tried ({error})") from error
+
+
+def _run(words: list[str], home: Path, *more: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run the person's own program in the sandbox."""
     return subprocess.run(
-        [*_OFFLINE, *words],
+        _confined(words, home, *more),
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
@@ -92,29 +100,50 @@ def _run(words: list[str], home: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+def _confined(words: list[str], home: Path, *more: Path) -> list[str]:
+    """The words that run a program in the sandbox, where it may write the scratch home and,
+    besides the system, read itself, node and `more` programs. Raises NotCheckedError."""
+    programs = (words[0], shutil.which("node"), *more)
+    readable = tuple({_package(Path(one).resolve()) for one in programs if one})
+
+    async def build() -> list[str]:
+        folder = home.parent
+        workspace = Workspace(root=home, readable=readable)
+        sandbox = Confinement(SandboxSettings(), workspace, folder / "session", folder / "cache")
+        if Level.WORKSPACE not in await sandbox.levels():
+            why = f" ({sandbox.reason})" if sandbox.reason else ""
+            raise NotCheckedError(f"no sandbox here can turn off its network{why}")
+        return await sandbox.command(words, _environment(home), Level.WORKSPACE)
+
+    try:
+        return asyncio.run(build())
+    except HoldfastError as error:
+        raise NotCheckedError(f"the sandbox can't be built ({error.message})") from error
+
+
+def _package(file: Path) -> Path:
+    """The folder with all of a program: the outermost node_modules, else the one that it lies
+    in."""
+    outer = (folder for folder in reversed(file.parents) if folder.name == "node_modules")
+    return next(outer, file.parent)
+
+
 def _newest(database: Path) -> list[str]:
     with closing(sqlite3.connect(database)) as db:
         rows = db.execute("SELECT id FROM session ORDER BY time_updated DESC LIMIT ?", (_SESSIONS,))
         return [id_ for (id_,) in rows]
 
 
-def _sign_out(database: Path) -> None:
-    """Take accounts and keys out of a scratch copy."""
-    with closing(sqlite3.connect(database)) as db:
-        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+def _copy_signed_out(database: Path, copy: Path) -> None:
+    """Copy a database, with what is in its log, and without accounts and keys."""
+    uri = f"{database.resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as old, closing(sqlite3.connect(copy)) as new:
+        old.backup(new)
+        new.execute("PRAGMA secure_delete = ON")
+        tables = {name for (name,) in new.execute("SELECT name FROM sqlite_master")}
         for table in tables.intersection(_ACCOUNTS):
-            db.execute(f"DELETE FROM {table}")  # noqa: S608 - a name of the list above
-        db.commit()
-
-
-def _refuse_online() -> None:
-    with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            [*_OFFLINE, "true"], capture_output=True, timeout=PATIENCE_S, check=False
-        )
-        if done.returncode == 0:
-            return
-    raise NotCheckedError("the network can't be turned off for it here")
+            new.execute(f"DELETE FROM {table}")  # noqa: S608 - a name of the list above
+        new.commit()
 
 
 def _installed(name: str) -> str:
@@ -137,14 +166,7 @@ def _refusal_by_pi(data: bytes, home: Path) -> str:
     file.write_bytes(data)
     script = [_installed("node"), "--input-type=module", "-e", _READ_BY_PI, "--"]
     try:
-        done = subprocess.run(
-            [*_OFFLINE, *script, reader.as_uri(), str(file)],
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-            env=_environment(home),
-            cwd=home,
-        )
+        done = _run([*script, reader.as_uri(), str(file)], home, program)
     except subprocess.TimeoutExpired:
         return "it hangs"
     if done.returncode == 0:
@@ -161,7 +183,7 @@ def _refusal_by_codex(data: bytes, home: Path) -> str:
     folder.mkdir(parents=True)
     (folder / f"rollout-2026-01-01T00-00-00-{own}.jsonl").write_bytes(data)
     server = subprocess.Popen(
-        [*_OFFLINE, program, "app-server"],
+        _confined([program, "app-server"], home),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -67,7 +67,7 @@ def run(options: Options) -> int:
     with open_session(path) as file, os_error_as(SessionError, f"Can't read {path}"):
         head = file.read(len(MAGIC))
         data = b"" if head == MAGIC else head + file.read()
-    outcome = _of_file(path, data, copy) if data or head != MAGIC else _of_database(path, copy)
+    outcome = _of_database(path, copy) if head == MAGIC else _of_file(path, data, copy)
     if options.json:
         return print_json(outcome.to_json())
     for line in _report(outcome, path):

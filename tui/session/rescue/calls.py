@@ -228,8 +228,8 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
 def _relink(
     pairing: _Pairing, conversation: list[JsonObject], runs: list[tuple[Any, list[JsonObject]]]
 ) -> None:
-    """Note what is to be linked anew around the messages that change: an answer, the results after
-    it, and what follows them."""
+    """Note which records need new links around each message that changes: the answer, its results
+    and the record after them."""
     order = [str(record["uuid"]) for record in conversation]
     places = {own: place for place, own in enumerate(order)}
     for number, (kind, run) in enumerate(runs):

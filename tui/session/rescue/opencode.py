@@ -76,11 +76,9 @@ def _is_opencode(db: sqlite3.Connection) -> bool:
 
 def _copied(old: sqlite3.Connection, new: sqlite3.Connection, repairs: Repairs) -> None:
     """Copy all of it; of damaged pages, the rows that can still be read."""
-    with suppress(sqlite3.DatabaseError):
-        (sound,) = old.execute("PRAGMA quick_check(1)").fetchone()
-        if sound == b"ok":
-            old.backup(new)
-            return
+    if _is_whole(old):
+        old.backup(new)
+        return
     lost = 0
     schema = old.execute(
         "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE"
@@ -94,17 +92,25 @@ def _copied(old: sqlite3.Connection, new: sqlite3.Connection, repairs: Repairs) 
     repairs.add(0, f"the database was damaged: its readable rows were copied{where}", b"")
 
 
+def _is_whole(db: sqlite3.Connection) -> bool:
+    with suppress(sqlite3.DatabaseError):
+        (answer,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return answer == b"ok"
+    return False
+
+
 def _copied_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
     """Copy the rows of a table, from its start and, past what can't be read, from its end. Returns
     whether some could not be read."""
+    name = '"{}"'.format(table.replace('"', '""'))
     for order in ("", " ORDER BY rowid DESC"):
-        rows = _readable(old, f'SELECT * FROM "{table}"{order}')  # noqa: S608 - its own name
+        rows = _readable(old, f"SELECT * FROM {name}{order}")  # noqa: S608 - quoted
         for row in rows:
             if row is None:
                 return order != ""
             marks = ", ".join("?" * len(row))
             values = [_text(one) for one in row]
-            new.execute(f'INSERT OR IGNORE INTO "{table}" VALUES ({marks})', values)  # noqa: S608
+            new.execute(f"INSERT OR IGNORE INTO {name} VALUES ({marks})", values)  # noqa: S608
     return True
 
 
