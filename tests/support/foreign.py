@@ -80,15 +80,29 @@ class ClaudeCode:
             **fields,
         )
 
-    def boundary(self) -> str:
+    def boundary(self, **metadata: Json) -> str:
         return self.add(
             "system",
             parent=None,
             subtype="compact_boundary",
             content="Conversation compacted",
             logicalParentUuid=self.last,
-            compactMetadata={"trigger": "auto", "preTokens": 155_000},
+            compactMetadata={"trigger": "auto", "preTokens": 155_000, **metadata},
         )
+
+    def turn(self, n: object) -> None:
+        """A prompt, thinking and two parallel calls whose results hang on different pieces, and an
+        answer."""
+        self.user(f"prompt {n}")
+        self.piece(f"msg_{n}a", {"type": "thinking", "thinking": "hm", "signature": "sig"})
+        self.piece(f"msg_{n}a", text(f"look {n}"))
+        first = self.piece(f"msg_{n}a", tool_use(f"toolu_{n}a", command="ls"))
+        second = self.piece(f"msg_{n}a", tool_use(f"toolu_{n}b", command="pwd"))
+        self.add("progress", parent=first, data={}, toolUseID="t", parentToolUseID="t")
+        self.result(f"toolu_{n}b", f"out {n}b", parent=second)
+        self.result(f"toolu_{n}a", f"out {n}a", parent=first)
+        self.piece(f"msg_{n}b", text(f"answer {n}"))
+        self.add("system", subtype="turn_duration", durationMs=1200, isMeta=False)
 
     def bytes(self) -> bytes:
         return lines(self.records)
@@ -109,22 +123,37 @@ def tool_use(id_: str, name: str = "Bash", **arguments: Json) -> Json:
 
 
 def claude_code(turns: int = 3) -> ClaudeCode:
-    """Turns with thinking and two parallel calls whose results hang on different pieces."""
+    """Turns, and records of other kinds around them."""
     made = ClaudeCode()
     made.records.append({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})
     made.add("progress", data={"type": "hook_progress"}, toolUseID="t", parentToolUseID="t")
     for n in range(turns):
-        made.user(f"prompt {n}")
-        made.piece(f"msg_{n}a", {"type": "thinking", "thinking": "hm", "signature": "sig"})
-        made.piece(f"msg_{n}a", text(f"look {n}"))
-        first = made.piece(f"msg_{n}a", tool_use(f"toolu_{n}a", command="ls"))
-        second = made.piece(f"msg_{n}a", tool_use(f"toolu_{n}b", command="pwd"))
-        made.add("progress", parent=first, data={}, toolUseID="t", parentToolUseID="t")
-        made.result(f"toolu_{n}b", f"out {n}b", parent=second)
-        made.result(f"toolu_{n}a", f"out {n}a", parent=first)
-        made.piece(f"msg_{n}b", text(f"answer {n}"))
-        made.add("system", subtype="turn_duration", durationMs=1200, isMeta=False)
+        made.turn(n)
     made.records.append({"type": "summary", "summary": "A fine session", "leafUuid": made.last})
+    return made
+
+
+def compacted_claude_code(turns: int, preserved: str = "") -> ClaudeCode:
+    """A session that was compacted halfway. `preserved`: how it names the two last messages that
+    it left as they were ("messages", "segment"); "" where it left none."""
+    made = ClaudeCode()
+    for n in range(turns // 2):
+        made.turn(n)
+    asked = made.user("one more thing")
+    answered = made.piece("msg_more", text("here it is"))
+    anchor = name(len(made.records) + 1, 12)
+    ends = {"headUuid": asked, "anchorUuid": anchor, "tailUuid": answered}
+    kept: Json = {
+        "": {},
+        "messages": {"preservedMessages": {"uuids": [asked, answered], "anchorUuid": anchor}},
+        "segment": {"preservedSegment": ends},
+    }[preserved]
+    made.boundary(**kept)
+    made.user("This session is being continued. Summary: ...", isCompactSummary=True)
+    if preserved:
+        made.last = answered
+    for n in range(turns // 2, turns):
+        made.turn(n)
     return made
 
 

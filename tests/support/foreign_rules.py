@@ -10,8 +10,9 @@ the programs themselves. Shares nothing with `tui.session.rescue`.
                    first line a `session_meta` with a UUID; other lines that it can't read are
                    passed over
     Claude Code    `getSessionMessages` of its SDK, version 0.3: from the last message along
-                   `parentUuid`, past entries that say nothing, with the pieces of the same answer
-                   and the results that hang on them; and what the API says against it
+                   `parentUuid`, with the pieces of the same answer and the results that hang on
+                   them, after a compaction through the messages that it left as they were; and
+                   what the API says against what comes after the last compaction
 
 Over 300 damaged sessions of each, the first two were compared with the programs, offline; for the
 third, the messages that the SDK gives were checked.
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
 from tui.context.validate import check
@@ -88,40 +90,33 @@ def codex(data: bytes) -> str:
 
 
 def claude_code(data: bytes) -> str:
-    records: dict[str, Json] = {
-        one["uuid"]: one
-        for one in _entries(data)
-        if isinstance(one.get("uuid"), str) and isinstance(one.get("type"), str)
-    }
-    spoken = [one for one in records.values() if one["type"] in ("user", "assistant")]
-    main = [one for one in spoken if not one.get("isSidechain")]
-    way: list[Json] = []
-    at: Json = main[-1] if main else None
-    while at is not None and at not in way:
-        way.insert(0, at)
-        at = _before(at, records)
-    told: list[Json] = []
-    for place, one in enumerate(way):
-        told.append(one)
-        same = _answer_id(one)
-        if same and not any(_answer_id(later) == same for later in way[place + 1 :]):
-            told += [o for o in main if o not in way and _answer_id(o) == same]
-        beside = {id(o) for o in told if same and _answer_id(o) == same} | {id(one)}
-        for other in main:
-            fresh = other not in told and other not in way and other["type"] == "user"
-            if fresh and id(_before(other, records)) in beside and "tool_result" in str(other):
-                told.append(other)
+    try:
+        told = claude_code_messages(data)
+    except (TypeError, AttributeError, KeyError) as error:
+        return f"fails: {error!r}"
+    boundaries = [place for place, one in enumerate(told) if _is_boundary(one)]
+    told = told[boundaries[-1] + 1 :] if boundaries else told
     messages: list[Json] = []
+    pieces: dict[str, Json] = {}
     for one in told:
+        if one["type"] not in ("user", "assistant"):
+            continue
         said = one.get("message")
         if not isinstance(said, dict):
             return "a message that is none"
         role, content = cast("Json", said).get("role"), cast("Json", said).get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        if messages and messages[-1]["role"] == role and isinstance(blocks, list):
-            messages[-1]["content"] += blocks
-        else:
-            messages.append({"role": role, "content": blocks})
+        if not isinstance(blocks, list):
+            return "content that is none"
+        if one["type"] == "user" and not _results(one):
+            pieces = {}
+        own = _answer_id(one)
+        message: dict[str, Json] = pieces.get(own) or (messages[-1] if messages else {})
+        if message.get("role") != role:
+            messages.append(message := {"role": role, "content": []})
+        if own:
+            pieces[own] = message
+        message["content"] += blocks
     if not messages:
         return "no messages"
     last = f"messages.{len(messages) - 1}"
@@ -133,17 +128,158 @@ def claude_code(data: bytes) -> str:
     return ", ".join(wrong)
 
 
-def _before(record: Json, records: dict[str, Json]) -> Json:
-    at, seen = record.get("parentUuid"), set[str]()
-    while isinstance(at, str) and at in records and at not in seen:
-        if records[at]["type"] in ("user", "assistant"):
-            return records[at]
-        seen.add(at)
-        at = records[at].get("parentUuid")
-    return None
+def claude_code_messages(data: bytes) -> list[Json]:
+    """The entries that Claude Code opens, in its order."""
+    entries = [
+        one
+        for one in _entries(data)
+        if one.get("type") in ("user", "assistant", "progress", "system", "attachment")
+        and isinstance(one.get("uuid"), str)
+    ]
+    known: dict[str, Json] = {one["uuid"]: {**one} for one in entries}
+    for one in known.values():
+        if _is_boundary(one):
+            _move_preserved(one.get("compactMetadata"), known)
+    places = {one["uuid"]: place for place, one in enumerate(entries)}
+    ends = [one for one in known.values() if _ends(one)]
+    followed = {_parent(one) for one in ends}
+    ends = [one for one in ends if one["uuid"] not in followed]
+    at: Json = None
+    for end in sorted(ends, key=lambda one: -places[one["uuid"]]):
+        at = next((one for one in _up(end, known) if one["type"] in ("user", "assistant")), None)
+        if at is not None:
+            break
+    way = [*reversed(list(_up(at, known)))]
+    return _with_parallel_calls(known, way)
 
 
-def _answer_id(record: Json) -> str:
-    said = record.get("message")
-    own = cast("Json", said).get("id") if isinstance(said, dict) else None
-    return own if isinstance(own, str) and record["type"] == "assistant" else ""
+def _is_boundary(entry: Json) -> bool:
+    return entry["type"] == "system" and entry.get("subtype") == "compact_boundary"
+
+
+def _move_preserved(metadata: Json, known: dict[str, Json]) -> None:
+    """What a compaction left as it was follows its anchor, and what followed that follows it."""
+    given: dict[str, Json] = cast("Json", metadata) if isinstance(metadata, dict) else {}
+    messages, segment = given.get("preservedMessages"), given.get("preservedSegment")
+    if messages:
+        uuids: list[str] = messages["uuids"]
+        anchor: Json = messages.get("anchorUuid")
+        if not uuids or any(one not in known for one in uuids):
+            return
+        before: Json = anchor
+        for one in uuids:
+            known[one]["parentUuid"] = before
+            before = one
+        first, last = uuids[0], uuids[-1]
+    elif segment:
+        first, anchor, last = (segment.get(f"{one}Uuid") for one in ("head", "anchor", "tail"))
+        if first in known:
+            known[first]["parentUuid"] = anchor
+    else:
+        return
+    for one in known.values():
+        if one.get("parentUuid") == anchor and one["uuid"] != first:
+            one["parentUuid"] = last
+
+
+def _ends(entry: Json) -> bool:
+    attached = entry.get("attachment")
+    kind = cast("Json", attached).get("type") if isinstance(attached, dict) else None
+    outside = entry.get("isSidechain") or entry.get("teamName") or kind == "fork_briefing"
+    return not outside and entry["type"] != "progress"
+
+
+def _parent(entry: Json) -> str:
+    own = entry.get("parentUuid")
+    return own if isinstance(own, str) else ""
+
+
+def _up(entry: Json, known: dict[str, Json]) -> Iterator[Json]:
+    seen = set[str]()
+    while entry is not None and entry["uuid"] not in seen:
+        seen.add(entry["uuid"])
+        yield entry
+        entry = known.get(_parent(entry))
+
+
+def _with_parallel_calls(known: dict[str, Json], way: list[Json]) -> list[Json]:
+    pieces: dict[str, list[Json]] = {}
+    for one in known.values():
+        pieces.setdefault(_answer_id(one), []).append(one)
+    makers = _makers(known)
+    hanging = _hanging(known, makers)
+    shown = {one["uuid"] for one in way}
+    on_way = {call for one in way for call in _results(one)}
+    after: dict[str, list[Json]] = {}
+    for answer in dict.fromkeys(_answer_id(one) for one in way if _answer_id(one)):
+        same = [one["uuid"] for one in pieces[answer]]
+        more = [one for one in pieces[answer] if one["uuid"] not in shown]
+        loose = [o for one in same for o in hanging.get(one, []) if o["uuid"] not in shown]
+        results = [one for one in loose if one["parentUuid"] in same]
+        answered = on_way | {call for one in results for call in _results(one)}
+        for one in known.values():
+            made = [makers.get(call) for call in _results(one) if call not in answered]
+            here = any(each and each["uuid"] in same for each in made)
+            if here and one in loose and one not in results:
+                results.append(one)
+                answered |= set(_results(one))
+        beside = [*sorted(more, key=_time), *sorted(results, key=_time)]
+        last = next(one for one in reversed(way) if _answer_id(one) == answer)
+        after[last["uuid"]] = list({one["uuid"]: one for one in beside}.values())
+        shown |= {one["uuid"] for one in beside}
+    told = [each for one in way for each in (one, *after.get(one["uuid"], []))]
+    return [one for one in told if not one.get("isSidechain")]
+
+
+def _makers(known: dict[str, Json]) -> dict[str, Json]:
+    """The entry that made each call, None where two answers have it."""
+    makers: dict[str, Json] = {}
+    for one in known.values():
+        own = _answer_id(one)
+        for call in _ids(one, "tool_use", "id") if own else ():
+            twice = call in makers and (makers[call] is None or _answer_id(makers[call]) != own)
+            makers[call] = None if twice else one
+    return makers
+
+
+def _hanging(known: dict[str, Json], makers: dict[str, Json]) -> dict[str, list[Json]]:
+    """The results that hang on an entry: by parent, by source, or by their call."""
+    found: dict[str, list[Json]] = {}
+    for one in known.values():
+        if not _results(one) or not one.get("parentUuid"):
+            continue
+        near = [known.get(str(one.get("sourceToolAssistantUUID"))), *map(makers.get, _results(one))]
+        sources = [each["uuid"] for each in near if each and _side(each) == _side(one)]
+        for source in dict.fromkeys([str(one["parentUuid"]), *sources]):
+            found.setdefault(source, []).append(one)
+    return found
+
+
+def _results(entry: Json) -> list[str]:
+    return _ids(entry, "tool_result", "tool_use_id") if entry["type"] == "user" else []
+
+
+def _time(entry: Json) -> str:
+    return str(entry.get("timestamp") or "")
+
+
+def _side(entry: Json) -> tuple[bool, Json]:
+    return bool(entry.get("isSidechain")), entry.get("agentId")
+
+
+def _answer_id(entry: Json) -> str:
+    own = _said(entry).get("id")
+    return own if isinstance(own, str) and entry["type"] == "assistant" else ""
+
+
+def _ids(entry: Json, kind: str, key: str) -> list[str]:
+    content = _said(entry).get("content")
+    blocks = cast("list[Json]", content) if isinstance(content, list) else []
+    objects = [cast("dict[str, Json]", one) for one in blocks if isinstance(one, dict)]
+    calls = [one for one in objects if one.get("type") == kind]
+    return [own for one in calls if isinstance(own := one.get(key), str)]
+
+
+def _said(entry: Json) -> dict[str, Json]:
+    message = entry.get("message")
+    return cast("dict[str, Json]", message) if isinstance(message, dict) else {}

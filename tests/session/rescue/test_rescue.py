@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from tests.support import foreign
-from tests.support.foreign import Json, lines
+from tests.support.foreign import ClaudeCode, Json, compacted_claude_code, lines
 from tests.support.foreign_damage import damaged
-from tests.support.foreign_rules import refusal
+from tests.support.foreign_rules import claude_code_messages, refusal
 from tui.session.rescue import rescue
 
 DAMAGED = 300
@@ -22,6 +22,15 @@ TURNS = 8
 
 SAMPLES: dict[str, tuple[str, Callable[[], list[Json]]]] = {
     "claude_code": ("claude_code", lambda: foreign.claude_code(TURNS).records),
+    "claude_code compacted": ("claude_code", lambda: compacted_claude_code(TURNS).records),
+    "claude_code preserved messages": (
+        "claude_code",
+        lambda: compacted_claude_code(TURNS, "messages").records,
+    ),
+    "claude_code preserved segment": (
+        "claude_code",
+        lambda: compacted_claude_code(TURNS, "segment").records,
+    ),
     "codex": ("codex", lambda: foreign.codex(TURNS).records),
     "pi 1": ("pi", lambda: foreign.pi(TURNS, 1).records),
     "pi 2": ("pi", lambda: foreign.pi(TURNS, 2).records),
@@ -138,3 +147,87 @@ def test_what_real_sessions_have_stays_as_it_is() -> None:
     mended = rescue(made.bytes())
     assert mended is not None
     assert mended.repairs == ()
+
+
+def _mended(records: list[Json]) -> list[Json]:
+    """What the program opens of a session that was mended."""
+    mended = rescue(lines(records))
+    assert mended is not None
+    assert refusal("claude_code", mended.data) == ""
+    return claude_code_messages(mended.data)
+
+
+def _without(records: list[Json], *lost: Json) -> list[Json]:
+    return [one for one in records if one not in lost]
+
+
+def _summary_of(records: list[Json]) -> Json:
+    return next(one for one in records if one.get("isCompactSummary"))
+
+
+def _boundary_of(records: list[Json]) -> Json:
+    return next(one for one in records if one.get("subtype") == "compact_boundary")
+
+
+@pytest.mark.parametrize("preserved", ["", "messages", "segment"])
+def test_a_compaction_that_lost_its_place_goes_on_from_its_summary(preserved: str) -> None:
+    records = compacted_claude_code(4, preserved).records
+    boundary = _boundary_of(records)
+    told = _mended(_without(records, boundary))
+    if preserved:  # what it named is lost with it: all that was said is there again
+        assert told[0] == records[0]
+    else:
+        assert told[0] == {**_summary_of(records), "parentUuid": None}
+
+
+def test_a_compaction_that_lost_its_summary_says_so() -> None:
+    records = compacted_claude_code(4).records
+    summary = _summary_of(records)
+    first = records[records.index(summary) + 1]
+    told = _mended(_without(records, summary, first))
+    assert told[0] == _boundary_of(records)
+    assert told[1]["message"]["content"][0]["text"] == (
+        "[The summary of the conversation before this is lost]"
+    )
+    assert told[2]["type"] == "assistant"
+
+
+def test_what_a_compaction_left_in_place_stays_though_some_of_it_is_lost() -> None:
+    records = compacted_claude_code(4, "messages").records
+    summary = _summary_of(records)
+    asked, answered = (records[records.index(_boundary_of(records)) + place] for place in (-2, -1))
+    told = [one["uuid"] for one in _mended(_without(records, asked))]
+    assert told[:3] == [_boundary_of(records)["uuid"], summary["uuid"], answered["uuid"]]
+    told = [one["uuid"] for one in _mended(_without(records, asked, answered))]
+    assert told[:2] == [_boundary_of(records)["uuid"], summary["uuid"]]
+
+
+def test_a_piece_that_is_marked_as_a_side_chain_belongs_to_the_conversation() -> None:
+    records = foreign.claude_code(2).records
+    marked = next(one for one in records if "tool_use" in str(one.get("message")))
+    sound = [one["uuid"] for one in claude_code_messages(lines(records))]
+    marked["isSidechain"] = True
+    assert [one["uuid"] for one in _mended(records)] == sound
+
+
+def test_results_between_the_pieces_of_an_answer_stay() -> None:
+    made = ClaudeCode()
+    made.user("prompt")
+    made.piece("msg_a", foreign.tool_use("toolu_1"))
+    made.result("toolu_1", "one")
+    second = made.piece("msg_a", foreign.tool_use("toolu_2"))
+    made.piece("msg_a", foreign.tool_use("toolu_3"))
+    made.result("toolu_3", "three")
+    made.piece("msg_a", foreign.tool_use("toolu_4"))
+    made.result("toolu_4", "four")
+    after = made.last
+    made.result("toolu_2", "two", parent=second)
+    made.piece("msg_b", foreign.text("done"), parent=after)
+    mended = rescue(made.bytes())
+    assert mended is not None
+    assert mended.repairs == ()
+    del made.records[-3]  # a result
+    mended = rescue(made.bytes())
+    assert mended is not None
+    assert mended.data.count(b"is lost]") == 1
+    assert refusal("claude_code", mended.data) == ""

@@ -1,14 +1,13 @@
 """Messages of Claude Code's records as the API takes them again, and a result for every call.
 
-Only the conversation that the program opens is paired: the way from the last record to the first,
-and the results of parallel calls beside it. Other branches stay as they are.
+Only the conversation that the program opens is paired (`opened`). Other branches stay as they are.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal, cast
@@ -16,20 +15,21 @@ from typing import Any, Literal, cast
 from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
 from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
+from tui.session.rescue.opened import ROLES, Records, blocks, ids, is_boundary, is_in_tree, opened
 
 _SPACE = uuid.UUID("0d0a6a8e-0f4c-4b6e-8a53-4b6b1d6cf0a2")
 _LOST = "[The result of this call is lost]"
 _NO_START = "[The beginning of this conversation is lost]"
+_NO_SUMMARY = "[The summary of the conversation before this is lost]"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 """What the API takes as an id, a tool's name or a type."""
-_ROLES = ("user", "assistant")
 _ONLY_USER = frozenset({"tool_result"})
 _ONLY_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
 def needs_parent(record: JsonObject) -> bool:
     """Whether a record can't be the first of a conversation: an answer, or the result of a call."""
-    called = record.get("type") == "user" and bool(_ids(_blocks(record), "tool_use_id"))
+    called = record.get("type") == "user" and bool(ids(record, "tool_result"))
     return called or record.get("type") == "assistant"
 
 
@@ -44,7 +44,7 @@ def sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine
         if not isinstance(line.value.get("isSidechain", False), bool):
             repairs.add(line.number, "isSidechain was neither true nor false", line.raw)
             line = with_value(line, {**line.value, "isSidechain": False})
-        if kind not in _ROLES:
+        if kind not in ROLES:
             out.append(line)
             continue
         message = object_of(line.value.get("message"))
@@ -52,13 +52,13 @@ def sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine
         if message.get("role") != kind or not content or not isinstance(content, str | list):
             repairs.add(line.number, "a message without a role or content: set aside", line.raw)
             continue
-        blocks = cast("list[Any]", content) if isinstance(content, list) else []
-        objects = [cast("JsonObject", one) for one in blocks if isinstance(one, dict)]
+        given = cast("list[Any]", content) if isinstance(content, list) else []
+        objects = [cast("JsonObject", one) for one in given if isinstance(one, dict)]
         sound = [block for block in objects if _is_sound(block, kind)]
-        if blocks and not sound:
+        if given and not sound:
             repairs.add(line.number, "a message that no request may have: set aside", line.raw)
             continue
-        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(blocks) else line)
+        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(given) else line)
     return out
 
 
@@ -90,24 +90,28 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _with_blocks(line: MendedLine, blocks: list[JsonObject], repairs: Repairs) -> MendedLine:
+def _with_blocks(line: MendedLine, content: list[JsonObject], repairs: Repairs) -> MendedLine:
     repairs.add(line.number, "blocks that no request may have were taken out", line.raw)
-    return with_value(line, {**line.value, "message": {**line.value["message"], "content": blocks}})
+    return with_value(
+        line, {**line.value, "message": {**line.value["message"], "content": content}}
+    )
 
 
 @dataclass(slots=True)
 class _Pairing:
     """What is to change: the blocks of records, by their uuid; records that are added, by the uuid
-    of the one that they come after; and a record that comes before all."""
+    of the one that they come after; and a prompt that comes before the first answer."""
 
     blocks: dict[str, list[JsonObject]] = field(default_factory=dict[str, list[JsonObject]])
     added: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    first: JsonObject | None = None
+    prompt: JsonObject | None = None
+    answer: str = ""
+    """The first answer, where it lacks a prompt."""
     relinked: set[str] = field(default_factory=set[str])
     """The records that are to follow the one before them in the conversation."""
 
     def __bool__(self) -> bool:
-        return bool(self.blocks or self.added or self.first)
+        return bool(self.blocks or self.added or self.prompt)
 
 
 def paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
@@ -116,21 +120,21 @@ def paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
 
     Where that isn't so already, the calls and results there are linked one after another.
     """
-    records = {s: line.value for line in lines if isinstance(s := line.value.get("uuid"), str)}
-    conversation = _conversation(records)
+    records = {str(line.value["uuid"]): line.value for line in lines if is_in_tree(line.value)}
+    conversation = opened(records)
     pairing = _pairing(conversation)
     if not pairing:
         return lines
-    parents = _one_after_another(conversation, pairing)
+    parents = _past_removed(records, pairing) | _one_after_another(conversation, pairing)
     out: list[MendedLine] = []
     for line in lines:
         own, made = line.value.get("uuid"), line
         if not isinstance(own, str):
             out.append(line)
             continue
-        if pairing.first is not None and own == conversation[0]["uuid"]:
+        if pairing.prompt is not None and own == pairing.answer:
             repairs.add(0, "the conversation began with an answer: a prompt was put before it", b"")
-            out.append(MendedLine(0, encoded(pairing.first), pairing.first))
+            out.append(MendedLine(0, encoded(pairing.prompt), pairing.prompt))
         if own in parents and line.value.get("parentUuid") != parents[own]:
             repairs.add(line.number, "linked to the record that it follows", line.raw)
             made = with_value(made, {**made.value, "parentUuid": parents[own]})
@@ -146,58 +150,9 @@ def paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
     return out
 
 
-def _conversation(records: dict[str, JsonObject]) -> list[JsonObject]:
-    """What the program opens, in order: the records from the first to the last that is no side
-    chain, as the links lead, and the parallel calls beside them with their results."""
-    main = [record for record in records.values() if record.get("isSidechain") is not True]
-    way: list[JsonObject] = []
-    at: Any = main[-1]["uuid"] if main else None
-    while isinstance(at, str) and at in records:
-        way.append(records[at])
-        at = records[at].get("parentUuid")
-    way.reverse()
-    on_way = {str(record["uuid"]) for record in way}
-    pieces: dict[str, list[JsonObject]] = {}
-    results: dict[str, list[JsonObject]] = {}
-    for record in main:
-        if str(record["uuid"]) in on_way:
-            continue
-        if record.get("type") == "assistant" and (of := _message_id(record)):
-            pieces.setdefault(of, []).append(record)
-        elif record.get("type") == "user":
-            results.setdefault(_speaker_before(record, records), []).append(record)
-    last_piece = {_message_id(record): str(record["uuid"]) for record in way}
-    found: list[JsonObject] = []
-    for record in way:
-        found.append(record)
-        together = [record]
-        if (of := _message_id(record)) and last_piece[of] == record["uuid"]:
-            together += pieces.get(of, [])
-            found += together[1:]
-        for one in together:
-            for result in results.get(str(one["uuid"]), []):
-                if _ids(_blocks(result), "tool_use_id"):
-                    found.append(result)
-    return found
-
-
-def _speaker_before(record: JsonObject, records: dict[str, JsonObject]) -> str:
-    """The message that a record follows, past those that say nothing; "" where there is none."""
-    at = record.get("parentUuid")
-    while isinstance(at, str) and at in records and records[at].get("type") not in _ROLES:
-        at = records[at].get("parentUuid")
-    return at if isinstance(at, str) else ""
-
-
-def _message_id(record: JsonObject) -> str:
-    """What the pieces of one answer have in common; "" where it is no answer."""
-    own = object_of(record.get("message")).get("id")
-    return own if isinstance(own, str) and record.get("type") == "assistant" else ""
-
-
 def _pairing(conversation: list[JsonObject]) -> _Pairing:
     pairing, answerable = _Pairing(), set[str]()
-    spoken = [record for record in conversation if record.get("type") in _ROLES]
+    spoken = [record for record in conversation if record.get("type") in ROLES]
     runs = [(kind, list(run)) for kind, run in groupby(spoken, key=lambda one: one.get("type"))]
     for number, (kind, run) in enumerate(runs):
         if kind == "user":
@@ -205,7 +160,7 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
             continue
         answerable = _drop(pairing, run, "id", None)
         following = runs[number + 1][1] if number + 1 < len(runs) else []
-        given = {id_ for one in following for id_ in _ids(_blocks(one), "tool_use_id")}
+        given = {call for one in following for call in ids(one, "tool_result")}
         if missing := sorted(answerable - given):
             last = next(r for r in reversed(run) if pairing.blocks.get(str(r["uuid"])) != [])
             own = str(last["uuid"])
@@ -218,10 +173,13 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
     _relink(pairing, conversation, runs)
     first = next((r for r in spoken if pairing.blocks.get(str(r["uuid"])) != []), None)
     if first is not None and first.get("type") == "assistant":
-        content = [{"type": "text", "text": _NO_START}]
-        new = str(uuid.uuid5(_SPACE, f"before {first['uuid']}"))
-        pairing.first = _user_record(first, new, None, content)
-        pairing.relinked.add(str(conversation[0]["uuid"]))
+        pairing.answer = str(first["uuid"])
+        before = conversation[: conversation.index(first)]
+        text = _NO_SUMMARY if any(map(is_boundary, before)) else _NO_START
+        new = str(uuid.uuid5(_SPACE, f"before {pairing.answer}"))
+        parent = before[-1]["uuid"] if before else None
+        pairing.prompt = _user_record(first, new, parent, [{"type": "text", "text": text}])
+        pairing.relinked.add(pairing.answer)
     return pairing
 
 
@@ -243,14 +201,26 @@ def _relink(
         pairing.relinked.update(order[start + 1 : stop + 2])
 
 
+def _past_removed(records: Records, pairing: _Pairing) -> dict[str, str | None]:
+    """The new parents of records beside the conversation that follow one that is taken out."""
+    found: dict[str, str | None] = {}
+    for own, record in records.items():
+        parent = record.get("parentUuid")
+        while isinstance(parent, str) and pairing.blocks.get(parent) == []:
+            parent = found[own] = records[parent].get("parentUuid")
+    return found
+
+
 def _one_after_another(conversation: list[JsonObject], pairing: _Pairing) -> dict[str, str | None]:
     """The parent of each record, so that they follow each other with those that are added."""
     parents: dict[str, str | None] = {}
-    before = str(pairing.first["uuid"]) if pairing.first is not None else None
+    before: str | None = None
     for record in conversation:
         own = str(record["uuid"])
         if pairing.blocks.get(own) == []:
             continue
+        if pairing.prompt is not None and own == pairing.answer:
+            before = str(pairing.prompt["uuid"])
         if own in pairing.relinked:
             parents[own] = before
         before = own
@@ -269,13 +239,13 @@ def _drop(
     ids that stay."""
     seen: set[str] = set()
     for record in run:
-        blocks, sound = list(_blocks(record)), list[JsonObject]()
-        for block in blocks:
+        known, sound = list(blocks(record)), list[JsonObject]()
+        for block in known:
             own = str(block.get(key)) if _is_keyed(block, key) else None
             if own is None or (own not in seen and (wanted is None or own in wanted)):
                 sound.append(block)
                 seen |= {own} if own is not None else set()
-        if len(sound) < len(blocks):
+        if len(sound) < len(known):
             pairing.blocks[str(record["uuid"])] = sound
     return seen
 
@@ -287,17 +257,5 @@ def _user_record(record: JsonObject, own: str, parent: object, content: list[Any
     return {**added, "parentUuid": parent, "type": "user", "uuid": own, "message": message}
 
 
-def _blocks(record: JsonObject) -> Iterator[JsonObject]:
-    content = object_of(record.get("message")).get("content")
-    if isinstance(content, list):
-        for block in cast("list[Any]", content):
-            if isinstance(block, dict):
-                yield cast("JsonObject", block)
-
-
 def _is_keyed(block: JsonObject, key: str) -> bool:
     return block.get("type") == ("tool_use" if key == "id" else "tool_result")
-
-
-def _ids(blocks: Iterable[JsonObject], key: str) -> set[str]:
-    return {str(block.get(key)) for block in blocks if _is_keyed(block, key)}

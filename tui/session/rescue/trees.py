@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
 from tui.session.rescue import calls
 from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
+from tui.session.rescue.opened import is_boundary, is_in_tree, preserved
 
 _KEYS = {"claude_code": ("uuid", "parentUuid"), "pi": ("id", "parentId")}
 _SPACE = uuid.UUID("6f2a5e0c-7a55-4a0e-9a0d-2f5f1d1f7c11")
@@ -48,6 +49,7 @@ def repair(
     lines = _distinct(lines, key, repairs)
     if found == "claude_code":
         lines = _with_session(lines, repairs, id_)
+        lines = _with_sides(_with_preserved(lines, repairs), repairs)
     return _linked(lines, key, parent, repairs)
 
 
@@ -150,13 +152,81 @@ def _with_session(lines: list[MendedLine], repairs: Repairs, own: str) -> list[M
     return out
 
 
+def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines with compactions that name only records that are there as what they left as it was:
+    the program fails on other names, or forgets all of them."""
+    known = {str(line.value["uuid"]) for line in lines if is_in_tree(line.value)}
+    out: list[MendedLine] = []
+    for line in lines:
+        metadata = line.value.get("compactMetadata")
+        if not is_boundary(line.value) or not isinstance(metadata, dict):
+            out.append(line)
+            continue
+        sound = {**cast("JsonObject", metadata)}
+        own, kept = line.value.get("uuid"), preserved(line.value)
+        anchor, uuids = kept.get("anchorUuid"), kept.get("uuids")
+        named = cast("list[Any]", uuids) if isinstance(uuids, list) else []
+        names = [one for one in named if isinstance(one, str) and one in known - {own, anchor}]
+        anchor = anchor if isinstance(anchor, str) and anchor in known else own
+        segment = object_of(sound.get("preservedSegment"))
+        ends = [segment.get(name) for name in ("headUuid", "anchorUuid", "tailUuid")]
+        if names:
+            sound["preservedMessages"] = {
+                **kept,
+                "uuids": list(dict.fromkeys(names)),
+                "anchorUuid": anchor,
+            }
+        elif not all(isinstance(one, str) and one in known for one in ends):
+            sound.pop("preservedSegment", None)
+        if not names:
+            sound.pop("preservedMessages", None)
+        if sound == metadata:
+            out.append(line)
+        else:
+            repairs.add(
+                line.number, "named records that are lost as what its compaction left", line.raw
+            )
+            out.append(with_value(line, {**line.value, "compactMetadata": sound}))
+    return out
+
+
+def _with_sides(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines without marks of a side chain on what the conversation itself goes on from: the
+    program leaves it out, or looks elsewhere for its end."""
+    followed: set[str | None] = set()
+    for line in reversed(lines):
+        side = line.value.get("isSidechain") is True and _text_in(line, "uuid") not in followed
+        if not side and is_in_tree(line.value):
+            followed.add(_text_in(line, "parentUuid"))
+    out: list[MendedLine] = []
+    for line in lines:
+        own = _text_in(line, "uuid")
+        if own is not None and line.value.get("isSidechain") is True and own in followed:
+            repairs.add(line.number, "was marked as a side chain, but isn't one", line.raw)
+            out.append(with_value(line, {**line.value, "isSidechain": False}))
+        else:
+            out.append(line)
+    return out
+
+
+def _text_in(line: MendedLine, key: str) -> str | None:
+    value = line.value.get(key)
+    return value if isinstance(value, str) else None
+
+
 def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) -> list[MendedLine]:
     """The lines, each with a way to the first: what leads nowhere or in a circle is linked to the
-    record before it. In one pass."""
+    record before it, but for a compaction and its summary, which begin anew. In one pass."""
+    anew = {
+        _text_in(line, key)
+        for line in lines
+        if is_boundary(line.value) or line.value.get("isCompactSummary") is True
+    }
     parents: dict[str, Any] = {}
     sides: dict[str, bool] = {}
     for line in lines:
-        if isinstance(own := line.value.get(key), str) and line.value.get("type") != "session":
+        in_tree = is_in_tree(line.value) if key == "uuid" else line.value.get("type") != "session"
+        if isinstance(own := line.value.get(key), str) and in_tree:
             parents[own] = line.value.get(parent)
             if parents[own] is None and parents.keys() != {own} and calls.needs_parent(line.value):
                 parents[own] = ""  # as if it was lost
@@ -176,7 +246,7 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
             elsewhere = isinstance(at, str) and at not in path and at
             if elsewhere and (sides[lost] or sides[lost] not in last):
                 break  # what it goes on from is in another file
-            parents[lost] = last.get(sides[lost])
+            parents[lost] = None if lost in anew else last.get(sides[lost])
             changed.add(lost)
             at = parents[lost]
         rooted.update(path)
@@ -185,7 +255,8 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
     for line in lines:
         own = line.value.get(key)
         if isinstance(own, str) and own in changed:
-            repairs.add(line.number, "its parent was lost: linked to the record before", line.raw)
+            what = "linked to the record before" if parents[own] else "it begins anew"
+            repairs.add(line.number, f"its parent was lost: {what}", line.raw)
             out.append(with_value(line, {**line.value, parent: parents[own]}))
         else:
             out.append(line)

@@ -1,0 +1,216 @@
+"""What Claude Code opens of a session's records, in the order in which it sends them.
+
+As its SDK reads them (version 0.3, `getSessionMessages`): from the last record that is neither of a
+sub-agent nor about progress, along `parentUuid`; after a compaction that left messages as they were
+through those; with the pieces of each answer that stand beside the way, and their results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from tui.core.messages import object_of
+from tui.session.jsonl import JsonObject
+
+Records = Mapping[str, JsonObject]
+"""The records of a session by their uuid, in the order of the file."""
+ROLES = ("user", "assistant")
+_KINDS = frozenset({*ROLES, "progress", "system", "attachment"})
+
+
+def opened(records: Records) -> list[JsonObject]:
+    """The conversation: what is said, and the records between. Empty where nobody speaks."""
+    parents = _parents(records)
+    way: list[str] = []
+    at = _last_said(records, parents)
+    seen = set[str]()
+    while at is not None and at in records and at not in seen:
+        seen.add(at)
+        way.append(at)
+        at = parents[at]
+    way.reverse()
+    beside = _beside(records, way)
+    order = [records[own] for one in way for own in (one, *beside.get(one, ()))]
+    return list(_with_pieces_together(order))
+
+
+def is_in_tree(record: JsonObject) -> bool:
+    """Whether the program follows links to the record: it passes over kinds it doesn't know."""
+    return isinstance(record.get("uuid"), str) and record.get("type") in _KINDS
+
+
+def is_boundary(record: JsonObject) -> bool:
+    """Whether the record is the place of a compaction."""
+    return record.get("type") == "system" and record.get("subtype") == "compact_boundary"
+
+
+def blocks(record: JsonObject) -> Iterator[JsonObject]:
+    """The blocks of a message that has some."""
+    content = object_of(record.get("message")).get("content")
+    if isinstance(content, list):
+        for block in cast("list[Any]", content):
+            if isinstance(block, dict):
+                yield cast("JsonObject", block)
+
+
+def ids(record: JsonObject, kind: str) -> list[str]:
+    """The ids of its calls (`tool_use`), or of the calls that its results are for
+    (`tool_result`)."""
+    key = "id" if kind == "tool_use" else "tool_use_id"
+    found = (block.get(key) for block in blocks(record) if block.get("type") == kind)
+    return [own for own in found if isinstance(own, str)]
+
+
+def preserved(boundary: JsonObject) -> JsonObject:
+    """The messages that a compaction left as they were: the `uuids`, and the `anchorUuid` of the
+    record that they follow. Empty where there are none."""
+    metadata = object_of(boundary.get("compactMetadata"))
+    return object_of(metadata.get("preservedMessages")) if is_boundary(boundary) else {}
+
+
+def _parents(records: Records) -> dict[str, str | None]:
+    """The record before each, after compactions that left messages as they were."""
+    parents = {own: _text(record.get("parentUuid")) for own, record in records.items()}
+    for record in records.values():
+        if not is_boundary(record):
+            continue
+        segment = object_of(object_of(record.get("compactMetadata")).get("preservedSegment"))
+        if kept := preserved(record):
+            uuids = [one for one in cast("list[Any]", kept.get("uuids") or []) if one in records]
+            if uuids != kept.get("uuids") or not uuids:
+                continue
+            anchor, first, last = _text(kept.get("anchorUuid")), uuids[0], uuids[-1]
+            parents.update(zip(uuids, [anchor, *uuids], strict=False))
+        elif segment:
+            first, anchor, last = (
+                _text(segment.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")
+            )
+            if first in parents:
+                parents[first] = anchor
+        else:
+            continue
+        for own, parent in parents.items():
+            if parent == anchor and own != first:
+                parents[own] = last
+    return parents
+
+
+def _last_said(records: Records, parents: Mapping[str, str | None]) -> str | None:
+    main = [own for own, record in records.items() if _can_be_last(record)]
+    followed = {parents[own] for own in main}
+    seen = set[str]()
+    for own in reversed(main):
+        at = None if own in followed else own
+        while at is not None and at in records and at not in seen:
+            if records[at].get("type") in ROLES:
+                return at
+            seen.add(at)
+            at = parents[at]
+    return None
+
+
+def _can_be_last(record: JsonObject) -> bool:
+    briefing = object_of(record.get("attachment")).get("type") == "fork_briefing"
+    elsewhere = record.get("isSidechain") or record.get("teamName") or briefing
+    return not elsewhere and record.get("type") != "progress"
+
+
+def answer_id(record: JsonObject) -> str:
+    """What the pieces of one answer have in common; "" where it is no answer."""
+    own = object_of(record.get("message")).get("id")
+    return own if isinstance(own, str) and record.get("type") == "assistant" else ""
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The pieces of answers by the answer's id, the piece of each call, and the results that hang
+    on a piece."""
+
+    pieces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    callers: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """None where two answers claim the call."""
+    results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+def _answers(records: Records) -> _Answers:
+    answers = _Answers()
+    results: list[str] = []
+    for own, record in records.items():
+        if answer := answer_id(record):
+            answers.pieces.setdefault(answer, []).append(own)
+            for call in ids(record, "tool_use"):
+                before = answers.callers.setdefault(call, own)
+                if before is None or answer_id(records[before]) != answer:
+                    answers.callers[call] = None
+        elif record.get("type") == "user" and ids(record, "tool_result"):
+            results.append(own)
+    for own in results:
+        record = records[own]
+        source = _text(record.get("sourceToolAssistantUUID"))
+        callers = [answers.callers.get(call) for call in ids(record, "tool_result")]
+        near = [one for one in (source, *callers) if one in records]
+        pieces = [one for one in near if one and _same_side(record, records[one])]
+        for piece in dict.fromkeys([_text(record.get("parentUuid")), *pieces]):
+            if piece is not None:
+                answers.results.setdefault(piece, []).append(own)
+    return answers
+
+
+def _same_side(one: JsonObject, other: JsonObject) -> bool:
+    sides = [(bool(each.get("isSidechain")), each.get("agentId")) for each in (one, other)]
+    return sides[0] == sides[1]
+
+
+def _beside(records: Records, way: list[str]) -> dict[str, list[str]]:
+    """By the last piece of each answer on the way: its other pieces, then results, that stand
+    beside the way."""
+    answers = _answers(records)
+    places = {own: place for place, own in enumerate(records)}
+    taken = set(way)
+    answered = {call for own in way for call in ids(records[own], "tool_result")}
+    last = {answer: own for own in way if (answer := answer_id(records[own]))}
+
+    def by_time(own: str) -> str:
+        return _text(records[own].get("timestamp")) or ""
+
+    found: dict[str, list[str]] = {}
+    for answer in dict.fromkeys(filter(None, (answer_id(records[own]) for own in way))):
+        pieces = answers.pieces[answer]
+        hanging = dict.fromkeys(
+            own for piece in pieces for own in answers.results.get(piece, ()) if own not in taken
+        )
+        results = [own for own in hanging if records[own].get("parentUuid") in pieces]
+        known = answered | {call for own in results for call in ids(records[own], "tool_result")}
+        for own in sorted(hanging.keys() - set(results), key=lambda own: places[own]):
+            calls = ids(records[own], "tool_result")
+            if any(call not in known and answers.callers.get(call) in pieces for call in calls):
+                known.update(calls)
+                results.append(own)
+        others = [own for own in pieces if own not in taken]
+        found[last[answer]] = [*sorted(others, key=by_time), *sorted(results, key=by_time)]
+        taken.update(found[last[answer]])
+    return found
+
+
+def _with_pieces_together(order: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """The records, each piece of an answer right after the one before it: between prompts, the
+    program sends them as one message before their results."""
+    groups: list[list[JsonObject]] = []
+    turn: dict[str, list[JsonObject]] = {}
+    for record in order:
+        answer = answer_id(record)
+        if record.get("type") == "user" and not ids(record, "tool_result"):
+            turn = {}
+        if answer in turn:
+            turn[answer].append(record)
+            continue
+        groups.append([record])
+        if answer:
+            turn[answer] = groups[-1]
+    return (record for group in groups for record in group)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
