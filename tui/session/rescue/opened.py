@@ -7,7 +7,7 @@ through those; with the pieces of each answer that stand beside the way, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -58,8 +58,10 @@ def blocks(record: JsonObject) -> Iterator[JsonObject]:
 def ids(record: JsonObject, kind: str) -> list[str]:
     """The ids of its calls (`tool_use`), or of the calls that its results are for
     (`tool_result`)."""
+    if "message" not in record:
+        return []
     key = "id" if kind == "tool_use" else "tool_use_id"
-    found = (block.get(key) for block in blocks(record) if block.get("type") == kind)
+    found = [block.get(key) for block in blocks(record) if block.get("type") == kind]
     return [own for own in found if isinstance(own, str)]
 
 
@@ -119,43 +121,60 @@ def _can_be_last(record: JsonObject) -> bool:
 
 def answer_id(record: JsonObject) -> str:
     """What the pieces of one answer have in common; "" where it is no answer."""
+    if record.get("type") != "assistant":
+        return ""
     own = object_of(record.get("message")).get("id")
-    return own if isinstance(own, str) and record.get("type") == "assistant" else ""
+    return own if isinstance(own, str) else ""
 
 
 @dataclass(slots=True)
 class _Answers:
-    """The pieces of answers by the answer's id, the piece of each call, and the results that hang
-    on a piece."""
+    """The pieces of answers by the answer's id, and of what stands beside the way: the results that
+    hang on a piece, and the piece of each call, where a result may hang on another's."""
 
     pieces: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     callers: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     """None where two answers claim the call."""
-    results: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
-def _answers(records: Records) -> _Answers:
+def _answers(records: Records, way: Container[str]) -> _Answers:
     answers = _Answers()
-    results: list[str] = []
+    strays: list[str] = []
     for own, record in records.items():
         if answer := answer_id(record):
             answers.pieces.setdefault(answer, []).append(own)
-            for call in ids(record, "tool_use"):
-                before = answers.callers.setdefault(call, own)
-                if before is None or answer_id(records[before]) != answer:
-                    answers.callers[call] = None
-        elif record.get("type") == "user" and ids(record, "tool_result"):
-            results.append(own)
-    for own in results:
+        elif own not in way and (parent := _text(record.get("parentUuid"))):
+            calls = _results(record)
+            if calls:
+                answers.results.setdefault(parent, []).append(own)
+            if not set(calls) <= set(ids(records.get(parent, {}), "tool_use")):
+                strays.append(own)
+    if strays:
+        answers.callers = _callers(records)
+    for own in strays:
         record = records[own]
         source = _text(record.get("sourceToolAssistantUUID"))
-        callers = [answers.callers.get(call) for call in ids(record, "tool_result")]
-        near = [one for one in (source, *callers) if one in records]
-        pieces = [one for one in near if one and _same_side(record, records[one])]
-        for piece in dict.fromkeys([_text(record.get("parentUuid")), *pieces]):
-            if piece is not None:
+        near = [source, *(answers.callers.get(call) for call in _results(record))]
+        for piece in dict.fromkeys(one for one in near if one != record["parentUuid"]):
+            if piece is not None and piece in records and _same_side(record, records[piece]):
                 answers.results.setdefault(piece, []).append(own)
     return answers
+
+
+def _callers(records: Records) -> dict[str, str | None]:
+    callers: dict[str, str | None] = {}
+    for own, record in records.items():
+        answer = answer_id(record)
+        for call in ids(record, "tool_use") if answer else ():
+            before = callers.setdefault(call, own)
+            if before is None or answer_id(records[before]) != answer:
+                callers[call] = None
+    return callers
+
+
+def _results(record: JsonObject) -> list[str]:
+    return ids(record, "tool_result") if record.get("type") == "user" else []
 
 
 def _same_side(one: JsonObject, other: JsonObject) -> bool:
@@ -166,31 +185,32 @@ def _same_side(one: JsonObject, other: JsonObject) -> bool:
 def _beside(records: Records, way: list[str]) -> dict[str, list[str]]:
     """By the last piece of each answer on the way: its other pieces, then results, that stand
     beside the way."""
-    answers = _answers(records)
-    places = {own: place for place, own in enumerate(records)}
     taken = set(way)
-    answered = {call for own in way for call in ids(records[own], "tool_result")}
+    answers = _answers(records, taken)
+    places = {own: place for place, own in enumerate(records)} if answers.callers else {}
+    answered = {call for own in way if answers.callers for call in _results(records[own])}
     last = {answer: own for own in way if (answer := answer_id(records[own]))}
 
     def by_time(own: str) -> str:
         return _text(records[own].get("timestamp")) or ""
 
     found: dict[str, list[str]] = {}
-    for answer in dict.fromkeys(filter(None, (answer_id(records[own]) for own in way))):
-        pieces = answers.pieces[answer]
-        hanging = dict.fromkeys(
-            own for piece in pieces for own in answers.results.get(piece, ()) if own not in taken
-        )
-        results = [own for own in hanging if records[own].get("parentUuid") in pieces]
-        known = answered | {call for own in results for call in ids(records[own], "tool_result")}
-        for own in sorted(hanging.keys() - set(results), key=lambda own: places[own]):
-            calls = ids(records[own], "tool_result")
-            if any(call not in known and answers.callers.get(call) in pieces for call in calls):
+    for answer in dict.fromkeys(answer_id(records[own]) for own in way):
+        pieces = answers.pieces.get(answer, ())
+        others = [own for own in pieces if own not in taken]
+        hanging = dict.fromkeys(own for one in pieces for own in answers.results.get(one, ()))
+        free = [own for own in hanging if own not in taken]
+        results = [own for own in free if records[own]["parentUuid"] in pieces]
+        known = {call for own in results for call in _results(records[own])}
+        for own in sorted(set(free) - set(results), key=lambda own: places[own]):
+            calls = _results(records[own])
+            fresh = [call for call in calls if call not in answered and call not in known]
+            if any(answers.callers.get(call) in pieces for call in fresh):
                 known.update(calls)
                 results.append(own)
-        others = [own for own in pieces if own not in taken]
-        found[last[answer]] = [*sorted(others, key=by_time), *sorted(results, key=by_time)]
-        taken.update(found[last[answer]])
+        if others or results:
+            found[last[answer]] = [*sorted(others, key=by_time), *sorted(results, key=by_time)]
+            taken.update(found[last[answer]])
     return found
 
 
