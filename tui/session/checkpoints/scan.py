@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -24,6 +25,7 @@ from tui.session.checkpoints.entries import (
     PathEntry,
     stamp_of,
 )
+from tui.session.checkpoints.known import KnownPaths
 
 ENTRIES_MAX: Final = 200_000
 """Above this a folder is no workspace but a disk."""
@@ -31,7 +33,7 @@ IGNORED_FILES_MAX: Final = 2_000
 """Of an ignored folder with more files nothing is stored."""
 IGNORED_BYTES_MAX: Final = 20_000_000
 """Nor of one with more bytes."""
-_PASSED_OVER: Final = frozenset({b".git", PRIVATE_DIR.encode()})
+_PASSED_OVER: Final = frozenset({".git", PRIVATE_DIR})
 _CACHES: Final = frozenset(
     name.encode()
     for name in ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules")
@@ -62,82 +64,97 @@ class Scan:
 class _Walk:
     """One look at a workspace."""
 
-    def __init__(
-        self, root: Path, known: Mapping[bytes, PathEntry], skip: Collection[Path], stop: Event
-    ) -> None:
+    def __init__(self, root: Path, known: KnownPaths, skip: Collection[Path], stop: Event) -> None:
         self._top = os.fsencode(root) + b"/"
         self._root = root
         self._known = known
         self._skip = {os.fsencode(path) for path in skip}
         self._stop = stop
         self._count = 0
-        self._seen: list[bytes] = []
         self._new: list[tuple[bytes, os.stat_result]] = []
         self.scan = Scan()
 
     def run(self) -> Scan:
-        self._walk_known()
+        folders = [b""]
+        while folders:
+            folders += self._walk_known(folders.pop())
         if self._new:
             self._walk_new()
-        if len(self._seen) != len(self._known):
-            self.scan.missing = set(self._known).difference(self._seen)
         return self.scan
 
-    def _entries(self, folder: bytes) -> list[os.DirEntry[bytes]]:
-        """What is in a folder, given with its slash. What is known of one that can't be read stays
-        so."""
+    def _counted(self, number: int) -> None:
+        """Raises where the walk has to end."""
         if self._stop.is_set():
             raise CheckpointStoppedError("The program ends.")
-        try:
-            with os.scandir(self._top + folder) as entries:
-                found = [entry for entry in entries if entry.name not in _PASSED_OVER]
-        except PermissionError:
-            self._keep(folder[:-1])
-            return []
-        except OSError:
-            return []
-        self._count += len(found)
+        self._count += number
         if self._count > ENTRIES_MAX:
             raise CheckpointError(f"The folder has more than {ENTRIES_MAX:,} files.")
-        return found
 
-    def _keep(self, path: bytes, *, itself: bool = False) -> None:
-        """Let what is known below a path that can't be read stand, and of the path `itself`."""
-        inside = path + b"/"
-        self._seen += [one for one in self._known if one.startswith(inside)]
-        if itself and path in self._known:
-            self._seen.append(path)
+    def _forget(self, path: bytes) -> None:
+        """Note that a path that may be known is gone, with all below it."""
+        if self._known.get(path) is not None:
+            self.scan.missing.add(path)
+        self.scan.missing.update(inner for inner, _ in self._known.below(path))
 
-    def _walk_known(self) -> None:
-        """Go through the folders that are known. This is the loop that has to be fast."""
-        known, seen, folders = self._known.get, self._seen.append, [b""]
-        is_folder, type_of = stat.S_IFDIR, stat.S_IFMT
-        while folders:
-            folder = folders.pop()
-            for entry in self._entries(folder):
-                path = folder + entry.name
-                try:
-                    state = entry.stat(follow_symlinks=False)
-                except PermissionError:
-                    self._keep(path, itself=True)
-                    continue
-                except OSError:
-                    continue
-                mode, old = state.st_mode, known(path)
-                if old is None or (type_of(mode) == is_folder and old.kind < Kind.FOLDER):
-                    self._new.append((path, state))
-                elif type_of(mode) == is_folder:
-                    seen(path)
-                    if old.kind is Kind.FOLDER:
-                        folders.append(path + b"/")
-                        if mode & 0o7777 != old.mode:
-                            self.scan.found[path] = ScannedPath(Kind.FOLDER, state, old.ignored)
-                elif type_of(mode) in _KINDS:
-                    seen(path)
-                    if stamp_of(state) != old.stamp:
-                        self.scan.found[path] = ScannedPath(
-                            _KINDS[type_of(mode)], state, old.ignored
-                        )
+    def _walk_known(self, folder: bytes) -> list[bytes]:
+        """Look at what is in a folder that is known, given with its slash. Returns the folders in
+        it that are known. What is known of one that can't be read stands."""
+        inner: list[bytes] = []
+        try:
+            at = os.open(self._top + folder, os.O_RDONLY | os.O_DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            self._forget(folder[:-1])
+            return inner
+        except OSError:
+            return inner
+        try:
+            names = os.listdir(at)  # noqa: PTH208 - of an open folder
+            self._counted(len(names))
+            there = self._walk_names(folder, names, at, inner)
+        finally:
+            os.close(at)
+        known = self._known.within(folder)
+        if there < len(known):
+            for name in known.keys() - set(names):
+                self._forget(folder + os.fsencode(name))
+        return inner
+
+    def _walk_names(self, folder: bytes, names: list[str], at: int, inner: list[bytes]) -> int:
+        """Look at names in an open folder; known folders are added to `inner`. Returns how many are
+        known. This is the loop that has to be fast."""
+        known, there = self._known.within(folder).get, 0
+        for name in names:
+            old = known(name)
+            there += old is not None
+            try:
+                state = os.stat(name, dir_fd=at, follow_symlinks=False)
+            except FileNotFoundError:
+                self._forget(folder + os.fsencode(name))
+                continue
+            except OSError:
+                continue
+            if old is not None and old.stamp == stamp_of(state):
+                continue
+            if name not in _PASSED_OVER and self._differs(folder + os.fsencode(name), old, state):
+                inner.append(folder + os.fsencode(name) + b"/")
+        return there
+
+    def _differs(self, path: bytes, old: PathEntry | None, state: os.stat_result) -> bool:
+        """Note a path that isn't a file as it was. Returns whether it is a folder that is known."""
+        kind = _KINDS.get(stat.S_IFMT(state.st_mode))
+        if old is None or (kind is Kind.FOLDER and old.kind < Kind.FOLDER):
+            self._new.append((path, state))
+            return False
+        if kind is None:
+            self._forget(path)
+            return False
+        if kind is not Kind.FOLDER:
+            self.scan.missing.update(inner for inner, _ in self._known.below(path))
+            self.scan.found[path] = ScannedPath(kind, state, old.ignored)
+            return False
+        if old.kind is Kind.FOLDER and state.st_mode & 0o7777 != old.mode:
+            self.scan.found[path] = ScannedPath(kind, state, old.ignored)
+        return old.kind is Kind.FOLDER
 
     def _walk_new(self) -> None:
         """Go into what is new."""
@@ -147,31 +164,35 @@ class _Walk:
             path, state = self._new.pop()
             kind = _KINDS.get(stat.S_IFMT(state.st_mode))
             if kind is None or self._top + path in self._skip:  # no pipes, sockets, devices
+                self._forget(path)
                 continue
             above = self._root_of(path)
             skipped = above or (path if path in ignored else b"")
-            self._add(path, ScannedPath(kind, state, bool(skipped)))
+            self.scan.found[path] = ScannedPath(kind, state, bool(skipped))
             if kind is not Kind.FOLDER:
                 grown.update({above} if above else ())
                 continue
-            inner = list(self._entries(path + b"/"))
+            inner = self._new_in(path)
             is_cache = path.rpartition(b"/")[2] in _CACHES
             if is_cache and (skipped or not asked or self._in_repository(path)):
                 self.scan.found[path] = ScannedPath(kind, state, bool(skipped), omitted=True)
                 continue
             grown.update({skipped} if skipped else ())
-            for entry in inner:
-                try:
-                    self._new.append((path + b"/" + entry.name, entry.stat(follow_symlinks=False)))
-                except OSError:
-                    continue
+            self._new += inner
         for folder in grown:
             self._omit_if_large(folder)
 
-    def _add(self, path: bytes, found: ScannedPath) -> None:
-        self.scan.found[path] = found
-        if path in self._known:
-            self._seen.append(path)
+    def _new_in(self, path: bytes) -> list[tuple[bytes, os.stat_result]]:
+        """What is in a new folder, as far as it can be read."""
+        found: list[tuple[bytes, os.stat_result]] = []
+        with suppress(OSError), os.scandir(self._top + path) as entries:
+            for entry in entries:
+                if os.fsdecode(entry.name) in _PASSED_OVER:
+                    continue
+                with suppress(OSError):
+                    found.append((entry.path[len(self._top) :], entry.stat(follow_symlinks=False)))
+        self._counted(len(found))
+        return found
 
     def _root_of(self, path: bytes) -> bytes:
         """The topmost folder above a path that git ignores; b"" where there is none."""
@@ -194,11 +215,7 @@ class _Walk:
         """Take an ignored folder out that has become too large to be stored."""
         inside = folder + b"/"
         found = {path: one for path, one in self.scan.found.items() if path.startswith(inside)}
-        known = {
-            path: entry
-            for path, entry in self._known.items()
-            if path.startswith(inside) and path not in found
-        }
+        known = {path: one for path, one in self._known.below(folder) if path not in found}
         files = len(found) + len(known)
         size = sum(one.state.st_size for one in found.values() if one.kind is Kind.FILE)
         size += sum(entry.size for entry in known.values())
@@ -206,7 +223,7 @@ class _Walk:
             return
         for path in found:
             del self.scan.found[path]
-        self._seen = [path for path in self._seen if not path.startswith(inside)]
+        self.scan.missing.update(path for path, _ in self._known.below(folder))
         try:
             state = os.lstat(self._top + folder)
         except OSError:
@@ -214,7 +231,7 @@ class _Walk:
         self.scan.found[folder] = ScannedPath(Kind.FOLDER, state, ignored=True, omitted=True)
 
 
-def scan(root: Path, known: Mapping[bytes, PathEntry], skip: Collection[Path], stop: Event) -> Scan:
+def scan(root: Path, known: KnownPaths, skip: Collection[Path], stop: Event) -> Scan:
     """Compare a workspace with what is known of it; `skip` are folders that don't belong to it.
 
     Raises CheckpointError for a folder with too many files, CheckpointStoppedError once `stop` is

@@ -34,6 +34,7 @@ from tui.session.checkpoints.entries import (
     PathEntry,
     stamp_of,
 )
+from tui.session.checkpoints.known import KnownPaths
 from tui.session.checkpoints.scan import ScannedPath, scan
 
 FILE_BYTES_MAX: Final = 50_000_000
@@ -87,8 +88,9 @@ class CheckpointStore:
         self._stop = Event()
         self._lock = Lock()
         self._db: sqlite3.Connection | None = None
-        self._known: dict[bytes, PathEntry] = {}
-        self._id, self._n = "", 0
+        self._known = KnownPaths()
+        self._id: str = ""
+        self._n = 0
 
     @property
     def root(self) -> Path:
@@ -105,9 +107,10 @@ class CheckpointStore:
                 [(entry.stamp, path) for path, entry in touched.items()],
             )
         # Only what is committed counts.
-        self._known.update(entries | touched)
+        for path, entry in (entries | touched).items():
+            self._known.put(path, entry)
         for path in gone:
-            del self._known[path]
+            self._known.drop(path)
         self._n = _number(checkpoint.id)
         return checkpoint
 
@@ -135,7 +138,7 @@ class CheckpointStore:
             self._sync(db)
             return [
                 self._root / os.fsdecode(path)
-                for path, entry in sorted(self._known.items())
+                for path, entry in sorted(self._known.below(b""))
                 if not entry.stored
             ]
 
@@ -211,7 +214,7 @@ class CheckpointStore:
         if self._db is not None:
             with suppress(sqlite3.Error):
                 self._db.close()
-        self._db, self._known, self._id, self._n = None, {}, "", 0
+        self._db, self._known, self._id, self._n = None, KnownPaths(), "", 0
         for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):
                 Path(f"{self._file}{suffix}").rename(f"{self._file}.damaged{suffix}")
@@ -220,15 +223,15 @@ class CheckpointStore:
         """Learn what other programs have stored meanwhile."""
         (id_,) = db.execute("SELECT id FROM about").fetchone()
         if id_ != self._id:
-            self._id, self._n, self._known = id_, 0, {}
+            self._id, self._n, self._known = id_, 0, KnownPaths()
         last = self._last(db)
         if last == self._n:
             return
         for (path,) in db.execute("SELECT path FROM entry WHERE until > ?", (self._n,)):
-            self._known.pop(path, None)
+            self._known.drop(path)
         new = f"SELECT path, {_ENTRY} FROM entry WHERE since > ? AND until IS NULL"  # noqa: S608 - our own column names
         for path, *row in db.execute(new, (self._n,)):
-            self._known[path] = _entry(row)
+            self._known.put(path, _entry(row))
         self._n = last
 
     def _read_changes(
@@ -287,14 +290,14 @@ class CheckpointStore:
         db.execute("INSERT INTO checkpoint VALUES (?, ?)", (n, time.time()))
         db.executemany(
             "UPDATE entry SET until = ? WHERE path = ? AND until IS NULL",
-            [(n, path) for path in (*gone, *(path for path in entries if path in self._known))],
+            [(n, path) for path in (*gone, *(path for path in entries if self._known.get(path)))],
         )
         db.executemany(
             "INSERT INTO entry VALUES (?, ?, NULL, ?, ?, ?, ?, ?, ?)",
             [(path, n, *entry) for path, entry in entries.items()],
         )
         counted = [path for path, entry in entries.items() if _counts(entry)]
-        counted += [path for path in gone if _counts(self._known[path])]
+        counted += [path for path in gone if (old := self._known.get(path)) and _counts(old)]
         first = not self._n
         named = () if first else tuple(map(os.fsdecode, sorted(counted)[:_NAMED]))
         return Checkpoint(f"{self._id}-{n}", 0 if first else len(counted), named)
