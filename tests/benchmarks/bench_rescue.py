@@ -44,4 +44,4 @@ def _row(name: str, sample: Callable[[int], list[Json]]) -> tuple[str, float, fl
     assert mended is not None
     assert mended.repairs
     print(f"      {name}: {len(data) / 1e6:.0f} MB in {took:.1f} s")
-    return f"a session of {name} mended, beside reading it as JSON", took / read, 8.0
+    return f"a session of {name} mended, beside reading it as JSON", took / read, 6.0

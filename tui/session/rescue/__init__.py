@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tui.core.gc_pause import gc_pause
 from tui.session.importers import claude_code, codex, pi
 from tui.session.jsonl import JsonObject
 from tui.session.rescue import calls, trees
@@ -54,6 +55,11 @@ def rescue(data: bytes, name: str = "") -> Rescued | None:
     A sound session comes back unchanged, with no repairs. `name` is the name of its file, which
     has the session's id in it where that is lost in the file.
     """
+    with gc_pause():
+        return _rescued(data, name)
+
+
+def _rescued(data: bytes, name: str) -> Rescued | None:
     repairs = Repairs()
     lines = mended_lines(data, repairs)
     found = format_of(lines)
