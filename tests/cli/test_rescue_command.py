@@ -184,7 +184,10 @@ def test_a_database_of_opencode(rescue: Rescue, programs: Install, tmp_path: Pat
         f"Copy: {copy}",
         f"What was changed or taken out, as it was: {copy}.set-aside",
     ]
-    assert out[-1] == "Not checked with opencode itself: it isn't installed here."
+    assert out[-2:] == [
+        "Not checked with opencode itself: it isn't installed here.",
+        f"Holdfast opens its sessions, too: `holdfast sessions import {copy}`",
+    ]
     programs("opencode", OPENCODE)
     verdict = "Checked: opencode itself opens it, offline and in a scratch folder."
     assert checked(rescue(copy)[1]) == [
@@ -194,7 +197,7 @@ def test_a_database_of_opencode(rescue: Rescue, programs: Install, tmp_path: Pat
         assert db.execute("SELECT value FROM credential").fetchall() == [("a secret",)]
         db.execute("UPDATE part SET data = replace(data, 'prompt 2', 'refuse me')")
         db.commit()
-    assert rescue(path, "--out", tmp_path / "b.db")[1][-1] == (
+    assert rescue(path, "--out", tmp_path / "b.db")[1][-2] == (
         "opencode still refuses it: Error: Session not found"
     )
     code, _, err = rescue(path, "--out", copy)

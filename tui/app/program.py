@@ -100,7 +100,7 @@ class CompositionRoot:
         named = self.options.resume
         if named == "":
             return None
-        if named and (os.sep in named or named.endswith(".jsonl")):
+        if named and catalog.is_path(named):
             from tui.session import importers  # noqa: PLC0415 - for a file only
 
             home = self.launch.folders

@@ -28,7 +28,7 @@ PREVIEW = 60
 """How many records of a long session are previewed: its last ones."""
 
 _AROUND = 20
-_AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex"}
+_AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode": "opencode"}
 
 
 @dataclass(frozen=True, slots=True)

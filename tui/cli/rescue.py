@@ -17,9 +17,10 @@ from tui.cli.own_loader import NotCheckedError, database_refusal, refusal
 from tui.cli.session_io import print_json, print_text
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.text_cleaning import one_line
+from tui.session.importers.opencode_store import MAGIC
 from tui.session.reader import open_session
 from tui.session.rescue import rescue
-from tui.session.rescue.opencode import MAGIC, rescue_database
+from tui.session.rescue.opencode import rescue_database
 
 _NAMES = {"claude_code": "Claude Code", "codex": "Codex", "opencode": "opencode", "pi": "pi"}
 _OPEN = {
@@ -80,7 +81,8 @@ def _of_file(path: Path, data: bytes, copy: Path) -> _Outcome:
     if mended is None:
         raise SessionError(
             f"{path} isn't a session file of Claude Code, Codex, opencode or pi.",
-            hint="`holdfast sessions check FILE` reads a session of Holdfast.",
+            hint="`holdfast sessions check FILE` reads a session of Holdfast, `holdfast sessions "
+            "import FILE` what `opencode export` wrote.",
         )
     outcome = _Outcome(mended.format, mended.repairs)
     if mended.repairs:
@@ -133,13 +135,13 @@ def _report(outcome: _Outcome, path: Path) -> list[str]:
         if outcome.set_aside is not None:
             lines.append(f"What was changed or taken out, as it was: {outcome.set_aside}")
         lines.append(f"To open it: {_OPEN[outcome.format].replace('COPY', str(outcome.copy))}")
-    return [*lines, *_verdict(outcome, name, path)]
+    return [*lines, *_verdict(outcome, name, outcome.copy or path if what == "database" else path)]
 
 
 def _verdict(outcome: _Outcome, name: str, path: Path) -> list[str]:
     here = [f"Holdfast opens it, too: `holdfast sessions import {path}`"]
     if outcome.format == "opencode":
-        here = []
+        here = [f"Holdfast opens its sessions, too: `holdfast sessions import {path}`"]
     if outcome.unchecked:
         return [f"Not checked with {name} itself: {outcome.unchecked}.", *here]
     if outcome.refused:

@@ -27,7 +27,7 @@ def load(path: Path) -> LoadedSession:
     What lies in the folder of the sessions is ours, whatever is left of it.
     """
     home = folders().sessions.resolve()
-    if home in path.resolve().parents or not path.stat().st_size:
+    if home in path.resolve().parents or (path.is_file() and not path.stat().st_size):
         return read(path)
     return importers.load(path)
 

@@ -73,15 +73,20 @@ def cwd_of(path: Path) -> Path:
     return Path()
 
 
+def is_path(reference: str) -> bool:
+    """Whether a reference to a session is a path, and no id."""
+    return os.sep in reference or reference.endswith(".jsonl") or Path(reference).is_file()
+
+
 def resolve(reference: str, folders: Folders) -> Path:
     """The file that an id, the unambiguous beginning of an id, or a path refers to.
 
     A sub-agent's session is found where no other has such an id. Raises SessionError if there is
     none, or more than one.
     """
-    if os.sep in reference or reference.endswith(".jsonl"):
+    if is_path(reference):
         path = Path(reference).expanduser()
-        if path.exists():
+        if path.exists() or path.parent.is_file():  # a session in a database
             return path
         raise SessionError(f"File not found: {reference}.", hint="Check the path.")
     every = files(folders)

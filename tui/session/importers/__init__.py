@@ -1,6 +1,6 @@
 """Other agents' session files, read as if they were ours.
 
-    recognise(path)            whose file this is, by its content; None if it is nobody's
+    recognise(path)            whose session this is, by its content; None if it is nobody's
     load(path)                 the session, as `reader.read` would return one of ours
     usual_folders(home, env)   the folders in which the other agents store their sessions
     find(folders, workspace)   the sessions in those folders, the newest first
@@ -8,8 +8,8 @@
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
 line and becomes a finding, as in our own files. The records are those of the active branch; their
 ids are the same on every reading, and the header's `origin` names the agent and its session as
-`claude_code:ID`. Each format has a module: `matches` recognizes its records, `convert` adds
-them to a conversion.
+`claude_code:ID`. Each format of lines has a module: `matches` recognizes its records, `convert`
+adds them to a conversion. opencode's sessions are rows of a database (`opencode_store`).
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ from typing import Literal, TypeAlias
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
 from tui.session import reader
-from tui.session.importers import claude_code, codex, pi
+from tui.session.importers import claude_code, codex, opencode, opencode_store, pi
 from tui.session.importers.conversion import Conversion, ParsedLine
 from tui.session.jsonl import Findings, JsonLine, JsonObject, RecordShape, parse, split
 from tui.session.reader import LoadedSession, open_session
 from tui.session.records import Finding, is_ours
 
-Format: TypeAlias = Literal["claude_code", "pi", "codex"]
+Format: TypeAlias = Literal["claude_code", "pi", "codex", "opencode"]
+Recognised: TypeAlias = Literal["ours"] | Format
+_LineFormat: TypeAlias = Literal["claude_code", "pi", "codex"]
 
 _START = re.compile(
     r'\{\s*"(?:type|id|parent|time|parentUuid|parentId|uuid|sessionId|isSidechain|timestamp'
     r'|message|messageId|userType|cwd)"\s*:'
 )
 _FORMATS: Mapping[
-    Format, tuple[Callable[[JsonObject], bool], Callable[[Iterable[ParsedLine], Conversion], None]]
+    _LineFormat,
+    tuple[Callable[[JsonObject], bool], Callable[[Iterable[ParsedLine], Conversion], None]],
 ] = {
     "codex": (codex.matches, codex.convert),
     "claude_code": (claude_code.matches, claude_code.convert),
@@ -72,8 +75,10 @@ class ForeignSession:
     size: int
 
 
-def recognise(path: Path) -> Literal["ours", "claude_code", "pi", "codex"] | None:
-    """Whose session file this is. Raises SessionError where it cannot be read."""
+def recognise(path: Path) -> Recognised | None:
+    """Whose session this is. Raises SessionError where it cannot be read."""
+    if opencode_store.is_opencode(path):
+        return "opencode"
     with open_session(path) as file:
         left = _MOST_READ
 
@@ -98,9 +103,15 @@ def load(path: Path) -> LoadedSession:
     if found is None:
         raise SessionError(
             f"{path} isn't a session in any known format.",
-            hint="Holdfast opens sessions of Holdfast, Claude Code, pi, OpenClaw and Codex.",
+            hint="Holdfast opens sessions of Holdfast, Claude Code, Codex, opencode, OpenClaw and"
+            " pi.",
         )
     findings = Findings()
+    if found == "opencode":
+        stored = opencode_store.read(path, findings)
+        telling = Conversion(found, findings)
+        opencode.convert(stored, telling)
+        return _told(path, telling, path.parent.stat().st_mtime)
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         with os_error_as(SessionError, f"Can't read {path}"):
@@ -114,10 +125,12 @@ def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Form
     agent = Path(given.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
     openclaw = Path(given.get("OPENCLAW_STATE_DIR") or home / ".openclaw")
     chatgpt = Path(given.get("CODEX_HOME") or home / ".codex")
+    data = Path(given.get("XDG_DATA_HOME") or home / ".local" / "share")
     return {
         "claude_code": [claude / "projects"],
         "pi": [agent / "sessions", openclaw / "agents"],
         "codex": [chatgpt / "sessions"],
+        "opencode": [data / "opencode"],
     }
 
 
@@ -126,22 +139,32 @@ def find(folders: Mapping[Format, Iterable[Path]]) -> list[ForeignSession]:
 
     Blocks: the beginning of every file is read. What cannot be read is not listed.
     """
-    found = [
-        one
-        for format_, roots in folders.items()
-        for root in roots
-        for path in _files_below(root)
-        if (one := _describe(path, format_)) is not None
-    ]
+    found: list[ForeignSession] = []
+    for format_, roots in folders.items():
+        for root in roots:
+            if format_ == "opencode":
+                found += _in_database(root / "opencode.db")
+            else:
+                described = (_describe(path, format_) for path in _files_below(root))
+                found += [one for one in described if one is not None]
     return sorted(found, key=lambda one: (one.changed, str(one.path)), reverse=True)
 
 
-def _format_of(value: JsonObject) -> Format | None:
+def _in_database(path: Path) -> list[ForeignSession]:
+    return [
+        ForeignSession(
+            one.path, "opencode", one.title, one.directory, one.changed * 1_000_000, one.size
+        )
+        for one in opencode_store.sessions(path)
+    ]
+
+
+def _format_of(value: JsonObject) -> _LineFormat | None:
     return next((name for name, (matches, _) in _FORMATS.items() if matches(value)), None)
 
 
-def _recognised(lines: Iterable[JsonLine]) -> Literal["ours", "claude_code", "pi", "codex"] | None:
-    votes: dict[Literal["ours", "claude_code", "pi", "codex"], int] = {}
+def _recognised(lines: Iterable[JsonLine]) -> Literal["ours"] | _LineFormat | None:
+    votes: dict[Literal["ours"] | _LineFormat, int] = {}
     for _, value in parse(lines, Findings(), _ANY_OR_OURS):
         name = "ours" if is_ours(value) else _format_of(value)
         if name is not None:
@@ -155,16 +178,20 @@ _ANY_OR_OURS = RecordShape(_START, lambda value: is_ours(value) or _format_of(va
 
 
 def _converted(
-    path: Path, format_: Format, lines: Iterator[JsonLine], changed: float, findings: Findings
+    path: Path, format_: _LineFormat, lines: Iterator[JsonLine], changed: float, findings: Findings
 ) -> LoadedSession:
     telling = Conversion(format_, findings)
     _, convert = _FORMATS[format_]
     convert(parse(lines, findings, _ANY), telling)
+    return _told(path, telling, changed)
+
+
+def _told(path: Path, telling: Conversion, changed: float) -> LoadedSession:
     telling.finish()
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     header = telling.header(path.stem, made)
-    findings.items.sort(key=_line_of)
-    return LoadedSession(path, header, tuple(telling.records), findings.all())
+    telling.findings.items.sort(key=_line_of)
+    return LoadedSession(path, header, tuple(telling.records), telling.findings.all())
 
 
 def _line_of(finding: Finding) -> int:
@@ -181,7 +208,7 @@ def _files_below(root: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _describe(path: Path, format_: Format) -> ForeignSession | None:
+def _describe(path: Path, format_: _LineFormat) -> ForeignSession | None:
     """A file's line in a list, from its beginning; None where nothing in it can be read."""
     try:
         with open_session(path) as file:

@@ -10,25 +10,25 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from tui.core.formatting import plural
 from tui.core.messages import object_of
+from tui.session.importers.opencode_store import (
+    OF_THE_MODEL,
+    has_its_tables,
+    readable_rows,
+    text_of_column,
+)
 from tui.session.jsonl import JsonObject
 from tui.session.rescue.lines import Repairs, encoded, strict_json
 
-MAGIC: Final = b"SQLite format 3\0"
-"""What a database begins with."""
-
-_TABLES = frozenset({"session", "message", "part"})
 _NULLABLE = ("metadata", "permission", "model", "revert", "summary_diffs")
 """JSON that a session's row may lack."""
-_OF_THE_MODEL = frozenset({"tool", "reasoning", "step-start", "step-finish", "patch", "snapshot"})
-"""Parts that only an answer has."""
 _NEEDED = {"text": ("text",), "reasoning": ("text",), "tool": ("callID", "tool")}
 """Texts that a part of a type has in any case."""
 
@@ -51,7 +51,7 @@ def rescue_database(source: Path, copy: Path) -> RescuedDatabase | None:
     there is no copy. None where it isn't opencode's; raises OSError and sqlite3.Error. Blocks."""
     with closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as old:
         old.text_factory = bytes
-        if not _is_opencode(old):
+        if not has_its_tables(old):
             return None
         os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         rescued = RescuedDatabase()
@@ -67,11 +67,6 @@ def rescue_database(source: Path, copy: Path) -> RescuedDatabase | None:
     if not rescued.repairs.said:
         copy.unlink()
     return rescued
-
-
-def _is_opencode(db: sqlite3.Connection) -> bool:
-    rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return {bytes(name).decode(errors="replace") for (name,) in rows} >= _TABLES
 
 
 def _copied(old: sqlite3.Connection, new: sqlite3.Connection, repairs: Repairs) -> None:
@@ -104,7 +99,7 @@ def _copied_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -
     whether some could not be read."""
     name = '"{}"'.format(table.replace('"', '""'))
     for order in ("", " ORDER BY rowid DESC"):
-        rows = _readable(old, f"SELECT * FROM {name}{order}")  # noqa: S608 - quoted
+        rows = readable_rows(old, f"SELECT * FROM {name}{order}")  # noqa: S608 - quoted
         for row in rows:
             if row is None:
                 return order != ""
@@ -112,13 +107,6 @@ def _copied_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -
             values = [_text(one) for one in row]
             new.execute(f"INSERT OR IGNORE INTO {name} VALUES ({marks})", values)  # noqa: S608
     return True
-
-
-def _readable(db: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...] | None]:
-    """The rows up to the first that can't be read; None after the last, if it gets there."""
-    with suppress(sqlite3.DatabaseError):
-        yield from db.execute(query)
-        yield None
 
 
 def _text(value: Any) -> Any:
@@ -146,8 +134,8 @@ def _repair(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
         "SELECT id, session_id, data FROM part WHERE message_id NOT IN (SELECT id FROM message)"
     ).fetchall()
     for id_, session, raw in orphans:
-        _set_aside(rescued, "part", _name(id_), _name(session), raw)
-        db.execute("DELETE FROM part WHERE id = ?", (_name(id_),))
+        _set_aside(rescued, "part", text_of_column(id_), text_of_column(session), raw)
+        db.execute("DELETE FROM part WHERE id = ?", (text_of_column(id_),))
 
 
 def _repair_sessions(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
@@ -156,8 +144,9 @@ def _repair_sessions(db: sqlite3.Connection, rescued: RescuedDatabase) -> None:
         rows = db.execute(f"SELECT id, {column} FROM session WHERE {column} IS NOT NULL").fetchall()  # noqa: S608 - of the list above
         for id_, raw in rows:
             if _value(raw) is None:
-                _set_aside(rescued, f"session ({column})", _name(id_), _name(id_), raw)
-                db.execute(f"UPDATE session SET {column} = NULL WHERE id = ?", (_name(id_),))  # noqa: S608
+                own = text_of_column(id_)
+                _set_aside(rescued, f"session ({column})", own, own, raw)
+                db.execute(f"UPDATE session SET {column} = NULL WHERE id = ?", (own,))  # noqa: S608
 
 
 def _broken(
@@ -168,7 +157,7 @@ def _broken(
     for id_, session, raw in db.execute(f"SELECT id, session_id, data FROM {table}"):  # noqa: S608 - a name of ours
         value = _value(raw)
         if not isinstance(value, dict) or not is_sound(cast("JsonObject", value)):
-            found.append((table, _name(id_), _name(session), raw))
+            found.append((table, text_of_column(id_), text_of_column(session), raw))
     return found
 
 
@@ -203,11 +192,11 @@ def _message(db: sqlite3.Connection, id_: str, session: str) -> str:
     if not parts:
         return ""
     kinds = {object_of(_value(raw)).get("type") for (raw,) in parts}
-    role = "user" if kinds.isdisjoint(_OF_THE_MODEL) else "assistant"
+    role = "user" if kinds.isdisjoint(OF_THE_MODEL) else "assistant"
     others = db.execute(
         "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created", (session,)
     ).fetchall()
-    like = [(_name(own), object_of(_value(raw))) for own, raw in others]
+    like = [(text_of_column(own), object_of(_value(raw))) for own, raw in others]
     alike = [one for _, one in like if one.get("role") == role]
     sample = alike[0] if alike else JsonObject()
     (created,) = db.execute("SELECT time_created FROM message WHERE id = ?", (id_,)).fetchone()
@@ -221,12 +210,8 @@ def _message(db: sqlite3.Connection, id_: str, session: str) -> str:
     return json.dumps(made, ensure_ascii=False)
 
 
-def _name(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 def _set_aside(rescued: RescuedDatabase, table: str, id_: str, session: str, raw: Any) -> None:
     """Note a row that is changed or taken out, as it was."""
     rescued.sessions.add(session)
-    kept = {"table": table, "id": id_, "session": session, "data": _name(raw)}
+    kept = {"table": table, "id": id_, "session": session, "data": text_of_column(raw)}
     rescued.repairs.add(0, f"{table} {id_}: not readable, set aside", encoded(kept))

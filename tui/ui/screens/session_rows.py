@@ -240,7 +240,7 @@ _NOTHING: dict[Tab, str] = {
     "everywhere": "No sessions yet.\nEvery conversation is saved and listed here.\n"
     "Press Tab for other agents' sessions.",
     "others": "No sessions from other agents.\n"
-    "Looked in the default folders of Claude Code, pi, OpenClaw and Codex.\n"
+    "Looked in the default folders of Claude Code, Codex, opencode, OpenClaw and pi.\n"
     "Open any other file with holdfast -r FILE.",
 }
 
