@@ -19,7 +19,7 @@ from tui.core.clock import SystemClock
 from tui.core.messages import Block
 from tui.provider.base import Request
 from tui.session.checkpoints import scan
-from tui.session.checkpoints.entries import Change
+from tui.session.checkpoints.entries import Change, Checkpoint, CheckpointError
 from tui.session.checkpoints.restore import restore
 from tui.session.checkpoints.store import CheckpointStore
 from tui.session.records import Record
@@ -206,9 +206,36 @@ async def test_where_none_can_be_taken_it_is_said_once_and_nothing_stops(
     events = await events_of(agent, "go")
     said = [one.text for one in events if isinstance(one, Notice) and "checkpoint" in one.text]
     assert len(said) == 1
-    assert "No checkpoints in this session" in said[0]
+    until = {"files": "in this session", "disk": "until the next prompt"}[broken]
+    assert f"No checkpoints {until}" in said[0]
     assert (bench.root / "a").read_text() == "3\n"
     assert finished(events) == ["exit 0", "exit 0"]
+    await agent.close()
+
+
+async def test_a_prompt_tries_again_what_a_full_disk_prevented(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bench.root / "a").write_text("1")
+    take, full = CheckpointStore.take, [True]
+
+    def take_if_there_is_room(store: CheckpointStore) -> Checkpoint:
+        if full[0]:
+            raise CheckpointError("The disk is full.")
+        return take(store)
+
+    monkeypatch.setattr(CheckpointStore, "take", take_if_there_is_room)
+    agent = bench.agent(
+        run("echo 2 > a"), say("Done."), say("Still."), run("echo 3 > a"), say("Done.")
+    )
+    said: list[list[str]] = []
+    for prompt in ("go", "on", "again"):
+        full[0] = prompt != "again"
+        events = await events_of(agent, prompt)
+        said.append([one.text for one in events if isinstance(one, Notice)])
+    assert said[0][0].startswith("No checkpoints until the next prompt: The disk is full.")
+    assert said[1:] == [[], ["Checkpoints of the files are taken again."]]
+    assert names(bench.since(agent, "again").own) == ["a"]
     await agent.close()
 
 

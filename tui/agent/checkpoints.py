@@ -3,7 +3,7 @@
 One is taken at each prompt, while the model thinks, and one before and after each call that may
 change files in ways that only the disk shows: commands, and tools of MCP servers. Sub-agents that
 work in the same folder share the session's. A checkpoint that can't be taken stops nothing: it is
-said once.
+said once, and the next prompt tries again, but not in a folder with too many files.
 
 `checkpoint` records: `checkpoint` is the id, `files` how many files differ from the one before, and
 `by` who changed them: "call", "job" where background commands ran meanwhile, "rewind", and "" for
@@ -30,6 +30,7 @@ from tui.session.checkpoints.entries import (
     CheckpointError,
     CheckpointsDamagedError,
     CheckpointStoppedError,
+    WorkspaceTooLargeError,
 )
 from tui.session.records import CHECKPOINT, Record
 
@@ -60,14 +61,15 @@ class CallChanges:
 
 @dataclass(slots=True)
 class Checkpoints:
-    """Takes the checkpoints of one session. `running_jobs` says how many background commands run;
-    `problem` is why there are none, "" while there are."""
+    """Takes the checkpoints of one session. `running_jobs` says how many background commands
+    run."""
 
     open_store: Callable[[], CheckpointStore]
     recorder: Recorder
     publish: Callable[[Event], None]
     running_jobs: Callable[[], int]
-    problem: str = ""
+    _problem: CheckpointError | None = None
+    """Why there are none; None while there are."""
     _store: CheckpointStore | None = None
     _last: str = ""
     _jobs_ran: bool = False
@@ -87,11 +89,8 @@ class Checkpoints:
 
     def begin(self, prompt: str) -> None:
         """Take that of a prompt, named by its record; what may change files waits for it."""
-        if not self.problem:
-            before = self._turn
-            self._turn = asyncio.create_task(
-                self._take_for_prompt(prompt, before), name="checkpoint"
-            )
+        before = self._turn
+        self._turn = asyncio.create_task(self._take_for_prompt(prompt, before), name="checkpoint")
 
     async def _take_for_prompt(self, prompt: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -133,7 +132,7 @@ class Checkpoints:
     async def _take(self, by: By, call_id: str = "", *, prompt: str = "") -> Checkpoint | None:
         """Take one and record it where it differs from the last; a prompt's always."""
         async with self._lock:
-            if self.problem:
+            if self._problem and not (prompt and self._may_go_on()):
                 return None
             jobs_run = bool(self.running_jobs())
             if not by and (self._jobs_ran or jobs_run):
@@ -150,6 +149,9 @@ class Checkpoints:
             except CheckpointError as error:
                 self._fail(error)
                 return None
+            if self._problem:
+                self._problem = None
+                self.publish(Notice("Checkpoints of the files are taken again."))
             if prompt or taken.id != self._last:
                 given = {"call_id": call_id, "prompt": prompt}
                 given = {name: id_ for name, id_ in given.items() if id_}
@@ -167,15 +169,21 @@ class Checkpoints:
     def _prune(self) -> None:
         self.store().prune()
 
+    def _may_go_on(self) -> bool:
+        """Whether what is in the way may be gone by now, such as a full disk."""
+        return not isinstance(self._problem, WorkspaceTooLargeError)
+
     def _fail(self, error: CheckpointError) -> None:
         log.warning("no checkpoint: %s", error)
-        self.problem = error.message
-        self.publish(
-            Notice(
-                f"No checkpoints in this session: {error.message} /rewind restores only files that"
-                " Holdfast's own tools changed."
+        known, self._problem = self._problem, error
+        if known is None:
+            until = "until the next prompt" if self._may_go_on() else "in this session"
+            self.publish(
+                Notice(
+                    f"No checkpoints {until}: {error.message} /rewind restores only files that"
+                    " Holdfast's own tools changed."
+                )
             )
-        )
 
     async def close(self) -> None:
         """Let go of the store; a checkpoint that is being taken is given up."""

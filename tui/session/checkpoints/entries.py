@@ -20,6 +20,10 @@ class CheckpointError(HoldfastError):
     """No checkpoint can be taken, or one that is asked for isn't there."""
 
 
+class WorkspaceTooLargeError(CheckpointError):
+    """There are too many files to look at."""
+
+
 class CheckpointsDamagedError(CheckpointError):
     """What held them is damaged, and was put aside: a new one can be begun."""
 

@@ -19,10 +19,10 @@ from typing import Final
 from tui.core.git import GitError, git
 from tui.core.workspace import PRIVATE_DIR
 from tui.session.checkpoints.entries import (
-    CheckpointError,
     CheckpointStoppedError,
     Kind,
     PathEntry,
+    WorkspaceTooLargeError,
     stamp_of,
 )
 from tui.session.checkpoints.known import KnownPaths
@@ -88,7 +88,7 @@ class _Walk:
             raise CheckpointStoppedError("The program ends.")
         self._count += number
         if self._count > ENTRIES_MAX:
-            raise CheckpointError(f"The folder has more than {ENTRIES_MAX:,} files.")
+            raise WorkspaceTooLargeError(f"The folder has more than {ENTRIES_MAX:,} files.")
 
     def _forget(self, path: bytes) -> None:
         """Note that a path that may be known is gone, with all below it."""
@@ -234,8 +234,8 @@ class _Walk:
 def scan(root: Path, known: KnownPaths, skip: Collection[Path], stop: Event) -> Scan:
     """Compare a workspace with what is known of it; `skip` are folders that don't belong to it.
 
-    Raises CheckpointError for a folder with too many files, CheckpointStoppedError once `stop` is
-    set.
+    Raises WorkspaceTooLargeError for a folder with too many files, CheckpointStoppedError once
+    `stop` is set.
     """
     return _Walk(root, known, skip, stop).run()
 
