@@ -70,6 +70,8 @@ class Checkpoints:
     running_jobs: Callable[[], int]
     _problem: CheckpointError | None = None
     """Why there are none; None while there are."""
+    _skipped: bool = False
+    """Whether the last one lacked room for some files."""
     _store: CheckpointStore | None = None
     _last: str = ""
     _jobs_ran: bool = False
@@ -152,6 +154,7 @@ class Checkpoints:
             if self._problem:
                 self._problem = None
                 self.publish(Notice("Checkpoints of the files are taken again."))
+            self._say_skipped(taken.skipped)
             if prompt or taken.id != self._last:
                 given = {"call_id": call_id, "prompt": prompt}
                 given = {name: id_ for name, id_ in given.items() if id_}
@@ -168,6 +171,16 @@ class Checkpoints:
 
     def _prune(self) -> None:
         self.store().prune()
+
+    def _say_skipped(self, files: int) -> None:
+        if files and not self._skipped:
+            self.publish(
+                Notice(
+                    f"The disk is almost full: {plural(files, 'file')} didn't fit into the"
+                    " checkpoint, so /rewind can't restore everything."
+                )
+            )
+        self._skipped = files > 0
 
     def _may_go_on(self) -> bool:
         """Whether what is in the way may be gone by now, such as a full disk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -160,7 +161,7 @@ def test_ignored_files_are_stored_up_to_a_size(
     second = checkpoints.take()
     assert second.files == 0  # git ignores all of it
     done = back(checkpoints, first.id)
-    assert "lost dump.bin no copy: it was too large" in done
+    assert "lost dump.bin no copy: it was too large, or the disk was full" in done
     assert (root / ".env").read_text() == "KEY=1"
     assert (root / "build" / "2.o").read_text() == "2"
     assert (root / "large" / "0.o").read_text() == "changed"
@@ -278,6 +279,50 @@ def test_old_checkpoints_are_dropped(root: Path, tmp_path: Path) -> None:
     assert (root / "noise").read_bytes() == last
     assert (tmp_path / "checkpoints.sqlite3").stat().st_size < 1_000_000
     made.close()
+
+
+def test_what_the_disk_has_no_room_for_is_stored_once_it_has(
+    root: Path, checkpoints: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "small").write_text("s")
+    (root / "large").write_bytes(b"l" * 50_000)
+
+    def little_room(_: CheckpointStore) -> int:
+        return 10_000
+
+    monkeypatch.setattr(CheckpointStore, "_room", little_room)
+    taken = checkpoints.take()
+    assert taken.skipped == 1
+    assert [path.name for path in checkpoints.omitted()] == ["large"]
+    (root / "small").write_text("t")
+    (root / "large").write_bytes(b"m")
+    assert sorted(back(checkpoints, taken.id)) == [
+        "lost large no copy: it was too large, or the disk was full", "restored small"
+    ]  # fmt: skip
+    (root / "large").write_bytes(b"l" * 50_000)
+    assert checkpoints.take().skipped == 1
+    monkeypatch.undo()
+    taken = checkpoints.take()
+    assert taken.skipped == 0
+    (root / "large").unlink()
+    assert back(checkpoints, taken.id) == ["restored large"]
+
+
+def test_a_checkpoint_that_fails_gives_its_room_back(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        (root / f"{number}").write_bytes(os.urandom(100_000))
+    checkpoints = CheckpointStore(tmp_path / "checkpoints.sqlite3", root)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(CheckpointStore, "_put", fail)
+    with pytest.raises(CheckpointError, match="No space left"):
+        checkpoints.take()
+    assert sum(path.stat().st_size for path in tmp_path.glob("checkpoints*")) < 200_000
+    checkpoints.close()
 
 
 def test_a_folder_with_too_many_files_has_none(

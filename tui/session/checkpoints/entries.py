@@ -36,11 +36,13 @@ class CheckpointStoppedError(CheckpointError):
 class Checkpoint:
     """The state of a workspace at a moment. `files` is how many files (no folders, nothing that git
     ignores) differ from the one before; `changed` are some of their paths, below the workspace.
-    Two with the same `id` are the same state."""
+    `skipped` is how many files there was no room for on the disk. Two with the same `id` are the
+    same state."""
 
     id: str
     files: int = 0
     changed: tuple[str, ...] = ()
+    skipped: int = 0
 
 
 Outcome: TypeAlias = Literal["restored", "deleted", "unchanged", "changed since", "lost", "failed"]

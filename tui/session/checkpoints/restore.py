@@ -74,7 +74,8 @@ class _Restoring:
     def _ready(self, change: Change) -> bool:
         """Whether it can be done at all; if not, that is its outcome."""
         if change.old is not None and not change.old.stored:
-            why = "its files aren't kept" if change.old.kind is Kind.OMITTED else "it was too large"
+            omitted = change.old.kind is Kind.OMITTED
+            why = "its files aren't kept" if omitted else "it was too large, or the disk was full"
             return self._say(change, "lost", f"no copy: {why}")
         if change.new is not None and change.new.kind is Kind.OMITTED:
             return self._say(change, "failed", "a folder whose files aren't kept is there now")

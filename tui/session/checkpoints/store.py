@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import sqlite3
 import time
 import zlib
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from stat import S_IMODE
@@ -41,6 +43,9 @@ FILE_BYTES_MAX: Final = 50_000_000
 """The content of a larger file isn't stored."""
 IGNORED_FILE_BYTES_MAX: Final = 1_000_000
 """Nor that of a larger one that git ignores."""
+FREE_BYTES_MIN: Final = 100_000_000
+"""Room that is left on the disk for sessions and for the person's own work. Without it, no contents
+are stored."""
 _BUSY_S: Final = 60.0
 _DAY_S: Final = 86_400.0
 _VERSION: Final = 1
@@ -100,8 +105,8 @@ class CheckpointStore:
         """Store the state of the workspace now. Raises CheckpointError."""
         with self._transaction(write=True) as db:
             self._sync(db)
-            entries, gone, touched = self._read_changes(db)
-            checkpoint = self._put(db, entries, gone)
+            entries, gone, touched, skipped = self._read_changes(db)
+            checkpoint = replace(self._put(db, entries, gone), skipped=skipped)
             db.executemany(
                 "UPDATE entry SET stamp = ? WHERE path = ? AND until IS NULL",
                 [(entry.stamp, path) for path, entry in touched.items()],
@@ -198,6 +203,7 @@ class CheckpointStore:
                 except BaseException:
                     with suppress(sqlite3.Error):
                         db.execute("ROLLBACK")
+                        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # gives room back
                     raise
                 db.execute("COMMIT")
             except sqlite3.OperationalError as error:
@@ -236,9 +242,11 @@ class CheckpointStore:
 
     def _read_changes(
         self, db: sqlite3.Connection
-    ) -> tuple[dict[bytes, PathEntry], set[bytes], dict[bytes, PathEntry]]:
-        """What is new or changed, what is gone, and what has other times only. Contents are stored
-        on the way, the small ones first: where the disk is full, the most files are."""
+    ) -> tuple[dict[bytes, PathEntry], set[bytes], dict[bytes, PathEntry], int]:
+        """What is new or changed, what is gone, what has other times only, and how many files there
+        was no room for. Contents are stored on the way, the small ones first: where the disk is
+        almost full, the most files are."""
+        room, skipped = self._room(), 0
         result = scan(self._root, self._known, self._skip, self._stop)
         entries: dict[bytes, PathEntry] = {}
         touched: dict[bytes, PathEntry] = {}
@@ -246,24 +254,35 @@ class CheckpointStore:
             if self._stop.is_set():
                 raise CheckpointStoppedError("The program ends.")
             old = self._known.get(path)
-            entry = self._read(db, path, found)
+            entry = self._read(db, path, found, room)
+            if entry is not None and entry.digest is not None:
+                room -= entry.size
+            elif entry is not None and found.kind is Kind.FILE and entry.stamp == NEVER:
+                skipped += 1
             if entry is None:
                 result.missing.update({path} if old else ())
             elif old is not None and old.same(entry):
                 touched[path] = entry
             else:
                 entries[path] = entry
-        return entries, result.missing, touched
+        return entries, result.missing, touched, skipped
 
-    def _read(self, db: sqlite3.Connection, path: bytes, found: ScannedPath) -> PathEntry | None:
-        """What is at a path, its content stored; None where it went meanwhile."""
+    def _room(self) -> int:
+        """How many bytes may be stored now: each is written twice, to the log and to the file."""
+        return max(0, shutil.disk_usage(self._file.parent).free - FREE_BYTES_MIN) // 2
+
+    def _read(
+        self, db: sqlite3.Connection, path: bytes, found: ScannedPath, room: int
+    ) -> PathEntry | None:
+        """What is at a path, its content stored if there is `room`; None where it went
+        meanwhile."""
         state, place = found.state, self._root / os.fsdecode(path)
         kind, data = found.kind, b""
         if kind is Kind.FOLDER:
             kind = Kind.OMITTED if found.omitted else kind
             return PathEntry(kind, S_IMODE(state.st_mode), 0, 0, None, found.ignored)
         most = IGNORED_FILE_BYTES_MAX if found.ignored else FILE_BYTES_MAX
-        stored = state.st_size <= most
+        stored = state.st_size <= min(most, room)
         try:
             if kind is Kind.LINK:
                 data = os.fsencode(place.readlink())
@@ -276,7 +295,8 @@ class CheckpointStore:
         digest = _store(db, data) if stored else None
         changed = max(state.st_mtime_ns, state.st_ctime_ns)
         racy = stored and changed > time.time_ns() - RACY_NS
-        stamp = NEVER if racy else stamp_of(state)
+        again = racy or room < state.st_size <= most
+        stamp = NEVER if again else stamp_of(state)
         return PathEntry(kind, S_IMODE(state.st_mode), state.st_size, stamp, digest, found.ignored)
 
     def _put(
