@@ -362,6 +362,17 @@ def test_what_to_do_about_an_error_is_plain_what_happened_is_not():
     assert item_renderer.source(item) == "No connection. Check it, then /retry."
 
 
+def test_a_line_of_details_that_is_wrapped_stays_as_far_in() -> None:
+    detail = "plain and long enough to be wrapped here\n  “quoted and long enough to be wrapped”"
+    item = NoticeItem("Checked.", detail=detail, folded=False)
+    assert shown(item_renderer.draw(item, 30, STYLES))[1:] == [
+        "   │ plain and long enough to",
+        "   │ be wrapped here",
+        "   │   “quoted and long",
+        "   │   enough to be wrapped”",
+    ]
+
+
 def test_a_command_that_failed_shows_its_last_lines() -> None:
     item = ToolItem("1", "run_command", "make", state="error", summary="exit 2", seconds=1.5)
     item.tail = "\n".join(f"line {n}" for n in range(9)) + "\n"

@@ -286,9 +286,18 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
     ]
     if detail and not item.folded:
         text = clean(detail.rstrip("\n")).expandtabs(4)
-        inside = wrap([(text, styles["c-detail"])], inner(width) - 2)
+        room = inner(width) - 2
+        inside = [row for one in text.split("\n") for row in _hanging(one, room, styles)]
         drawn += railed(inside, styles, look)
     return drawn
+
+
+def _hanging(text: str, width: int, styles: Styles) -> list[Line]:
+    """A line of details in rows, all as far in as the first."""
+    said, look = text.lstrip(" "), styles["c-detail"]
+    space = text[: len(text) - len(said)]
+    rows = wrap([(said, look)], max(2, width - len(space)))
+    return [prefixed(row, [(space, look)], "" if n else space) for n, row in enumerate(rows)]
 
 
 def selected_source(
