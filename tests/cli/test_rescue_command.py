@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import sqlite3
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import foreign, opencode_database
+from tests.support.terminal import HOLDFAST
 from tui.cli.main import main
 
 Rescue = Callable[..., tuple[int, list[str], list[str]]]
@@ -234,3 +237,19 @@ def test_what_is_no_session_is_an_error_that_says_so(
     code, out, err = rescue(path)
     assert (code, out) == (4, [])
     assert str(path) in err[0]
+
+
+def test_a_full_disk_is_no_damage(own_folders: Path, tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    opencode_database.make(path, 300)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE part SET data = '{' WHERE id = 'prt_003a'")
+        db.commit()
+    del own_folders
+    line = f"ulimit -f 100; exec {shlex.join([*HOLDFAST, 'rescue', str(path)])}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    said = done.stderr.splitlines()
+    assert said[0].startswith(f"holdfast: Can't write {tmp_path / 'opencode.rescued.db'}: disk")
+    assert said[1] == "Free some disk space, or name a place on another disk with --out."
+    assert list(tmp_path.iterdir()) == [path], "no half of a copy"

@@ -34,6 +34,9 @@ _OPEN = {
 }
 
 
+_NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_WRITE"})
+
+
 @dataclass(slots=True)
 class _Outcome:
     """What came of a rescue, as it is told."""
@@ -100,6 +103,11 @@ def _of_database(path: Path, copy: Path) -> _Outcome:
         with os_error_as(SessionError, f"Can't write {copy}"):
             mended = rescue_database(path, copy)
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorname", "") in _NO_ROOM:
+            raise SessionError(
+                f"Can't write {copy}: {error}.",
+                hint="Free some disk space, or name a place on another disk with --out.",
+            ) from error
         raise SessionError(
             f"Can't mend {path}: {error}.",
             hint=f"`sqlite3 {path} .recover | sqlite3 NEW` may still read some of it.",
