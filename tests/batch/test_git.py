@@ -252,6 +252,29 @@ def test_a_killed_run_is_put_back(repo: Path):
     assert RUNNING not in git(repo, "for-each-ref")
 
 
+def test_what_a_killed_run_was_at_goes_on_from_where_it_began(repo: Path):
+    base = isolation(repo).begin()
+    (repo / "a.txt").write_text("half")
+    after = isolation(repo)
+    assert after.resume()
+    (repo / "a.txt").write_text("whole")
+    change = after.keep("make it")
+    after.finish()
+    assert git(repo, "show", "-s", "--format=%P %s", change).split() == [base, "make", "it"]
+    assert git(repo, "show", f"{change}:a.txt") == "whole"
+    assert not isolation(repo).resume(), "nothing runs any more"
+
+
+def test_where_somebody_moved_on_after_a_kill_nothing_goes_on(repo: Path):
+    isolation(repo).begin()
+    git(repo, "commit", "-q", "--amend", "-m", "another")
+    assert not isolation(repo).resume()
+    git(repo, "reset", "-q", "--hard", RUNNING)
+    assert isolation(repo).resume()
+    (repo / ".git" / "index.lock").touch()
+    assert not isolation(repo).resume()
+
+
 def test_before_the_first_commit(tmp_path: Path):
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "config", "user.email", "test@example.org")

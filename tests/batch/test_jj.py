@@ -145,6 +145,15 @@ def test_A43_what_a_killed_run_left_is_abandoned(jj: StandIn, found: JjIsolation
     assert again.recover("killed") == ""
 
 
+def test_A43_what_a_killed_run_was_at_goes_on(jj: StandIn, found: JjIsolation, tmp_path: Path):
+    found.begin()
+    again: Any = JjIsolation.find(tmp_path / "work", tmp_path / "work" / "TASKS.md")
+    assert again.resume()
+    jj.answer("a.txt\n", "diff", "-r", "@")
+    assert again.undo("try") == "work"
+    assert not again.resume(), "nothing runs any more"
+
+
 def test_a_working_copy_that_was_moved_is_left_alone(jj: StandIn, found: JjIsolation):
     found.begin()
     jj.answer("", *log_of("base & ::@"))

@@ -235,6 +235,51 @@ async def test_changes_that_stay_are_left_alone_and_the_work_waits(repo: Path):
     assert {"one", "two"} <= files(repo).keys()
 
 
+@pytest.mark.parametrize("committed", [False, True])
+async def test_a_merge_that_a_kill_cut_off_is_concluded(repo: Path, committed: bool):
+    w, _ = world(repo, "- one 1\n- two 2\n")
+
+    def on(event: BatchEvent) -> None:
+        if isinstance(event, TaskStarted):
+            (repo / "a.txt").write_text("my\n")
+
+    w.on_event = on
+    state = await w.run()
+    assert statuses(state) == ["unmerged"] * 2
+    git(repo, "checkout", "a.txt")
+    change = state.tasks[0].change
+    assert change
+    git(repo, "merge", "-q", "--no-ff", "--no-commit", change)
+    message = repo / ".git" / "MERGE_MSG"
+    message.write_text("Merge task 1: one 1")
+    if committed:
+        git(repo, "commit", "-q", "--no-edit")
+        (repo / ".git" / "MERGE_HEAD").write_text(f"{change}\n")
+        message.write_text("Merge task 1: one 1")
+    w, worker = again(repo)
+    assert statuses(await w.run()) == ["completed"] * 2
+    assert not worker.requests
+    assert "The merge of task 1 was cut off; it is done now." in w.said
+    assert firsts(repo) == ["Merge task 1: one 1", "Merge task 2: two 2"]
+    assert not (repo / ".git" / "MERGE_HEAD").exists()
+
+
+async def test_a_merge_of_the_persons_is_left_alone(repo: Path):
+    w, _ = world(repo, "- one 1\n- two 2\n")
+
+    def on(event: BatchEvent) -> None:
+        if isinstance(event, TaskStarted):
+            (repo / "a.txt").write_text("my\n")
+
+    w.on_event = on
+    state = await w.run()
+    git(repo, "checkout", "a.txt")
+    git(repo, "merge", "-q", "--no-ff", "--no-commit", str(state.tasks[0].change))
+    w, _ = again(repo)
+    with pytest.raises(UsageError, match="A merge is in progress"):
+        await w.run()
+
+
 async def test_stopped_all_are_interrupted_and_done_by_the_next_run(repo: Path):
     w, worker = world(repo, "## g\n- one 1\n## h\n- two 2\n## i\n- three 3\n", at_once=3)
     worker.hold("one 1", "two 2")

@@ -34,8 +34,9 @@ from tui.batch.events import (
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation
 from tui.batch.report import lines_of
+from tui.batch.resumption import first_record_of
 from tui.batch.run_policy import ModelPair, RunLimits
-from tui.batch.runner import Runner, RunSetup, first_record_of
+from tui.batch.runner import Runner, RunSetup
 from tui.batch.state import RunFolder, RunState
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.config import Batch, Compaction, Config, Price
@@ -98,7 +99,8 @@ class World:
             )
         )
 
-    async def open_agent(self, model: str, folder: Path) -> Agent:
+    async def open_agent(self, model: str, folder: Path, session: Path | None) -> Agent:
+        assert session is None, "these sessions are in memory"
         provider = self.sessions[len(self.agents)]
         provider.window = self.window
         agent = make_agent(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tui.agent.events import TextDelta
 from tui.batch.attempt import TaskAttempt
-from tui.batch.state import RunFolder, RunState, begin, edited, recovered
+from tui.batch.state import RunFolder, RunState, begin, edited
 from tui.batch.taskfile import parse
 from tui.core.errors import StorageError, UsageError
 
@@ -189,15 +189,6 @@ def test_A39_the_end_of_the_output_is_kept():
     short.see(TextDelta("short"))
     assert long.output == "é" * 500
     assert short.output == "short"
-
-
-def test_A43_tasks_found_running_become_interrupted():
-    state = started()
-    state = state.with_task(replace(state.tasks[1], status="running", attempts=2))
-    after, hit = recovered(state, now=NOW)
-    assert statuses(after) == ["completed", "interrupted", "pending"]
-    assert [(task.index, task.interrupted_at) for task in hit] == [(1, NOW)]
-    assert recovered(after, now=NOW) == (after, ())
 
 
 def test_counts_are_by_status():

@@ -15,6 +15,7 @@ import pytest
 
 from tests.batch.test_git import files, git, log
 from tests.support.clock import PATIENCE_S
+from tests.support.processes import kill_kept
 from tests.support.program import Program, of_type, until
 
 ROOT = Path(__file__).parents[2]
@@ -71,22 +72,16 @@ def states(repo: Path) -> list[str]:
     return [task["status"] for task in saved(repo)]
 
 
-def kill_tree(process: subprocess.Popen[str]) -> None:
-    """kill -9, of the program and of the command that it runs."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    ours = children.read_text().split() if children.exists() else []
+def kill_all(process: subprocess.Popen[str], home: Path) -> None:
+    """kill -9, of the program, of keepers and of the commands that they keep."""
     process.kill()
     process.wait()
-    for pid in map(int, ours):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    kill_kept(home)
 
 
 @pytest.mark.slow
 def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
-    holdfast: Program, repo: Path, script: Script
+    holdfast: Program, repo: Path, home: Path, script: Script
 ) -> None:
     names = [f"file{n:02}" for n in range(1, 13)]
     text = "".join(
@@ -123,7 +118,7 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
         event = until(process, "user_message", "INTERRUPTED")
         assert event["text"].startswith("CONTEXT FROM INTERRUPTED ATTEMPT: ")
         until(process, "tool_output", "begun")
-        kill_tree(process)
+        kill_all(process, home)
     assert states(repo)[:4] == ["completed"] * 3 + ["running"]
     assert (repo / names[3]).read_text() == "half\n"
     assert "killed; the next run resumes the interrupted task" in holdfast("run", "--status").stdout
@@ -313,42 +308,103 @@ def test_a_reader_who_leaves_stops_the_run(holdfast: Program, repo: Path, script
 
 @pytest.mark.parametrize("moment", ["task_started", "assistant_message", "task_finished"])
 def test_A43_a_kill_at_any_transition_loses_nothing(
-    holdfast: Program, repo: Path, script: Script, moment: str
+    holdfast: Program, repo: Path, home: Path, script: Script, moment: str
 ) -> None:
     file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
     path = script(writes("one") + sleeps("two"))
     with holdfast.started("run", file, "--practice-script", path, *ASK) as process:
         until(process, moment)
-        kill_tree(process)
-    again = script(writes("one") + writes("two"))
-    if states(repo)[0] == "completed":
-        again = script(writes("two"))
+        kill_all(process, home)
+    again = script(writes("another") + writes("third"))  # wherever it goes on, there are changes
     events = holdfast("run", file, "--practice-script", again, *ASK).events
     assert states_of(events) == ["completed", "completed"]
     assert log(repo) == ["make two", "make one", "first"]
     assert len(of_type(events, "run_finished")) == 1
+    assert git(repo, "status", "--porcelain").split() == ["M", "TASKS.md", "??", ".holdfast/"]
 
 
-def test_3_a_command_that_outlived_a_kill_is_stopped_before_the_next_task(
-    holdfast: Program, repo: Path, script: Script
-) -> None:
-    file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
+@pytest.fixture
+def gate(repo: Path) -> Path:
+    """What a command waits for."""
     os.mkfifo(repo.parent / "gate")
-    late = f"echo begun; read -r go < {repo.parent}/gate; echo late > late.txt"
+    return repo.parent / "gate"
+
+
+@pytest.fixture
+def late(holdfast: Program, repo: Path, script: Script, gate: Path) -> str:
+    """A command of a task that runs on, because the run was killed."""
+    late = f"echo begun; read -r go < {gate}; echo late > late.txt"
     tool = f'{{name = "run_command", input = {{command = "{late}"}}}}'
+    file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
     with holdfast.started(
         "run", file, "--practice-script", script(turn(tool=tool)), *ASK
     ) as process:
         until(process, "tool_output", "begun")
         process.kill()
         process.wait()
+    return late
+
+
+def test_a_task_that_was_killed_goes_on_with_its_command(
+    holdfast: Program, repo: Path, script: Script, late: str, gate: Path
+) -> None:
+    again = script(turn(text="It came late.") + writes("two"))
+    with holdfast.started("run", "TASKS.md", "--practice-script", again, *ASK) as process:
+        said = until(process, "notice", "Task 1")["text"]
+        until(process, "tool_started")
+        gate.write_text("go\n")
+        assert process.stdout
+        events = [json.loads(line) for line in process.stdout]
+        assert process.wait(PATIENCE_S) == 0
+    assert said == (
+        "Task 1 was running when the last run died, and goes on where it was."
+        f" Still running: {late}."
+    )
+    assert states_of(events) == ["completed", "completed"]
+    assert [task["attempts"] for task in saved(repo)] == [1, 1]
+    (result,) = [one for one in of_type(events, "tool_finished") if one["name"] == "run_command"]
+    assert result["summary"].startswith("exit 0")
+    assert log(repo) == ["make two", "make one", "first"]
+    assert git(repo, "show", "HEAD~1:late.txt") == "late\n"
+    assert "interrupted" not in (repo / saved(repo)[0]["log"]).read_text()
+    assert saved(repo)[0]["usage"]["output_tokens"] > 0
+
+
+def test_a_task_that_was_done_when_it_was_killed_is_not_asked_again(
+    holdfast: Program, repo: Path, script: Script, late: str, gate: Path
+) -> None:
+    del late
+    again = script(turn(text="It came late."))
+    with holdfast.started("run", "TASKS.md", "--practice-script", again, *ASK) as process:
+        until(process, "tool_started")
+        gate.write_text("go\n")
+        until(process, "assistant_message", "It came late.")
+        until(process, "task_finished")
+        process.kill()
+        process.wait()
+    state = repo / ".holdfast" / "run" / "state.json"
+    data = json.loads(state.read_bytes())
+    data["tasks"][0] |= {"status": "running", "change": None}  # as before it was saved
+    state.write_text(json.dumps(data))
+    head = git(repo, "rev-parse", "HEAD~1").strip()
+    git(repo, "update-ref", "refs/worktree/holdfast/running", head)
+    events = holdfast("run", "TASKS.md", "--practice-script", script(writes("two")), *ASK).events
+    assert states_of(events) == ["completed", "completed"]
+    assert log(repo) == ["make two", "make one", "first"]
+    assert git(repo, "show", "HEAD~1:late.txt") == "late\n"
+
+
+def test_3_where_a_task_has_to_begin_again_its_command_is_stopped_first(
+    holdfast: Program, repo: Path, script: Script, late: str
+) -> None:
     again = script(writes("one") + writes("two"))
-    events = holdfast("run", file, "--practice-script", again, *ASK).events
+    file = ("run", "TASKS.md", "--parallel", "2")  # it was begun here, not in a worktree
+    events = holdfast(*file, "--practice-script", again, *ASK).events
     said = " ".join(event["text"] for event in of_type(events, "notice"))
     assert f"Its command was still running and has been stopped: {late}." in said
     with pytest.raises(OSError, match="No such device"):  # nobody reads it any more
         os.open(repo.parent / "gate", os.O_WRONLY | os.O_NONBLOCK)
-    assert states_of(events) == ["completed", "completed"]
+    assert states(repo) == ["completed", "completed"]
     assert "late.txt" not in git(repo, "ls-files")
 
 

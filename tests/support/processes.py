@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,16 @@ def gone(pid: int) -> bool:
     while not (ended := _ended(pid)) and time.monotonic() < until:
         time.sleep(0.002)
     return ended
+
+
+def kill_kept(home: Path) -> None:
+    """kill -9 of every keeper and of its command, as where the machine stops."""
+    for path in (home / "data" / "running").glob("*/*/state"):
+        keeper = int(json.loads(path.read_text())["keeper"])
+        children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        for pid in (keeper, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _ended(pid: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,15 +84,17 @@ async def attempt(
     log: Path,
     publish: Callable[[Event], None],
     stopping: Callable[[], bool],
+    open_calls: Collection[str] = (),
 ) -> TaskAttempt:
-    """Send a task to an agent; "" continues where the last attempt of its session failed.
+    """Send a task to an agent; "" continues where the last attempt of its session failed, after
+    `open_calls` of it got their results.
 
     Directives in the text have no effect. `stopping` is asked before the turn begins: until then
     the agent has nothing that could be cancelled. Raises StorageError if the log cannot be
     opened; if it cannot be written later, only the rest of the log is lost.
     """
     made = TaskAttempt(prompted=not prompt)
-    turn = agent.send(parse("", attached=prompt)) if prompt else agent.go_on()
+    turn = agent.send(parse("", attached=prompt)) if prompt else agent.go_on(open_calls)
     with await asyncio.to_thread(_opened, log) as file:
         if stopping():
             return TaskAttempt("interrupted")

@@ -66,6 +66,7 @@ class RunComposition:
                 boot=planned.boot.shown,
                 at_once=planned.at_once,
                 folders=planned.launch.folders,
+                prices=planned.launch.config.prices,
             )
         )
 
@@ -77,18 +78,21 @@ class RunComposition:
         finally:
             await self._provider.aclose()
 
-    async def _open_agent(self, model: str, folder: Path) -> Agent:
-        agent = await asyncio.to_thread(self._new_agent, folder)
+    async def _open_agent(self, model: str, folder: Path, session: Path | None) -> Agent:
+        agent = await asyncio.to_thread(self._new_agent, folder, session)
         if agent.model != model:
             agent.use_model(self._model_info(model))
         return agent
 
-    def _new_agent(self, folder: Path) -> Agent:
+    def _new_agent(self, folder: Path, path: Path | None) -> Agent:
         launch = self._launch_in(folder)
         most = self._plan.stops.cost_usd
         if most is not None:
             launch = replace(launch, limits=Limits(max_cost=max(0.0, most - self.runner.spent_usd)))
-        session = Session.create(folder, folders=launch.folders, clock=self._clock)
+        if path is None:
+            session = Session.create(folder, folders=launch.folders, clock=self._clock)
+        else:
+            session = Session.open(path, clock=self._clock)
         agent = make_agent(
             launch,
             session,

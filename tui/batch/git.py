@@ -100,6 +100,17 @@ class GitIsolation(Isolation):
             self._run("update-ref", RUNNING, self._base)
         return self._base
 
+    def resume(self) -> bool:
+        """Go on from where the task began, if what is checked out was made from that."""
+        base = self._answer("rev-parse", "--verify", "-q", RUNNING)
+        if not base or self._lock() or any((self.git_dir / name).exists() for name in _BUSY):
+            return False
+        if self._answer("merge-base", base, "HEAD") != base:
+            return False
+        self._base, self._branch = base, self._current_branch()
+        self._less_remains(self._changed())
+        return True
+
     def recover(self, label: str) -> str:
         """Put back what a killed run left behind, kept under `label`; "" if it left nothing."""
         self._base = self._answer("rev-parse", "--verify", "-q", RUNNING)

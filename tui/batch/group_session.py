@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,11 +42,12 @@ class GroupSession:
     cumulative: int = 0
     _opened: list[Event] = field(default_factory=list[Event])
 
-    async def enter(self, section: int) -> Agent:
-        """The agent to go on with; a fresh session where there is none."""
+    async def enter(self, section: int, session: Path | None = None) -> Agent:
+        """The agent to go on with; where there is none, on the session in a file, else on a fresh
+        one."""
         if self.agent is None:
             folder = self.place.folder
-            self.agent = await self.run.setup.open_agent(self.models.current, folder)
+            self.agent = await self.run.setup.open_agent(self.models.current, folder, session)
             self.section, self.cumulative = section, 0
             self._opened = await self.agent.start()
         return self.agent
@@ -71,16 +72,27 @@ class GroupSession:
                 self.run.say(str(error))
 
     async def attempt(
-        self, prompt: str, *, log: Path, publish: Callable[[Event], None]
+        self,
+        prompt: str,
+        *,
+        log: Path,
+        publish: Callable[[Event], None],
+        open_calls: Collection[str] = (),
     ) -> TaskAttempt:
-        """Send a prompt on the session, "" to continue where its last attempt failed.
+        """Send a prompt on the session, "" to continue where its last attempt failed; `open_calls`
+        get their results first.
 
         Nothing is raised: a failure is the attempt's.
         """
         assert self.agent is not None
         try:
             return await attempt(
-                self.agent, prompt, log=log, publish=publish, stopping=lambda: self.run.ending
+                self.agent,
+                prompt,
+                log=log,
+                publish=publish,
+                stopping=lambda: self.run.ending,
+                open_calls=open_calls,
             )
         except HoldfastError as error:
             self.run.say(f"  {error}")

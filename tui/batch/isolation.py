@@ -20,8 +20,8 @@ class Isolation:
     """Keeps the files of one task apart from those of the next. Blocks; used in a thread.
 
     `begin`, then either `keep` or `undo`, for every attempt, and `finish` once the outcome is
-    saved. `recover` at the start of a run, for what a killed one left behind: until `finish`
-    even a kept task can be undone, as nobody knows of it.
+    saved. At the start of a run, for what a killed one left behind, `resume` or `recover`: until
+    `finish` even a kept task can be undone, as nobody knows of it.
 
     This one isolates nothing: every task works on the files as the one before left them.
     """
@@ -46,6 +46,11 @@ class Isolation:
 
     def finish(self) -> None:
         """The outcome of the task is saved: it is never undone any more."""
+
+    def resume(self) -> bool:
+        """Go on with the task that a killed run was at, with its files as they are. False where
+        its beginning isn't known, or somebody has moved on since."""
+        return True
 
     def recover(self, label: str) -> str:  # noqa: ARG002 - the others do
         """Undo what a killed run left behind. Returns what `undo` does."""

@@ -95,14 +95,23 @@ class JjIsolation(Isolation):
         with suppress(OSError):
             (self.target / RUN_DIR / _NAME).unlink()
 
+    def resume(self) -> bool:
+        """Go on from where the task began, if the working copy is still built on that."""
+        self._base = self._remembered()
+        return bool(self._base) and bool(self._ids(f"{self._base} & ::@"))
+
     def recover(self, label: str) -> str:
         """Abandon what a killed run left behind. Returns what `undo` does."""
+        self._base = self._remembered()
+        return self.undo(label) if self._base else ""
+
+    def _remembered(self) -> str:
+        """Where the task that a killed run was at began; "" where nothing says so."""
         try:
             data, _ = read_small(self.target / RUN_DIR / _NAME, follow=False)
-            self._base = str(json.loads(data)["base"])
-        except (OSError, ValueError, KeyError, TypeError):
+            return str(json.loads(data)["base"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return ""
-        return self.undo(label)
 
     def _remember(self, base: str) -> None:
         with os_error_as(IsolationError, "Can't save where the task started"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,9 @@ from msgspec.structs import replace
 
 from tui.batch.isolation import Isolation
 from tui.batch.leftovers import end_commands
+from tui.batch.prompts import merge_message
 from tui.batch.report import one_line
+from tui.batch.resumption import Resumption, resumption_of
 from tui.batch.state import (
     PARTIAL_CHARS,
     RunFolder,
@@ -25,15 +28,15 @@ from tui.batch.state import (
     begin,
     edited,
     places_in,
-    recovered,
     with_added,
 )
-from tui.batch.task_worktrees import TaskWorktrees
+from tui.batch.task_worktrees import TaskPlace, TaskWorktrees
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural
+from tui.core.git import GitError
 from tui.core.paths import Folders, shorten
 
 FILE_MAX: Final = 10_000_000
@@ -44,6 +47,7 @@ _MARKS: Final[dict[str, Mark]] = {
     "interrupted": "~",
     "pending": " ",
     "unmerged": "~",
+    "running": " ",
 }
 
 
@@ -58,6 +62,8 @@ class RunStore:
     folder: RunFolder
     state: RunState
     say: Callable[[str], None]
+    resumptions: dict[int, Resumption] = field(default_factory=dict[int, Resumption])
+    """The tasks that go on where a killed run was, until they are taken up."""
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -72,12 +78,14 @@ class RunStore:
         say: Callable[[str], None],
         opened: Callable[[RunState], None],
         folders: Folders,
+        parallel: bool = False,
     ) -> RunStore:
         """Continue the run in the folder, or begin one; `opened` is called with its state.
 
-        Commands that a killed run left running are ended, files that it had changed are put back,
-        and its running task becomes interrupted. Raises UsageError if the run cannot begin,
-        StorageError if it cannot be saved.
+        A task that was running when the last run was killed goes on where it was. Where that can't
+        be, the commands that it left are ended, the files that it had changed are put back, and it
+        becomes interrupted. Raises UsageError if the run cannot begin, StorageError if it cannot be
+        saved.
         """
         now = timestamp(clock.now())
         file = await asyncio.to_thread(read_tasks, task_file)
@@ -90,32 +98,71 @@ class RunStore:
             if place is not None:
                 say(f"The previous run here was complete; it is kept in {shorten(place)}.")
         else:
-            state, hit = recovered(state, now=now)
             store = cls(task_file, folder, state, say)
             opened(state)
-            for task in hit:
-                said = f"Task {task.index + 1} was running when the last run died."
-                async for command in end_commands(
-                    task.session_id or "", folders, folder.target, clock
-                ):
-                    said += f" Its command was still running and has been stopped: {command}."
-                output = await asyncio.to_thread(store.logged, task)
-                store.state = store.state.with_task(replace(task, partial_context=output))
-                label = store.label(task)
-                kept = await (
-                    asyncio.to_thread(worktrees.recover, task.worktree, label)
-                    if task.worktree
-                    else asyncio.to_thread(isolation.recover, label)
-                )
-                where = f" Its changes are kept in {kept}." if kept else ""
-                say(said + where)
-            await asyncio.to_thread(isolation.check)
+            for task in (one for one in state.tasks if one.status == "running"):
+                worked: TaskPlace | None = TaskPlace(folder.target, isolation)
+                if task.worktree:
+                    worked = await asyncio.to_thread(worktrees.existing, task.worktree)
+                try:
+                    said = await store._resumed(task, worked, folders, parallel=parallel)
+                    said = said or await store._recovered(task, worked, folders, clock)
+                finally:
+                    if worked is not None:
+                        worked.leave()
+                say(f"Task {task.index + 1} was running when the last run died{said}")
+            await store._conclude_merges(worktrees)
+            if all(state.tasks[index].worktree for index in store.resumptions):
+                await asyncio.to_thread(isolation.check)
         for line in not_taken(file):
             say(line)
         await asyncio.to_thread(folder.save, store.state)
         if any(task.session_id for task in store.state.tasks):  # a kill may have come between
             await asyncio.to_thread(store._mark, *store.state.tasks)
         return store
+
+    async def _resumed(
+        self, task: TaskState, place: TaskPlace | None, folders: Folders, *, parallel: bool
+    ) -> str:
+        """Let a task go on where it was. Returns what is said of it, "" where it can't."""
+        if place is None or place.isolation.name == "batch" or bool(task.worktree) != parallel:
+            return ""
+        found = await asyncio.to_thread(resumption_of, task, folders, place.folder)
+        if found is None or not await asyncio.to_thread(place.isolation.resume):
+            return ""
+        self.resumptions[task.index] = found
+        return f", {found.words}"
+
+    async def _conclude_merges(self, worktrees: TaskWorktrees) -> None:
+        """Commit a merge that the last run was at when it was killed."""
+        for task in self.state.tasks:
+            if task.status == "unmerged" and task.worktree and task.change:
+                message = merge_message(task.index, task.task)
+                with suppress(GitError):  # `check` says what is in the way
+                    if await asyncio.to_thread(worktrees.conclude, task.change, message):
+                        self.say(f"The merge of task {task.index + 1} was cut off; it is done now.")
+
+    async def _recovered(
+        self, task: TaskState, place: TaskPlace | None, folders: Folders, clock: Clock
+    ) -> str:
+        """Make a task interrupted, with its commands ended and its files as they were before.
+        Returns what is said of it."""
+        said = "."
+        async for command in end_commands(
+            task.session_id or "", folders, self.folder.target, clock
+        ):
+            said += f" Its command was still running and has been stopped: {command}."
+        output = await asyncio.to_thread(self.logged, task)
+        now = timestamp(clock.now())
+        task = replace(task, status="interrupted", interrupted_at=now, partial_context=output)
+        self.state = self.state.with_task(task)
+        label = self.label(task)
+        kept = await asyncio.to_thread(place.isolation.recover, label) if place else ""
+        return f"{said} Its changes are kept in {kept}." if kept else said
+
+    def is_to_do(self, task: TaskState) -> bool:
+        """Whether a task is to be run."""
+        return task.is_to_do or task.index in self.resumptions
 
     @property
     def spent_usd(self) -> float | None:
@@ -132,15 +179,17 @@ class RunStore:
         *,
         busy: Callable[[TaskState], bool] = lambda _: False,
     ) -> int | None:
-        """The first task that is to be done, in the order of the file; None when none is left.
-        `busy` says whether one has to wait for another."""
-        wanted = (t.index for t in self.state.tasks if t.is_to_do and not busy(t))
+        """The first task that is to be done, in the order of the file, but first those that go on
+        where they were; None when none is left. `busy` says whether one has to wait for
+        another."""
+        wanted = [t.index for t in self.state.tasks if self.is_to_do(t) and not busy(t)]
+        wanted.sort(key=lambda index: index not in self.resumptions)
         return next((index for index in wanted if index not in skipped), None)
 
     def worktree_of(self, task: TaskState, group: Collection[TaskState]) -> str:
         """The name of the worktree in which a group is worked on from this task on: the one that
         still holds something of it, else one of a name that no other group has."""
-        held = (t.worktree for t in group if t.status in {"unmerged", "interrupted"})
+        held = (t.worktree for t in group if t.status in {"unmerged", "interrupted", "running"})
         name = f"task-{task.index + 1}-{self._began}"
         taken = {other.worktree for other in self.state.tasks}
         while name in taken:
@@ -150,7 +199,7 @@ class RunStore:
     def more_in_group(self, task: TaskState) -> bool:
         """Whether a task of the same group is to be done after this one."""
         later = self.state.tasks[task.index + 1 :]
-        return any(other.section == task.section and other.is_to_do for other in later)
+        return any(other.section == task.section and self.is_to_do(other) for other in later)
 
     def note(self, task: TaskState) -> TaskState:
         """Set the state of a task in memory; the next save writes it."""

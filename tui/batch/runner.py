@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,31 +29,21 @@ from tui.batch.task_run import TaskRun
 from tui.batch.task_worktrees import TaskPlace, TaskWorktrees
 from tui.batch.taskfile import UNGROUPED
 from tui.core.clock import Clock
-from tui.core.config import Batch
+from tui.core.config import Batch, Price
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.git import GitError
 from tui.core.paths import Folders, folders
 from tui.core.worktrees import MergeConflictError
 from tui.provider.base import ModelInfo
-from tui.session.records import Record
-
-
-def first_record_of(records: Sequence[Record], index: int) -> str:
-    """The id of the record with which a task's last attempt begins; "" if it is not there."""
-    marked = (
-        after.id
-        for mark, after in pairwise(records)
-        if mark.type == "task" and mark.data.get("index") == index
-    )
-    return next(iter([*marked][::-1]), "")
 
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
     """What a run is made of. `task_file` and `target` are real paths.
 
-    `open_agent` makes an agent on a new session that asks the named model and works in a folder;
+    `open_agent` makes an agent that asks the named model and works in a folder, on a session in a
+    file or, without one, on a new session;
     `ask` puts one question to the small model and returns its answer with what it cost, or raises
     HoldfastError. `at_once` tasks are worked on at a time; more than one in `worktrees`.
     """
@@ -63,7 +52,7 @@ class RunSetup:
     target: Path
     isolation: Isolation
     worktrees: TaskWorktrees
-    open_agent: Callable[[str, Path], Awaitable[Agent]]
+    open_agent: Callable[[str, Path, Path | None], Awaitable[Agent]]
     ask: Callable[[str], Awaitable[TaskAttempt]]
     model_info: Callable[[str], ModelInfo]
     models: ModelPair
@@ -74,6 +63,7 @@ class RunSetup:
     stops: RunLimits = field(default_factory=RunLimits)
     boot: str = ""
     at_once: int = 1
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     rng: random.Random = field(default_factory=random.Random)
     folders: Folders = field(default_factory=folders)
 
@@ -122,6 +112,7 @@ class Runner:
                 say=self.say,
                 opened=self._announce,
                 folders=setup.folders,
+                parallel=self.parallel,
             )
             if book.state.batch is not None:
                 raise UsageError(
@@ -282,7 +273,7 @@ class Runner:
                     one.result()
                 await self._merge(book)
                 if self.parallel:
-                    to_do = {self._key_of(task) for task in book.state.tasks if task.is_to_do}
+                    to_do = {self._key_of(task) for task in book.state.tasks if book.is_to_do(task)}
                     over = (key for key, group in self._groups.items() if group.running is None)
                     await self._leave_groups([key for key in over if key not in to_do])
                     await self._remove_worktrees(book)
@@ -364,14 +355,14 @@ class Runner:
                     await self._unmerged(book, task, why)
                 elif task.worktree in self._conflicts or not await self._merge_one(book, task):
                     blocked[task.worktree] = index
-            elif not everything and self._is_before_others(task):
+            elif not everything and self._is_before_others(book, task):
                 return
 
-    def _is_before_others(self, task: TaskState) -> bool:
+    def _is_before_others(self, book: RunStore, task: TaskState) -> bool:
         """Whether a task is being worked on, or will be in this run."""
         if task.index in self.running:
             return True
-        return task.is_to_do and task.index not in self._skipped
+        return book.is_to_do(task) and task.index not in self._skipped
 
     async def _merge_one(self, book: RunStore, task: TaskState) -> bool:
         """Merge a task. False where it cannot be: the state says why, and what to do."""

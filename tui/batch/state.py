@@ -172,19 +172,6 @@ def _new(task: Task) -> TaskState:
     )
 
 
-def recovered(state: RunState, *, now: str) -> tuple[RunState, tuple[TaskState, ...]]:
-    """The state with running tasks made interrupted (their program was killed), and those
-    tasks."""
-    hit = tuple(
-        replace(task, status="interrupted", interrupted_at=now)
-        for task in state.tasks
-        if task.status == "running"
-    )
-    for task in hit:
-        state = state.with_task(task)
-    return state, hit
-
-
 def named(path: Path) -> str:
     """A path in the state. Bytes that are not UTF-8 are spelt out: JSON can't hold them."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

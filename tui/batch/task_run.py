@@ -8,7 +8,8 @@ Every transition is saved before it is announced. A failure is answered by its c
     auth                  the task fails, as every other would: the run stops
     unknown               a small model says whether another attempt, begun afresh, is worth it
 
-A task that ends as failed or interrupted leaves the files as they were; its attempt is kept.
+A task that ends as failed or interrupted leaves the files as they were; its attempt is kept. One
+that a killed run was at goes on (`resumption`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from tui.agent.agent import Agent
 from tui.agent.events import Event, RequestPaid, RequestSent
+from tui.agent.limits import session_cost
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
+from tui.batch.resumption import Resumption, first_record_of
 from tui.batch.run_policy import answer_to, class_of, cost_reached, switch_line, wait_line, wait_s
 from tui.batch.run_store import RunStore
 from tui.batch.state import TaskState
@@ -47,10 +51,11 @@ class TaskRun:
 
     async def run(self) -> None:
         """Attempt it until it comes to rest."""
-        prompt = await self._begin()
+        resumption = self._book.resumptions.pop(self.task.index, None)
+        prompt = "" if resumption else await self._begin()
         while True:
-            await self._begin_attempt()
-            made = await self._send(prompt)
+            made = await (self._resume(resumption) if resumption else self._attempt(prompt))
+            resumption = None
             self._note(made)
             if made.outcome == "done":
                 return await self._completed(made)
@@ -66,6 +71,36 @@ class TaskRun:
             prompt = again
 
     # Attempts
+
+    async def _resume(self, resumption: Resumption) -> TaskAttempt:
+        """Go on with the attempt that a killed run was at, as if nothing had happened."""
+        task, group = self.task, self._group
+        await group.leave()
+        agent = await group.enter(task.section, resumption.path)
+        of_session = (one for one in self._book.state.tasks if one.session_id == agent.session.id)
+        group.cumulative = max(one.session_tokens for one in of_session)
+        agent.role = self._role()
+        records = agent.session.records
+        first = first_record_of(records, task.index)
+        place = next(place for place, one in enumerate(records) if one.id == first)
+        spent = session_cost(records[place:], self._setup.prices).session
+        agent.session.append("note", text=f"The run died here, {resumption.words}")
+        await asyncio.to_thread(self._isolation.resume)
+        self._announce(agent)
+        if resumption.answer:
+            made = TaskAttempt("done", answer=resumption.answer, context=resumption.context)
+            made.cost_usd = 0.0
+        else:
+            log, calls = self._setup.target / (task.log or ""), resumption.calls
+            made = await group.attempt("", log=log, publish=self._publish, open_calls=calls)
+        made.usage += spent.usage
+        known = made.cost_usd is not None and spent.usd is not None
+        made.cost_usd = (made.cost_usd or 0.0) + (spent.usd or 0.0) if known else None
+        return made
+
+    async def _attempt(self, prompt: str) -> TaskAttempt:
+        await self._begin_attempt()
+        return await self._send(prompt)
 
     async def _begin(self) -> str:
         """Leave the session of another group, or of an interrupted attempt. Returns the prompt."""
@@ -87,7 +122,7 @@ class TaskRun:
         agent = await self._group.enter(task.section)
         if agent.model != model:
             agent.use_model(self._setup.model_info(model))
-        agent.role = f"task {task.index + 1}" if self._setup.at_once > 1 else ""
+        agent.role = self._role()
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
         agent.session.append("task", index=task.index, group=task.group, text=task.task)
@@ -101,8 +136,16 @@ class TaskRun:
                 log=str(path.relative_to(self._setup.target)),
             )
         )
+        self._announce(agent)
+
+    def _role(self) -> str:
+        return f"task {self.task.index + 1}" if self._setup.at_once > 1 else ""
+
+    def _announce(self, agent: Agent) -> None:
+        """Say that an attempt runs."""
+        task = self.task
         self._setup.publish(
-            TaskStarted(task.index, task.group, task.task, number, agent.session.id)
+            TaskStarted(task.index, task.group, task.task, task.attempts, agent.session.id)
         )
         for event in self._group.news():
             self._publish(event)

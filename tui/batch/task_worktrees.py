@@ -14,8 +14,8 @@ from typing import Final
 
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
-from tui.core.errors import UsageError
-from tui.core.git import GitError, git
+from tui.core.errors import UsageError, os_error_as
+from tui.core.git import GitError, git, identity
 from tui.core.paths import shorten
 from tui.core.worktrees import MergeConflictError, Repository, UseLock, in_use
 
@@ -87,19 +87,14 @@ class TaskWorktrees:
         lock.share()
         return TaskPlace(entered.folder, isolation, name, entered.notes, lock)
 
-    def recover(self, name: str, label: str) -> str:
-        """Undo what a killed run left in a worktree, if that is still there. Returns where it is
-        kept, "" for nothing. Raises IsolationError."""
+    def existing(self, name: str) -> TaskPlace | None:
+        """The worktree of a name, which is to be left; None where it is gone. Raises
+        IsolationError."""
         try:
-            if not any(tree.name == name for tree in self._repository().trees()):
-                return ""
-            place = self.enter(name)
+            there = any(tree.name == name for tree in self._repository().trees())
+            return self.enter(name) if there else None
         except GitError as error:
             raise IsolationError(error.message, hint=error.hint) from error
-        try:
-            return place.isolation.recover(label)
-        finally:
-            place.leave()
 
     def merge(self, name: str, commit: str, message: str) -> None:
         """Merge what a worktree has, up to `commit`, "" for all. Nothing is done where the branch
@@ -118,6 +113,25 @@ class TaskWorktrees:
                 hint=f"Solve it in {shorten(tree.path)}: git merge {tree.base}, then commit. "
                 "The next run merges it.",
             ) from error
+
+    def conclude(self, commit: str, message: str) -> bool:
+        """Commit a merge of `commit` that a kill cut off once it was made. False where there is
+        none, or where conflicts are left in it. Raises GitError."""
+        top = self._repository().top
+        if _says(top, "rev-parse", "--verify", "-q", "MERGE_HEAD") != commit:
+            return False
+        place = Path(git(top, "rev-parse", "--absolute-git-dir").rstrip("\n")) / "MERGE_MSG"
+        with os_error_as(GitError, f"Can't read {place}"):
+            said = place.read_text(encoding="utf-8", errors="replace")
+        if said.strip() != message.strip() or git(top, "diff", "--name-only", "--diff-filter=U"):
+            return False  # somebody else's, or for somebody to solve
+        with suppress(GitError):
+            git(top, "merge-base", "--is-ancestor", commit, "HEAD")
+            git(top, "merge", "--quit")  # it is committed, only its traces are left
+            return True
+        quietly = ("-c", "commit.gpgSign=false", "commit", "-q", "--no-edit", "--no-verify")
+        git(top, *quietly, env=identity(top))
+        return True
 
     def leave(self, name: str) -> str:
         """Remove a worktree if nothing is lost with it, else say in a sentence what is in it."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from tui.app.dialog_data import YesNoQuestion
 from tui.app.services import SessionChoice
 from tui.batch.plan import RunPlan, plan
+from tui.batch.resumption import first_record_of
 from tui.batch.run_store import OfflineRun
-from tui.batch.runner import first_record_of
 from tui.batch.state import TaskState
 from tui.batch.taskfile import parse
 from tui.core.errors import StorageError, UsageError
