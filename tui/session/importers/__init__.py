@@ -111,7 +111,7 @@ def load(path: Path) -> LoadedSession:
         stored = opencode_store.read(path, findings)
         telling = Conversion(found, findings)
         opencode.convert(stored, telling)
-        return _told(path, telling, path.parent.stat().st_mtime)
+        return _loaded(path, telling, path.parent.stat().st_mtime)
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         with os_error_as(SessionError, f"Can't read {path}"):
@@ -183,10 +183,10 @@ def _converted(
     telling = Conversion(format_, findings)
     _, convert = _FORMATS[format_]
     convert(parse(lines, findings, _ANY), telling)
-    return _told(path, telling, changed)
+    return _loaded(path, telling, changed)
 
 
-def _told(path: Path, telling: Conversion, changed: float) -> LoadedSession:
+def _loaded(path: Path, telling: Conversion, changed: float) -> LoadedSession:
     telling.finish()
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     header = telling.header(path.stem, made)

@@ -35,7 +35,7 @@ def convert(session: StoredSession, telling: Conversion) -> None:
     telling.created = timestamp(created) if created else ""
     ours: dict[str, str] = {}  # the id of our first record for each message
     compactions: dict[str, JsonObject] = {}  # by the prompt that asks for a summary
-    for message in _standing(session, telling):
+    for message in _not_reverted(session, telling):
         before = len(telling.records)
         if message.info.get("role") == "assistant":
             asked = compactions.get(string(message.info, "parentID"))
@@ -52,7 +52,7 @@ def convert(session: StoredSession, telling: Conversion) -> None:
     telling.title = string(info, "title") or telling.title
 
 
-def _standing(session: StoredSession, telling: Conversion) -> Iterator[StoredMessage]:
+def _not_reverted(session: StoredSession, telling: Conversion) -> Iterator[StoredMessage]:
     """The messages that were not reverted."""
     revert = object_of(session.info.get("revert"))
     last, part = string(revert, "messageID"), string(revert, "partID")

@@ -24,15 +24,15 @@ def opened(records: Records) -> list[JsonObject]:
     """The conversation: what is said, and the records between. Empty where nobody speaks."""
     parents = _parents(records)
     way: list[str] = []
-    at = _last_said(records, parents)
+    at = _leaf(records, parents)
     seen = set[str]()
     while at is not None and at in records and at not in seen:
         seen.add(at)
         way.append(at)
         at = parents[at]
     way.reverse()
-    beside = _beside(records, way)
-    order = [records[own] for one in way for own in (one, *beside.get(one, ()))]
+    parallel = _parallel_records(records, way)
+    order = [records[own] for one in way for own in (one, *parallel.get(one, ()))]
     return list(_with_pieces_together(order))
 
 
@@ -99,7 +99,7 @@ def _parents(records: Records) -> dict[str, str | None]:
     return parents
 
 
-def _last_said(records: Records, parents: Mapping[str, str | None]) -> str | None:
+def _leaf(records: Records, parents: Mapping[str, str | None]) -> str | None:
     main = [own for own, record in records.items() if _can_be_last(record)]
     followed = {parents[own] for own in main}
     seen = set[str]()
@@ -182,7 +182,7 @@ def _same_side(one: JsonObject, other: JsonObject) -> bool:
     return sides[0] == sides[1]
 
 
-def _beside(records: Records, way: list[str]) -> dict[str, list[str]]:
+def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
     """By the last piece of each answer on the way: its other pieces, then results, that stand
     beside the way."""
     taken = set(way)

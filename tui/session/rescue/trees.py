@@ -255,7 +255,7 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
     for line in lines:
         own = line.value.get(key)
         if isinstance(own, str) and own in changed:
-            what = "linked to the record before" if parents[own] else "it begins anew"
+            what = "linked to the record before" if parents[own] else "a new beginning"
             repairs.add(line.number, f"its parent was lost: {what}", line.raw)
             out.append(with_value(line, {**line.value, parent: parents[own]}))
         else:
