@@ -101,10 +101,9 @@ class SupervisedCommands:
 
     async def recorded(self, call_id: str) -> None:
         """The result of a call is in the record."""
-        if not self.ctx.session.saved:
-            return
         folder = self.folder(call_id)
-        await asyncio.to_thread(discard, folder)
+        if self.ctx.session.saved:
+            await asyncio.to_thread(discard, folder)
         with suppress(OSError):
             folder.parent.rmdir()
 

@@ -223,7 +223,7 @@ def _answer(
         server.stdin.write(line.encode() + b"\n")
         server.stdin.flush()
     for line in server.stdout:
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             message = object_of(json.loads(line))
             if message.get("id") == number:
                 return message

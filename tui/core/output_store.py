@@ -206,7 +206,7 @@ def _entries(index: int) -> Iterator[dict[str, Any]]:
     """The valid lines of an index; a torn one is skipped."""
     data = os.pread(index, _INDEX_BYTES, 0)
     for line in data.split(b"\n"):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             entry: object = json.loads(line)
             if isinstance(entry, dict):
                 yield cast("dict[str, Any]", entry)

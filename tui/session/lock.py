@@ -209,7 +209,7 @@ def _holder_in(file: int, *, running: bool) -> LockHolder | None:
     """The content of a lock file; None if it is not valid."""
     try:
         value: object = json.loads(os.pread(file, 4096, 0))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(value, dict):
         return None

@@ -124,7 +124,7 @@ def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in arguments.items() if name not in single}
     edits: object = rest.get("edits")
     if isinstance(edits, str):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             rest["edits"] = edits = json.loads(edits)
     if not single and "edits" not in rest and set(rest) == {"path"}:
         raise ToolError(

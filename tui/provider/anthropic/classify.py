@@ -141,7 +141,7 @@ def not_the_api(headers: Mapping[str, str], body: bytes, at: RequestAttempt) -> 
     text = body.decode("utf-8", "replace")
     try:
         value: object = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
     if error_bodies.is_error(value):
         return from_answer(HTTPStatus.OK, headers, value, at)
