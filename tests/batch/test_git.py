@@ -272,6 +272,8 @@ def test_where_somebody_moved_on_after_a_kill_nothing_goes_on(repo: Path):
     git(repo, "reset", "-q", "--hard", RUNNING)
     assert isolation(repo).resume()
     (repo / ".git" / "index.lock").touch()
+    assert isolation(repo).resume(), "the task's own command may be at it"
+    (repo / ".git" / "MERGE_HEAD").touch()
     assert not isolation(repo).resume()
 
 

@@ -85,7 +85,8 @@ class TaskRun:
         place = next(place for place, one in enumerate(records) if one.id == first)
         spent = session_cost(records[place:], self._setup.prices).session
         agent.session.append("note", text=f"The run died here, {resumption.words}")
-        await asyncio.to_thread(self._isolation.resume)
+        if not await asyncio.to_thread(self._isolation.resume):
+            raise IsolationError("The files of a task were changed meanwhile.", hint="Run again.")
         self._announce(agent)
         if resumption.answer:
             made = TaskAttempt("done", answer=resumption.answer, context=resumption.context)
