@@ -1,8 +1,8 @@
 """What Claude Code opens of a session's records, in the order in which it sends them.
 
 As its SDK reads them (version 0.3, `getSessionMessages`): from the last record that is neither of a
-sub-agent nor about progress, along `parentUuid`; after a compaction that left messages as they were
-through those; with the pieces of each answer that stand beside the way, and their results.
+sub-agent nor about progress, along `parentUuid`, and from a compaction on through the messages that
+it left as they were; with the pieces of each answer that stand beside the way, and their results.
 """
 
 from __future__ import annotations
