@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.collector import keep_frozen
+
 settings.register_profile(
     "steady",
     deadline=None,
@@ -92,4 +94,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Nothing that was imported and collected for all tests is ever garbage."""
-    gc.freeze()
+    keep_frozen()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.collector import unfreeze
 from tui.core import gc_pause
 
 
@@ -17,8 +18,9 @@ class Node:
 
 
 @pytest.fixture(autouse=True)
-def interpreter() -> Iterator[None]:
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = gc.isenabled()
+    monkeypatch.setattr(gc, "unfreeze", unfreeze)
     yield
     assert gc.isenabled() == before
 
