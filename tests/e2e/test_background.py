@@ -305,6 +305,7 @@ def until_asked(kept: Folders, one: BackgroundSession) -> None:
         Event().wait(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["1", "3"])
 def test_attaching_waits_for_the_answer_that_comes(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders, answer: str
@@ -320,6 +321,7 @@ def test_attaching_waits_for_the_answer_that_comes(
     assert not result["is_error"]
 
 
+@pytest.mark.slow
 def test_who_asks_and_leaves_gets_nothing(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
@@ -332,6 +334,7 @@ def test_who_asks_and_leaves_gets_nothing(
     assert until(kept, one.id, "done").detail == "All done."
 
 
+@pytest.mark.slow
 def test_taking_over_now_records_an_interruption(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
