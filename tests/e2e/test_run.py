@@ -330,9 +330,11 @@ def gate(repo: Path) -> Path:
     return repo.parent / "gate"
 
 
-@pytest.fixture
-def late(holdfast: Program, repo: Path, script: Script, gate: Path) -> str:
-    """A command of a task that runs on, because the run was killed."""
+@pytest.fixture(params=[signal.SIGKILL])
+def late(
+    request: pytest.FixtureRequest, holdfast: Program, repo: Path, script: Script, gate: Path
+) -> str:
+    """A command of a task that runs on, because the run was killed, or its terminal was lost."""
     late = f"echo begun; read -r go < {gate}; echo late > late.txt"
     tool = f'{{name = "run_command", input = {{command = "{late}"}}}}'
     file = tasks(repo, "- [ ] make one\n- [ ] make two\n")
@@ -340,14 +342,16 @@ def late(holdfast: Program, repo: Path, script: Script, gate: Path) -> str:
         "run", file, "--practice-script", script(turn(tool=tool)), *ASK
     ) as process:
         until(process, "tool_output", "begun")
-        process.kill()
-        process.wait()
+        process.send_signal(request.param)
+        process.wait(PATIENCE_S)
     return late
 
 
+@pytest.mark.parametrize("late", [signal.SIGKILL, signal.SIGHUP], indirect=True)
 def test_a_task_that_was_killed_goes_on_with_its_command(
     holdfast: Program, repo: Path, script: Script, late: str, gate: Path
 ) -> None:
+    assert states(repo) == ["running", "pending"]
     again = script(turn(text="It came late.") + writes("two"))
     with holdfast.started("run", "TASKS.md", "--practice-script", again, *ASK) as process:
         said = until(process, "notice", "Task 1")["text"]
@@ -357,7 +361,7 @@ def test_a_task_that_was_killed_goes_on_with_its_command(
         events = [json.loads(line) for line in process.stdout]
         assert process.wait(PATIENCE_S) == 0
     assert said == (
-        "Task 1 was running when the last run died, and goes on where it was."
+        "Task 1 was running when the last run died, and it goes on where it was."
         f" Still running: {late}."
     )
     assert states_of(events) == ["completed", "completed"]

@@ -226,10 +226,11 @@ async def _work(planned: RunPlan, options: Options) -> int:
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
         runner = shop.runner
-    printer.on_lost = runner.stop
+    leave = runner.leave if isinstance(runner, Runner) else None
+    printer.on_lost = leave if leave and sys.stdout.isatty() else runner.stop
     if options.retry_failed:
         runner.take_up_failed()
-    with heeded_signals(lambda: _stop(runner)):
+    with heeded_signals(lambda: _stop(runner), leave):
         try:
             async with refreshed_models(planned.launch, clock):
                 state = await runner.run()

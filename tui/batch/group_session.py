@@ -62,6 +62,12 @@ class GroupSession:
         if self.agent is not None:
             self.agent.cancel()
 
+    async def let_be(self) -> None:
+        """Stop what its agent does now, but none of its commands: the next run takes them over."""
+        if self.agent is not None:
+            await self.agent.leave()
+            self.agent.cancel()
+
     async def leave(self) -> None:
         """Let go of the agent. What could not be saved is said, never raised."""
         agent, self.agent = self.agent, None

@@ -45,7 +45,7 @@ class Resumption:
     def words(self) -> str:
         """For the person."""
         still = f" Still running: {', '.join(map(one_line, self.running))}." if self.running else ""
-        return f"and goes on where it was.{still}"
+        return f"and it goes on where it was.{still}"
 
 
 def first_record_of(records: Sequence[Record], index: int) -> str:

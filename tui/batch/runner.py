@@ -72,9 +72,11 @@ _NO_ISOLATION = "Neither jj nor git isolates tasks here: changes made by failed 
 
 
 class Runner:
-    """Runs one task file. `stop`, `pause`, `skip`, `redo` and `edit` may be called meanwhile.
+    """Runs one task file. `stop`, `leave`, `pause`, `skip`, `redo` and `edit` may be called
+    meanwhile.
 
-    `pausing`: the run ends after the tasks that are being worked on. `failures` are those in a
+    `pausing`: the run ends after the tasks that are being worked on. `leaving`: it ends at once,
+    and running tasks stay as they are for the next one. `failures` are those in a
     row; `fatal` says why the run cannot go on, and `fatal_class` is the class of that error.
     """
 
@@ -87,6 +89,8 @@ class Runner:
         self._stop = asyncio.Event()
         self._book: RunStore | None = None
         self.pausing = False
+        self.leaving = False
+        self._left_agents: list[asyncio.Task[None]] = []
         self._groups: dict[tuple[int, int], GroupSession] = {}
         self._unpaid: dict[int, float] = {}
         self._conflicts: set[str] = set()
@@ -128,6 +132,7 @@ class Runner:
                 await self._merge(book)
                 await self._work(book)
             finally:
+                await asyncio.gather(*self._left_agents)
                 await self._leave_groups(self._groups)
             await self._merge(book, everything=True)
             await self._remove_worktrees(book)
@@ -145,9 +150,20 @@ class Runner:
 
     def stop(self) -> None:
         """End the run now: running tasks become interrupted. Again it changes nothing."""
+        if self.leaving:
+            return
         self._stop.set()
         for group in self._groups.values():
             group.cancel()
+
+    def leave(self) -> None:
+        """End the run now, and let running tasks be: their commands run on, and the next run goes
+        on with them. For a terminal that is lost."""
+        if not self.stopping:
+            self.leaving = True
+            self._stop.set()
+            groups = self._groups.values()
+            self._left_agents = [asyncio.create_task(group.let_be()) for group in groups]
 
     def pause(self, wanted: bool = True) -> None:
         """End the run after the task that is running; not `wanted` takes that back."""
@@ -394,7 +410,8 @@ class Runner:
     async def _remove_worktrees(self, book: RunStore) -> None:
         """Remove the worktrees of tasks that hold nothing any more; the others are named."""
         busy = {group.place.worktree for group in self._groups.values()}
-        waits = {task.worktree for task in book.state.tasks if task.status == "unmerged"}
+        held = {"unmerged", "running"}
+        waits = {task.worktree for task in book.state.tasks if task.status in held}
         for name in sorted(self._left - busy - waits - {""}):
             self._left.discard(name)
             if said := await asyncio.to_thread(self.setup.worktrees.leave, name):

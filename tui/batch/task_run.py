@@ -84,10 +84,11 @@ class TaskRun:
         first = first_record_of(records, task.index)
         place = next(place for place, one in enumerate(records) if one.id == first)
         spent = session_cost(records[place:], self._setup.prices).session
-        agent.session.append("note", text=f"The run died here, {resumption.words}")
         if not await asyncio.to_thread(self._isolation.resume):
             raise IsolationError("The files of a task were changed meanwhile.", hint="Run again.")
         self._announce(agent)
+        for event in await agent.note("The last run died here; the task goes on."):
+            self._publish(event)
         if resumption.answer:
             made = TaskAttempt("done", answer=resumption.answer, context=resumption.context)
             made.cost_usd = 0.0
@@ -277,7 +278,11 @@ class TaskRun:
         await self._group.leave()
 
     async def _interrupted(self, made: TaskAttempt) -> None:
-        """The person stopped the run: the end of the output is kept for the next one."""
+        """The person stopped the run: the end of the output is kept for the next one. Where the
+        terminal was lost, all stays as it is: the next run goes on with the task."""
+        if self._run.leaving:
+            await self._group.leave()
+            return
         change = await self._undo()
         await self._rest(
             "interrupted",

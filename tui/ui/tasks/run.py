@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import signal
 import sys
 from dataclasses import replace
 from functools import partial
@@ -46,6 +47,9 @@ from tui.ui.widgets.keys import APP_KEYS, TASK_KEYS, bindings
 from tui.ui.widgets.record_items import RestoredItems, restored
 
 log = logging.getLogger(__name__)
+
+_LOST = {0, signal.SIGHUP}
+"""Of a terminal: the signal, or that nothing can be read or written any more."""
 
 
 class RunOnScreen:
@@ -190,11 +194,14 @@ class RunOnScreen:
                 return
             await self._again.wait()
 
-    def stop_and_leave(self) -> None:
-        """End it, at once where nothing is at work."""
+    def stop_and_leave(self, *, lost: bool = False) -> None:
+        """End it, at once where nothing is at work. Where the terminal is `lost`, the next run goes
+        on with what is."""
         self._leaving = True
         self._again.set()
-        if self.live and self.runner:
+        if self.live and self.runner and lost:
+            self.runner.leave()
+        elif self.live and self.runner:
             self.runner.stop()
 
     def _past(self, task: TaskState) -> RestoredItems:
@@ -318,7 +325,7 @@ class TasksApp(ThemedApp):
         return self.run_on.screen
 
     def on_mount(self) -> None:
-        self.heed_signals(lambda _number: self.run_on.stop_and_leave())
+        self.heed_signals(lambda number: self.run_on.stop_and_leave(lost=number in _LOST))
         self.app_suspend_signal.subscribe(self, lambda _: self._let_go())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
         self.run_worker(self.terminal.ask_tmux(), group="terminal")
