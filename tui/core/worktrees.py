@@ -27,8 +27,12 @@ from tui.core.formatting import plural
 from tui.core.git import GitError, git, identity, listed
 from tui.core.messages import object_of, string_of
 from tui.core.paths import shorten
+from tui.core.shared_lock import SharedLock
 from tui.core.workspace import PRIVATE_DIR, WORKTREES, checkout_of, worktree_of
 
+IN_PLACE: Final = SharedLock()
+"""Had alone while a worktree is removed, shared while a command starts in the sandbox: its walls
+stand around what git keeps of every worktree, and can't be built where that goes meanwhile."""
 INCLUDE: Final = ".worktreeinclude"
 """Patterns of ignored files that a new worktree gets, too; Claude Code reads the same file."""
 _PROGRAM_FILES: Final = re.compile(r"(^|/)\.holdfast/(\.gitignore)?$")
@@ -232,7 +236,7 @@ class Repository:
             tree, new = self._of(path), False
         else:
             if registered:  # its folder was deleted by hand
-                self._git(self.home, "worktree", "remove", "--force", str(path))
+                self._remove_files(path)
                 notes.append(f"The folder of the worktree {name} was gone, so it was made again.")
             tree, new = self._make(name, path, folder, notes), True
         inside = path / folder.relative_to(self.top) if folder.is_relative_to(self.top) else path
@@ -259,7 +263,7 @@ class Repository:
         try:
             self._git(path, "reset", "-q", "--hard")
         except GitError:
-            self._git(self.home, "worktree", "remove", "--force", str(path))
+            self._remove_files(path)
             if not known:
                 self._git(self.home, "branch", "-q", "-D", branch)
             raise
@@ -589,7 +593,7 @@ class Repository:
             commit = self._saved(tree, state)
             ref = f"refs/holdfast/worktrees/{tree.name}-{commit[:8]}"
             self._git(self.home, "update-ref", ref, commit)
-        self._git(self.home, "worktree", "remove", "--force", str(tree.path))
+        self._remove_files(tree.path)
         for folder in (self.place, self.place.parent):
             with suppress(OSError):
                 folder.rmdir()
@@ -601,6 +605,10 @@ class Repository:
                 self._git(self.home, "branch", "-q", "-D", branch)
                 return RemovedWorktree("", ref)
         return RemovedWorktree(branch if tip else "", ref)
+
+    def _remove_files(self, path: Path) -> None:
+        with IN_PLACE.alone():
+            self._git(self.home, "worktree", "remove", "--force", str(path))
 
     def _saved(self, tree: Worktree, state: WorktreeState) -> str:
         """A commit of the files as they are, on top of the worktree's. Where the index holds

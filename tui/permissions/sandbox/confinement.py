@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from tui.core.errors import HoldfastError
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import Workspace
+from tui.core.worktrees import IN_PLACE
 from tui.permissions.sandbox.walls import Level, Walls
 
 if TYPE_CHECKING:
@@ -159,14 +160,15 @@ class Confinement:
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
                 self._ran_later = await asyncio.to_thread(self._file_states)
-            walls = await asyncio.to_thread(
-                self._with_git, watch=writes, git_settings=git_settings, writes=writes
-            )
-            if writes:
-                await asyncio.to_thread(self._note_state, keep.folder)
-            started = await self._sandbox.start_supervised(
-                argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
-            )
+            async with IN_PLACE.shared():
+                walls = await asyncio.to_thread(
+                    self._with_git, watch=writes, git_settings=git_settings, writes=writes
+                )
+                if writes:
+                    await asyncio.to_thread(self._note_state, keep.folder)
+                started = await self._sandbox.start_supervised(
+                    argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
+                )
             if writes:
                 self._writers.append(keep.folder)
             return started
