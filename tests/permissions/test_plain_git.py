@@ -375,7 +375,7 @@ def test_programs_of_the_workspace_and_files_of_shells_take_no_part(
     own.write_bytes(repository.evil.read_bytes())
     own.chmod(0o755)
     path = os.environ["PATH"]
-    monkeypatch.delenv("VIRTUAL_ENV", raising=False)  # of the tests themselves
+    monkeypatch.chdir(repository.root)  # an environment that was activated may be where we are
     monkeypatch.setenv("PATH", f"bin:{own.parent}:./node_modules/.bin::{path}")
     monkeypatch.setenv("BASH_ENV", str(repository.evil))
     monkeypatch.setenv("BASH_FUNC_ls%%", f"() {{ touch {repository.mark}; }}")
