@@ -164,6 +164,7 @@ def test_attaching_takes_the_command_over_that_runs(
     assert result["content"][0]["text"].startswith("over\n")
 
 
+@pytest.mark.slow
 def test_background_commands_go_along_to_and_fro(
     holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
 ) -> None:

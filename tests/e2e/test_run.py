@@ -412,6 +412,7 @@ def test_3_where_a_task_has_to_begin_again_its_command_is_stopped_first(
     assert "late.txt" not in git(repo, "ls-files")
 
 
+@pytest.mark.slow
 def test_A26_models_of_the_configuration_are_swapped_between_attempts_only(
     holdfast: Program, repo: Path, home: Path, script: Script
 ) -> None:

@@ -170,6 +170,7 @@ def _bomb(writer: PdfWriter) -> None:
     draw(writer, writer.pages[1], drawing.flate_encode())
 
 
+@pytest.mark.slow
 async def test_what_takes_too_long_is_stopped_and_the_rest_is_shown(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +226,7 @@ def _readers() -> list[int]:
     return found
 
 
+@pytest.mark.slow
 async def test_200_mb_and_10_000_pages_are_read_in_bounds(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

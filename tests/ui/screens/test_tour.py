@@ -131,6 +131,7 @@ async def cut_and_opened(app: TourApp, pilot: Pilot[None]) -> None:
     "size",
     [pytest.param(WIDE, id="wide"), pytest.param(NARROW, id="narrow", marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in own_folders.rglob("*")}
     async with touring(size) as (app, pilot, root):
