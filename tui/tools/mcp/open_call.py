@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,7 +32,8 @@ class OpenCall:
     def heard(self) -> None:
         """The server gave a sign of life: its time begins again."""
         if not self._waits:
-            self.limit.reschedule(asyncio.get_running_loop().time() + self.patience_s)
+            with suppress(RuntimeError):  # the call has ended meanwhile
+                self.limit.reschedule(asyncio.get_running_loop().time() + self.patience_s)
 
     async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
         """Ask the person. Their time isn't the server's, and what is asked ends with the call."""
