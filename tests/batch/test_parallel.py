@@ -235,8 +235,8 @@ async def test_changes_that_stay_are_left_alone_and_the_work_waits(repo: Path):
     assert {"one", "two"} <= files(repo).keys()
 
 
-@pytest.mark.parametrize("committed", [False, True])
-async def test_a_merge_that_a_kill_cut_off_is_concluded(repo: Path, committed: bool):
+async def unmerged(repo: Path) -> RunState:
+    """Two tasks that are done and wait to be merged, in a clean checkout."""
     w, _ = world(repo, "- one 1\n- two 2\n")
 
     def on(event: BatchEvent) -> None:
@@ -247,6 +247,12 @@ async def test_a_merge_that_a_kill_cut_off_is_concluded(repo: Path, committed: b
     state = await w.run()
     assert statuses(state) == ["unmerged"] * 2
     git(repo, "checkout", "a.txt")
+    return state
+
+
+@pytest.mark.parametrize("committed", [False, True])
+async def test_a_merge_that_a_kill_cut_off_is_concluded(repo: Path, committed: bool):
+    state = await unmerged(repo)
     change = state.tasks[0].change
     assert change
     git(repo, "merge", "-q", "--no-ff", "--no-commit", change)
@@ -265,15 +271,7 @@ async def test_a_merge_that_a_kill_cut_off_is_concluded(repo: Path, committed: b
 
 
 async def test_a_merge_of_the_persons_is_left_alone(repo: Path):
-    w, _ = world(repo, "- one 1\n- two 2\n")
-
-    def on(event: BatchEvent) -> None:
-        if isinstance(event, TaskStarted):
-            (repo / "a.txt").write_text("my\n")
-
-    w.on_event = on
-    state = await w.run()
-    git(repo, "checkout", "a.txt")
+    state = await unmerged(repo)
     git(repo, "merge", "-q", "--no-ff", "--no-commit", str(state.tasks[0].change))
     w, _ = again(repo)
     with pytest.raises(UsageError, match="A merge is in progress"):

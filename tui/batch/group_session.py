@@ -43,8 +43,8 @@ class GroupSession:
     _opened: list[Event] = field(default_factory=list[Event])
 
     async def enter(self, section: int, session: Path | None = None) -> Agent:
-        """The agent to go on with; where there is none, on the session in a file, else on a fresh
-        one."""
+        """The agent of the group. If it has none, one is opened on the session in a file, or on a
+        new session."""
         if self.agent is None:
             folder = self.place.folder
             self.agent = await self.run.setup.open_agent(self.models.current, folder, session)

@@ -48,8 +48,8 @@ class Isolation:
         """The outcome of the task is saved: it is never undone any more."""
 
     def resume(self) -> bool:
-        """Go on with the task that a killed run was at, with its files as they are. False where
-        its beginning isn't known, or somebody has moved on since."""
+        """Continue the task that a killed run was working on, with its files as they are. False if
+        where it began isn't known, or the history has changed since."""
         return True
 
     def recover(self, label: str) -> str:  # noqa: ARG002 - the others do

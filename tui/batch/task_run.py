@@ -73,7 +73,7 @@ class TaskRun:
     # Attempts
 
     async def _resume(self, resumption: Resumption) -> TaskAttempt:
-        """Go on with the attempt that a killed run was at, as if nothing had happened."""
+        """Continue the attempt that a killed run was working on, as if nothing had happened."""
         task, group = self.task, self._group
         await group.leave()
         agent = await group.enter(task.section, resumption.path)
@@ -279,7 +279,7 @@ class TaskRun:
 
     async def _interrupted(self, made: TaskAttempt) -> None:
         """The person stopped the run: the end of the output is kept for the next one. Where the
-        terminal was lost, all stays as it is: the next run goes on with the task."""
+        terminal was lost, everything stays as it is: the next run continues the task."""
         if self._run.leaving:
             await self._group.leave()
             return

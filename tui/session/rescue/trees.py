@@ -216,8 +216,8 @@ def _text_in(line: MendedLine, key: str) -> str | None:
 
 def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) -> list[MendedLine]:
     """The lines, each with a way to the first: what leads nowhere or in a circle is linked to the
-    record before it, but for a compaction and its summary, which begin anew. In one pass."""
-    anew = {
+    record before it, but for a compaction and its summary, which become roots. In one pass."""
+    roots = {
         _text_in(line, key)
         for line in lines
         if is_boundary(line.value) or line.value.get("isCompactSummary") is True
@@ -246,7 +246,7 @@ def _linked(lines: list[MendedLine], key: str, parent: str, repairs: Repairs) ->
             elsewhere = isinstance(at, str) and at not in path and at
             if elsewhere and (sides[lost] or sides[lost] not in last):
                 break  # what it goes on from is in another file
-            parents[lost] = None if lost in anew else last.get(sides[lost])
+            parents[lost] = None if lost in roots else last.get(sides[lost])
             changed.add(lost)
             at = parents[lost]
         rooted.update(path)
