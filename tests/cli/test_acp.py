@@ -94,6 +94,32 @@ async def test_initialize_says_what_is_there_whatever_version_is_asked_for(
     assert [way.id for way in found.auth_methods or ()] == ["stored", "environment"]
 
 
+async def test_a_refused_notification_is_one_line_of_the_log(
+    work: Path, serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve()
+    async with editing(ACP, work) as editor:
+        for method, params in (
+            ("session/cancel", {"sessionId": "none"}),
+            ("session/cancel", ["odd"]),
+            ("session/cancel", {"sessionId": "\x1b[2J\n" * 10_000}),
+            ("no/such", {}),
+        ):
+            await editor.conn._conn.send_notification(method, params)  # pyright: ignore
+        await editor.conn.initialize(protocol_version=1)
+    refused = [line for line in caplog.records if "refused" in line.message]
+    assert len(refused) == 4
+    assert not any(line.exc_info for line in caplog.records)
+    assert all(len(line.message) < 600 and line.message.isprintable() for line in refused)
+
+
+async def test_a_cursor_of_thousands_of_digits_is_refused_in_words(work: Path, serve: Serve):
+    serve()
+    async with editing(ACP, work) as editor:
+        with pytest.raises(RequestError, match="none of Holdfast's"):
+            await editor.conn.list_sessions(cursor="1" * 5_000)
+
+
 async def test_without_a_key_it_says_so_in_words(work: Path) -> None:
     async with editing(ACP, work) as editor:
         with pytest.raises(RequestError, match="No API key found") as caught:

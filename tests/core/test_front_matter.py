@@ -32,6 +32,20 @@ def test_what_is_not_quite_yaml_is_read_line_by_line():
     assert found.text("model") == "haiku"
 
 
+@pytest.mark.parametrize("sign", ["[", "{", "[]", "[a,", "{a: "])
+def test_what_nests_too_deeply_is_no_yaml(sign: str):
+    """PyYAML 6.0.3 takes time that is quadratic in the depth: seconds for 3 KB of brackets."""
+    found = parse(f"---\nname: a: b\nodd: {sign * 500}\n---\nBody".encode())
+    assert found.body == "Body"
+    assert found.text("name") == "a: b"
+    assert found.text("odd") == (sign * 500).strip()
+
+
+def test_a_rule_keeps_its_commas_and_a_stray_parenthesis_its_list():
+    found = parse(b"---\ntools: Bash(a, b), (c, Read,,) d, E(, F\n---\n")
+    assert found.names("tools") == ("Bash(a, b)", "(c, Read,,) d", "E(", "F")
+
+
 @pytest.mark.parametrize(
     ("data", "body", "fields"),
     [

@@ -30,11 +30,11 @@ AT_ONCE: Final = 36
 _SHORT_CHARS: Final = 1200
 """Of one piece of a small exam."""
 _FACT = re.compile(
-    r"^[-*\s]*Q(?:\d+)?[:.]\s*(?P<question>.+)\n\s*A(?:\d+)?[:.]\s*(?P<answer>.+)\n"
+    r"^[-* \t]*Q(?:\d+)?[:.]\s*(?P<question>.+)\n\s*A(?:\d+)?[:.]\s*(?P<answer>.+)\n"
     r"\s*QUOTE[:.]\s*(?P<quote>.+)$",
     re.MULTILINE,
 )
-_NUMBERED = re.compile(r"^[-*\s]*(\d+)\s*[:.)]\s*(.*)$", re.MULTILINE)
+_NUMBERED = re.compile(r"^[-* \t]*(\d+)[ \t]*[:.)]\s*(.*)$", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
 

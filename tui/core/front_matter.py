@@ -9,14 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, cast
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
-_MAX_CHARS = 20_000
+_MAX_CHARS = 8_000
 """Of a front matter that is read as YAML, which takes its time."""
+_MAX_DEPTH = 16
+"""Of lists in lists: PyYAML takes quadratic time for deeper ones, and nobody writes them."""
+_SEPARATED = re.compile(r"(?:[^,(]|\([^()]*\)|\()+")
+"""Between commas. A comma within parentheses belongs to a rule, such as
+`Bash(git add:*, git commit:*)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,7 @@ class MarkdownFile:
         """A field that lists names, as a list or between commas; None where there is none."""
         if self.fields.get(name) is None:
             return None
-        # A comma within parentheses belongs to a rule, such as Bash(git add:*, git commit:*).
-        parts = re.split(r",(?![^()]*\))", self.text(name))
+        parts = _SEPARATED.findall(self.text(name))
         return tuple(part.strip() for part in parts if part.strip())
 
 
@@ -60,7 +65,7 @@ def argument_hint(file: MarkdownFile) -> str:
 
 
 def _fields(front: str) -> dict[str, Any]:
-    if len(front) > _MAX_CHARS:
+    if len(front) > _MAX_CHARS or _depth(front) > _MAX_DEPTH:
         return dict(_lines(front))
     lines = [_FIELD.fullmatch(line) for line in front.splitlines()]
     if all(line and _is_plain(line[2] or "") for line in lines):
@@ -78,6 +83,12 @@ def _fields(front: str) -> dict[str, Any]:
         return dict(_lines(front))
     fields = cast("dict[object, Any]", found)
     return {str(name).lower(): value for name, value in fields.items()}
+
+
+def _depth(front: str) -> int:
+    """How deep brackets and braces nest, those in quoted texts counted too."""
+    steps = (1 if sign in "[{" else -1 for sign in re.findall(r"[\[\]{}]", front))
+    return max(accumulate(steps), default=0)
 
 
 def _is_plain(value: str) -> bool:

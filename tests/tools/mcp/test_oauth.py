@@ -136,7 +136,15 @@ async def test_a_redirect_with_a_wrong_state_changes_nothing(home: Folders):
         async def show(address: str) -> None:
             (back,) = parse_qs(urlsplit(address).query)["redirect_uri"]
             async with httpx2.AsyncClient() as browser:
-                queries = ("?code=x&state=wrong", "?code=x", "", "?error=e&state=wrong")
+                queries = (
+                    "?code=x&state=wrong",
+                    "?code=x",
+                    "",
+                    "?error=e&state=wrong",
+                    "?code=x&state=%C3%A9",
+                    "?code=x&state=%ED%A0%80",
+                    "?code=x" + "&a=b" * 1000,
+                )
                 asked = [*(f"{back}{query}" for query in queries), back.replace("callback", "no")]
                 got = [await browser.get(one) for one in asked]
                 answers.extend(one.status_code for one in (*got, await browser.post(back)))
@@ -144,7 +152,7 @@ async def test_a_redirect_with_a_wrong_state_changes_nothing(home: Folders):
 
         await asyncio.wait_for(door.sign_in(show), PATIENCE_S)
         await asyncio.wait_for(door.settled(), PATIENCE_S)
-        assert answers == [400] * 6
+        assert answers == [400] * 9
         assert door.state == "ready"
 
 
@@ -157,6 +165,9 @@ async def test_a_pasted_address_with_a_wrong_state_is_refused(home: Folders):
         for pasted, why in (
             ("http://127.0.0.1:1/callback?code=x&state=wrong", "doesn't belong to the sign-in"),
             ("nonsense", "doesn't belong to the sign-in"),
+            ("http://127.0.0.1:1/callback?code=x&state=\u00e9", "doesn't belong to the sign-in"),
+            ("http://[127.0.0.1/callback?code=x", "doesn't belong to the sign-in"),
+            ("http://127.0.0.1:1/callback?state=\ud800", "doesn't belong to the sign-in"),
         ):
 
             async def paste(pasted: str = pasted) -> str:

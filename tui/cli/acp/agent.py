@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from tui.cli.acp.session import EditorSession
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, HoldfastError, SessionError, UsageError
 from tui.core.paths import folders
+from tui.core.text_cleaning import one_line
 from tui.session import catalog, copies
 from tui.session.reader import read
 
@@ -35,6 +37,8 @@ OpeningRequest: TypeAlias = (
 )
 
 PAGE: Final = 100
+_LOGGED: Final = 500
+"""Characters of a message that a refused notification leaves in the log."""
 _CODES: Final[Mapping[type[HoldfastError], int]] = {
     CredentialsError: -32000,
     SessionError: -32002,
@@ -66,8 +70,18 @@ class EditorService:
         self.sessions: dict[str, EditorSession] = {}
         self.form = False
 
-    async def __call__(self, method: str, params: Any, _notification: bool) -> Any:
-        """Answer a request. Raises RequestError, with the words of what went wrong."""
+    async def __call__(self, method: str, params: Any, notification: bool) -> Any:
+        """Answer a request. Raises RequestError, with the words of what went wrong; nobody waits
+        for those of a notification, so they become a line of the log."""
+        try:
+            return await self._answer(method, params)
+        except RequestError as error:
+            if not notification:
+                raise
+            log.warning("notification refused: %s", one_line(str(error))[:_LOGGED])
+            return None
+
+    async def _answer(self, method: str, params: Any) -> Any:
         if method not in _METHODS:
             raise RequestError(-32601, f"There is no method {method!r}.", {"method": method})
         model, carry_out = _METHODS[method]
@@ -135,7 +149,7 @@ class EditorService:
 
     async def list(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
         cursor = request.cursor or "0"
-        if not (cursor.isascii() and cursor.isdigit()):
+        if not re.fullmatch("[0-9]{1,9}", cursor):
             raise UsageError("This cursor is none of Holdfast's.")
         start, folder = int(cursor), request.cwd
         home, root = folders(), Path(folder) if folder else Path.cwd()

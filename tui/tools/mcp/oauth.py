@@ -12,7 +12,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
@@ -39,6 +39,8 @@ SIGN_IN_S: Final = 300.0
 _LONG_AGO: Final = 1.0
 _PATH: Final = "/callback"
 _HEAD_MAX: Final = 16_384
+_FIELDS_MAX: Final = 100
+_REASON_MAX: Final = 1_000
 _PAGE: Final = "<!doctype html><meta charset=utf-8><title>Holdfast</title><p>{}</p>"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -298,7 +300,7 @@ class RedirectReceiver:
 
     def expect(self, address: str) -> None:
         """Only an answer to this request for a sign-in counts."""
-        self._state = _first(parse_qs(urlsplit(address).query), "state")
+        self._state = _query(address).get("state", "")
 
     async def result(self, paste: Paste | None) -> AuthorizationCodeResult:
         """What the browser was sent with, or what the person pasted. Raises ToolError."""
@@ -314,17 +316,21 @@ class RedirectReceiver:
             pasted.cancel()
 
     def _parsed(self, address: str) -> AuthorizationCodeResult:
-        query = parse_qs(urlsplit(address).query)
-        if not self._state or not secrets.compare_digest(_first(query, "state"), self._state):
+        query = _query(address)
+        if not self._belongs(query):
             raise ToolError("This address doesn't belong to the sign-in that was begun.")
-        if error := _first(query, "error"):
-            why = _first(query, "error_description")
-            raise ToolError(f"The server refused the sign-in: {error} {why}".rstrip() + ".")
-        if not (code := _first(query, "code")):
+        if error := query.get("error"):
+            why = query.get("error_description", "")
+            said = f"{error} {why}".rstrip()[:_REASON_MAX]
+            raise ToolError(f"The server refused the sign-in: {said}.")
+        if not (code := query.get("code")):
             raise ToolError("The address has no code.")
-        return AuthorizationCodeResult(
-            code=code, state=_first(query, "state"), iss=_first(query, "iss") or None
-        )
+        return AuthorizationCodeResult(code=code, state=self._state, iss=query.get("iss") or None)
+
+    def _belongs(self, query: Mapping[str, str]) -> bool:
+        """True for the answer to the request that `expect` was given."""
+        state = query.get("state", "").encode("utf-8", "replace")
+        return bool(self._state) and secrets.compare_digest(state, self._state.encode())
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of a browser. One that does not belong here changes nothing."""
@@ -332,7 +338,8 @@ class RedirectReceiver:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method, target, *_ = [*head.partition("\r\n")[0].split(" "), "", ""]
-            if method == "GET" and urlsplit(target).path == _PATH and not self._received.done():
+            here = target.partition("?")[0] == _PATH
+            if method == "GET" and here and not self._received.done():
                 status, said = self._take(target, status, said)
             page = _PAGE.format(said)
             writer.write(
@@ -347,8 +354,7 @@ class RedirectReceiver:
             writer.close()
 
     def _take(self, target: str, status: str, said: str) -> tuple[str, str]:
-        query = parse_qs(urlsplit(target).query)
-        if not self._state or not secrets.compare_digest(_first(query, "state"), self._state):
+        if not self._belongs(_query(target)):
             return status, said
         try:
             self._received.set_result(self._parsed(target))
@@ -371,5 +377,10 @@ async def _redirect_receiver(port: int) -> AsyncGenerator[RedirectReceiver]:
         yield receiver
 
 
-def _first(query: dict[str, list[str]], name: str) -> str:
-    return query.get(name, [""])[0]
+def _query(address: str) -> dict[str, str]:
+    """The first value of each field of an address; none, where it is not an address."""
+    try:
+        fields = parse_qs(urlsplit(address).query, max_num_fields=_FIELDS_MAX)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in fields.items()}
