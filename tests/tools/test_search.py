@@ -393,9 +393,24 @@ def test_L22_ripgrep_gets_a_glob_for_each_folder() -> None:
         ("[!a].py", "b.py", True),
         ("A.py", "a.py", False),
         ("!*.py", "a.md", True),
+        ("!!*.py", "a.py", True),
+        ("!" * 495 + "*.py", "a.py", False),
         ("a*" * 30 + "b", "a" * 200, False),
         ("**/" * 30 + "b", "/".join("a" * 100), False),
     ],
 )
 def test_the_globs_of_the_stand_in(glob: str, path: str, fits: bool) -> None:
     assert glob_matcher(glob)(path) is fits
+
+
+@pytest.mark.parametrize(
+    ("glob", "why"),
+    [
+        ("a" * 501, "more than 500 characters"),
+        ("*a" * 45_000, "more than 500 characters"),
+        ("{a,b}" * 7, "more than 64 patterns"),
+    ],
+)
+def test_a_pattern_that_would_take_long_is_refused(glob: str, why: str) -> None:
+    with pytest.raises(ToolError, match=why):
+        glob_matcher(glob)

@@ -15,6 +15,10 @@ from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 
+_GLOB_CHARS = 500
+_CHOICES = 64
+_NARROWER = "Use a simpler pattern, or several calls."
+
 
 class FindByNameParams(Params, frozen=True, kw_only=True):
     pattern: Annotated[
@@ -102,13 +106,17 @@ class _Results:
 def glob_matcher(glob: str) -> Callable[[str], bool]:
     """A test of relative paths. A glob without a slash is about the name, at any depth.
 
-    Knows `*`, `?`, `[…]`, `{a,b}`, `**` as a whole part, and a leading `!` for "not".
+    Knows `*`, `?`, `[…]`, `{a,b}`, `**` as a whole part, and a leading `!` for "not". Raises
+    ToolError for one that is too long, or that stands for too many.
     """
-    if glob.startswith("!"):
-        positive = glob_matcher(glob[1:])
-        return lambda path: not positive(path)
-    choices = [_parts(choice) for choice in islice(_braces(glob), 256)]
-    return lambda path: any(_matches(parts, path.split("/")) for parts in choices)
+    if len(glob) > _GLOB_CHARS:
+        raise ToolError(f"The pattern has more than {_GLOB_CHARS} characters.", hint=_NARROWER)
+    positive = glob.lstrip("!")
+    wanted = (len(glob) - len(positive)) % 2 == 0
+    choices = [_parts(choice) for choice in islice(_braces(positive), _CHOICES + 1)]
+    if len(choices) > _CHOICES:
+        raise ToolError(f"The braces stand for more than {_CHOICES} patterns.", hint=_NARROWER)
+    return lambda path: any(_matches(parts, path.split("/")) for parts in choices) == wanted
 
 
 def _parts(glob: str) -> list[re.Pattern[str] | None]:
