@@ -28,6 +28,7 @@ def wild(*arguments: str, tools: tuple[str, ...] = ()) -> McpServer:
         ("bytes", "a \ufffd\ufffd b"),
         ("nul", "a\0b"),
         ("chatter", "after the chatter"),
+        ("backtracking", "matched"),
     ],
 )
 async def test_45_what_can_be_read_is_the_answer(tmp_path: Path, tool: str, said: str) -> None:
@@ -67,7 +68,7 @@ async def test_22_thousands_of_tools_are_kept_and_can_be_narrowed(tmp_path: Path
     chosen = wild("3000", tools=("t29*", "fine"))
     async with started(tmp_path, many=wild("3000"), some=chosen) as servers:
         many, some = servers.all
-        assert len(many.tools) == 3010
+        assert len(many.tools) == 3011
         assert many.left_out == ""
         assert {tool.own_name for tool in some.tools} == {
             *("fine", "t29"), *(f"t29{n}" for n in range(10)), *(f"t29{n:02}" for n in range(100)),

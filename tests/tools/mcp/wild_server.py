@@ -57,6 +57,9 @@ def call(id_: object, tool: str) -> None:
             say(b'{"jsonrpc": "2.0", "id": 1, "result": ' + b"[" * 200_000)
         case "unknown":
             say(answer(id_, {"content": [{"type": "hologram", "data": "?"}]}))
+        case "backtracking":
+            said = {"content": [{"type": "text", "text": "matched"}], "isError": False}
+            say(answer(id_, {**said, "structuredContent": {"a": "a" * 60 + "!"}}))
         case "dies":
             sys.stdout.buffer.write(text(id_, "half")[:20])
             sys.stdout.buffer.flush()
@@ -78,7 +81,11 @@ def main(count: int) -> None:
         "unknown",
         "dies",
     )
-    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    tools: list[dict[str, Any]] = [
+        {"name": name, "inputSchema": {"type": "object"}} for name in names
+    ]
+    matched = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    tools.append({**tools[0], "name": "backtracking", "outputSchema": matched})
     tools = ODD_TOOLS if count < 0 else tools
     tools += [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(count)]
     for line in sys.stdin:
