@@ -739,7 +739,7 @@ def _is_gone(error: BaseException) -> bool:
     )
 
 
-async def _take_as_it_is(name: str, result: CallToolResult) -> None:  # noqa: ARG001
+async def _take_as_it_is(name: str, result: CallToolResult) -> None:
     """Check nothing. The SDK (2.3) would run the regular expressions of the server's own output
     schema here, which can hold the program for ever, and throw a result away that does not fit."""
 
