@@ -14,6 +14,7 @@ from tui.core.text_cleaning import clean
 LONG = 160
 """An unfinished line with this many characters is spoken up to its last whole sentence."""
 
+_PROSE_MAX = 4_000
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})\s*([^`]*)$")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _RULE = re.compile(r"\s{0,3}([-*_])(?:\s*\1){2,}\s*$")
@@ -21,9 +22,9 @@ _BOX = re.compile(r"(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX])\]\s+(.*)$")
 _BULLET = re.compile(r"(\s*)[-*+]\s+(.*)$")
 _QUOTE = re.compile(r"\s{0,3}>\s?(.*)$")
 _ROW = re.compile(r"\s*\|.*\|\s*$")
-_MARKS = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*:?-*:?\s*$")
+_MARKS = re.compile(r"\s*+\|?(?:\s*+:?-++:?\s*+\|)++\s*+:?-*+:?\s*+$")
 _SENTENCE = re.compile(r"[.!?:;][\"')\]]*\s+(?=\S)")
-_LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)[^)]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\(([^)\s]++)[^)]*+\)")
 _STRONG = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])")
 
@@ -137,8 +138,11 @@ def prose(line: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Links as their text and address, without marks of emphasis; code keeps every character."""
-    pieces = re.split(r"(`+)(.+?)\1", text)
+    """Links as their text and address, without marks of emphasis; code keeps every character. A
+    line too long to be prose stays as it is."""
+    if len(text) > _PROSE_MAX:
+        return text
+    pieces = re.split(r"(?<!`)(`++)(.+?)(?<!`)\1(?!`)", text)
     spoken: list[str] = []
     for number in range(0, len(pieces), 3):
         plain = _LINK.sub(_link, pieces[number])

@@ -16,7 +16,7 @@ from tui.session.reader import LoadedSession
 from tui.session.records import Record, encode, is_prompt
 
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,9 @@ def _image(who: str, block: Block) -> DocumentPart:
     source: dict[str, Any] = block["source"] if isinstance(block.get("source"), dict) else {}
     media, data = source.get("media_type"), source.get("data")
     known = isinstance(media, str) and _IMAGE.fullmatch(media)
-    if known and isinstance(data, str) and _BASE64.fullmatch(data):
-        return DocumentPart(who, "[image]", image=f"data:{media};base64,{''.join(data.split())}")
+    bare = "".join(data.split()) if known and isinstance(data, str) else ""
+    if _BASE64.fullmatch(bare):
+        return DocumentPart(who, "[image]", image=f"data:{media};base64,{bare}")
     return DocumentPart(who, "[image]")
 
 

@@ -28,8 +28,8 @@ RULE_FOLDERS: Final = (".claude/rules", f"{PRIVATE_DIR}/rules")
 
 _PATTERNS = 50
 _PATTERN_CHARS = 500
-_BETWEEN = re.compile(r",(?![^{}]*\})")
-"""A comma that is in no braces."""
+_SEPARATED = re.compile(r"(?:[^,{]|\{[^{}]*\}|\{)+")
+"""Between commas that are in no braces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def paths_of(data: bytes) -> tuple[str, ...]:
     """The globs that a file of rules names."""
     given: Any = front_matter.parse(data).fields.get("paths")
     listed = cast("list[Any]", given) if isinstance(given, list) else [given]
-    texts = (part.strip() for one in listed if one for part in _BETWEEN.split(str(one)))
+    texts = (part.strip() for one in listed if one for part in _SEPARATED.findall(str(one)))
     return tuple(text[:_PATTERN_CHARS] for text in texts if text)[:_PATTERNS]
 
 

@@ -25,7 +25,7 @@ _RANGES = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
 _GIT = re.compile(r'diff --git ("a/.+"|a/.+) ("b/.+"|b/.+)')
 _MODE = re.compile(r"new file mode 100([0-7]{3})")
 _NULL = "/dev/null"
-_WRAPPER = re.compile(r"\s*(?:```\w*|EOF)?\s*")
+_WRAPPER = re.compile(r"(?:```\w*|EOF)?")
 """Lines that a patch is wrapped in: of a code block, of a here-document, or blank."""
 _REFUSED = {
     "GIT binary patch": "is of a binary file.",
@@ -83,7 +83,7 @@ class FilePatch:
 def parse_patch(text: str) -> list[FilePatch]:
     """The files of a patch, in its order. Raises ToolError that names the line which is wrong."""
     lines = text.replace("\r\n", "\n").split("\n")
-    while lines and _WRAPPER.fullmatch(lines[-1]):
+    while lines and _WRAPPER.fullmatch(lines[-1].strip()):
         lines.pop()
     begin = next((n for n, line in enumerate(lines) if line.strip() == _BEGIN), None)
     if begin is not None:

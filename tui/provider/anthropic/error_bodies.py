@@ -15,9 +15,9 @@ from tui.core.errors import Overflow
 
 _LONGEST: Final = 8000
 _PAGE = re.compile(
-    r"\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    r"\s*(?:<!--.*?-->\s*)*+<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)</title", re.IGNORECASE)
 
 
 class ErrorText(NamedTuple):

@@ -1,0 +1,45 @@
+"""Text of a model, a server or a file costs time in proportion to its length: what took quadratic
+or exponential time, with so much of it that it would not end before the test is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tui.agent.titles import cleaned
+from tui.context.exam import facts_in
+from tui.core import front_matter
+from tui.plain.markdown_to_speech import read
+from tui.provider.anthropic.error_bodies import page_title
+from tui.settings.rule_files import paths_of
+from tui.tools.find_by_name import glob_matcher
+from tui.tools.patch_format import parse_patch
+from tui.ui.widgets.markdown.parse import as_if_ended
+
+MANY = 400_000
+
+
+PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
+
+
+@pytest.mark.parametrize(
+    "read_it",
+    [
+        lambda: page_title("<!---->" * 60 + "x", {}),
+        lambda: page_title("<title" * MANY, {"content-type": "text/html"}),
+        lambda: parse_patch(PATCH + " " * MANY + "x\n"),
+        lambda: front_matter.parse(b"---\na: b: " + b"[" * 7_000 + b"\n---\n"),
+        lambda: front_matter.parse(b"---\ntools: x" + b"," * MANY + b"\n---\n").names("tools"),
+        lambda: paths_of(b"---\npaths: x" + b"," * MANY + b"\n---\n"),
+        lambda: cleaned("#" * MANY),
+        lambda: facts_in("\n" * MANY, ""),
+        lambda: read("| a |\n" + " " * MANY + "x\n"),
+        lambda: read("`" * MANY + "\n"),
+        lambda: read("[a](" * (MANY // 4) + "\n"),
+        lambda: as_if_ended(["[" * MANY], "```" + "\t" * MANY + "\n"),
+        lambda: glob_matcher("*a" * 250)("a" * 255),
+    ],
+)
+def test_it_ends(read_it: Callable[[], object]) -> None:
+    read_it()
