@@ -116,7 +116,7 @@ class SupervisedCommands:
         jobs = self.ctx.jobs
         found: dict[str, Kept] = dict.fromkeys(jobs.ended_before, "finished")
         for job in jobs.list():
-            found[job.origin.call_id] = "finished" if job.ended else "running"
+            found[job.origin.call_id] = "running" if job.kept.end is None else "finished"
         return found
 
     async def state(self, call_id: str) -> Kept:

@@ -41,6 +41,10 @@ ended and how is kept, or it was started and its keeper is gone (or whether it w
 known, for the machine was restarted since)."""
 
 
+class StartedBeforeError(Exception):
+    """A command is not started, for its folder is there: one call starts one command."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
     """How a command ended, and what it printed in numbers.
@@ -126,8 +130,7 @@ class SupervisedCommand:
         """Run a program by its full path, kept in `folder`, which is made for it; with `elsewhere`
         in a temporary one where that can't be made.
 
-        Raises FileExistsError where the folder is there, so that no command is started a second
-        time; OSError, and what `starter` raises.
+        Raises StartedBeforeError where the folder is there; OSError, and what `starter` raises.
         """
 
         def run(made: _Made) -> Awaitable[tuple[int, MonitorReport]]:
@@ -425,12 +428,16 @@ def _make(folder: Path, call: Mapping[str, Any], *, elsewhere: bool) -> _Made:
         return _made_elsewhere(call)
     try:
         folder.mkdir(mode=0o700)
-        return _Made(folder, _fill(folder, call))
-    except FileExistsError:
-        raise
+    except FileExistsError as error:
+        raise StartedBeforeError from error
     except OSError:
-        if folder.exists():
-            shutil.rmtree(folder)  # what stays behind would say that nothing was started
+        if not elsewhere:
+            raise
+        return _made_elsewhere(call)
+    try:
+        return _Made(folder, _fill(folder, call))
+    except OSError:
+        shutil.rmtree(folder)  # what stays behind would say that nothing was started
         if not elsewhere:
             raise
         return _made_elsewhere(call)

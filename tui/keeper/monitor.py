@@ -104,6 +104,7 @@ class Keeper(Monitor):
         with suppress(OSError, AttributeError):  # this user's pipes hold as much as they may
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._folder = os.open(keep["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._check_folder()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         self._lock = os.open(names.LOCK, flags, 0o600, dir_fd=self._folder)
         fcntl.flock(self._lock, fcntl.LOCK_EX)  # whoever looks whether it is locked lets go at once
@@ -133,7 +134,6 @@ class Keeper(Monitor):
         self._poll = select.poll()
         for file in (self._pipe, self._wake, self._control, answer.fileno()):
             self._poll.register(file, select.POLLIN)
-        self._check_folder()
         names.begin(self._folder, **self._about)
 
     # What engines call

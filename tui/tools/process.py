@@ -18,7 +18,7 @@ from tui.core.clock import Clock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.redaction import child_environment
-from tui.keeper.command import Starter, SupervisedCommand
+from tui.keeper.command import StartedBeforeError, Starter, SupervisedCommand
 from tui.keeper.monitor import GRACE_S
 
 _POLL_S = 0.05
@@ -77,7 +77,7 @@ async def start_command(
             timeout=timeout,
             elsewhere=elsewhere,
         )
-    except FileExistsError as error:
+    except StartedBeforeError as error:
         raise ToolError(
             "The command was not started: this call has started one before.",
             hint="Nothing runs twice by itself. Call the tool again if it is to run again.",

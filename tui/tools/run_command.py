@@ -92,6 +92,8 @@ class RunCommand(Tool[RunCommandParams]):
         """Take over the command of a call that an earlier run of the program left: a job is taken
         over already, so that only its name is missing."""
         if job := ctx.jobs.of_call(ctx.call_id):
+            if job.kept.end is not None:
+                await job.wait(1.0)
             return _result_of_job(job)
         if ended := ctx.jobs.ended_before.get(ctx.call_id):
             text = f"Started in the background as {ended}, and has ended since: its end was said."
