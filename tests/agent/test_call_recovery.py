@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import PATIENCE_S
+from tests.support.killed_calls import KINDS
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
 from tui.agent.supervised_commands import place_of
@@ -342,6 +343,25 @@ async def test_R2_who_lost_the_session_starts_nothing(desk: Desk) -> None:
     assert desk.ran == 0
 
 
+async def test_R2_who_lost_the_session_stops_no_command_of_the_other(desk: Desk) -> None:
+    await desk.killed(intent=False)
+    asked = call("run_command", "2", command=WAITS, background=True)
+    agent, _ = await desk.opened([asked], say("done"))
+    async for _ in agent.go_on():
+        pass
+    (owned,) = agent.jobs
+    other_program(desk.path, "take over")
+    with suppress(StorageError):
+        await agent.close()
+    assert state_of(owned.job.kept.folder) == "running"
+    other, _ = await desk.opened()
+    (taken,) = other.jobs
+    (desk.work / "go").touch()
+    assert await taken.job.wait(PATIENCE_S)
+    assert taken.job.exit_code == 0
+    assert desk.ran == 1
+
+
 def other_program(path: Path, *words: str) -> None:
     """Another program opens the session. Raises SessionInUseError where it can't."""
     code = (
@@ -366,3 +386,22 @@ async def test_R2_a_folder_in_the_way_gives_a_new_call_another_id(desk: Desk) ->
         pass
     assert '"toolu_9_2"' in json.dumps(provider.requests[-1].messages)
     assert desk.ran == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_R2_a_kill_at_any_step_lets_nothing_run_twice(tmp_path: Path) -> None:
+    """A sample; the driver does a thousand by hand."""
+    kills = [
+        *({"kind": kind, "at": at} for kind in KINDS for at in (5, 17, 29, 41)),
+        *({"kind": kind, "at": 30, "torn": True} for kind in KINDS),
+        *({"kind": "background", "at": 0, "keeper": keeper} for keeper in (1, 9, 20)),
+    ]
+    asked = "".join(json.dumps(kill | {"place": str(tmp_path / "k")}) + "\n" for kill in kills)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killed_calls"], input=asked, text=True,
+        capture_output=True, check=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    seen = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(seen) == len(kills)
+    assert [one for one in seen if one["fault"]] == []

@@ -181,7 +181,9 @@ async def _first(place: Path, kill: Kill) -> int:
         if kill.kind == "moved" and _printed(event):
             agent.move_to_background()
     point.armed = False
-    agent.stay()
+    (place / "work" / "go").touch()
+    for owned in agent.jobs:
+        await owned.job.wait(_PATIENCE_S)
     await agent.close()
     await asyncio.to_thread(starter.close)
     return point.steps

@@ -685,6 +685,9 @@ class Agent:
         Raises StorageError when something recorded could not be saved to the end.
         """
         ctx, self._turns.closing = self._ctx, True
+        await self.session.recheck()
+        if self.session.lost:  # what runs belongs to whoever took the session over
+            await self.leave()
         self._titles.close()
         await ctx.events.close()
         try:
