@@ -109,3 +109,36 @@ def test_what_an_older_version_wrote_is_said_to_be_uncovered(
     code, out, err = verify(path)
     assert (code, out) == (0, [])
     assert "Its lines aren't covered: an older version wrote them, or another program." in err
+
+
+def test_B56_an_absurd_number_of_a_request_costs_nothing(
+    verify: Verify, talked: tuple[Path, Path]
+) -> None:
+    path, _ = talked
+    change(path, "request", n=2147483648)
+    code, said, noted = verify(path)
+    assert code == 1
+    assert "request 2: its record is missing" in said
+    assert "and 2,147,482,646 more: its record is missing" in said
+    assert len(said) < 1100
+    assert any("of 2,147,483,648 requests" in line for line in noted)
+    _, (line,), _ = verify(path, "--json")
+    assert json.loads(line)["more_lost"] == 2_147_482_646
+
+
+@pytest.mark.parametrize("mark", [[-9, -9], [0, -1], [99, 0], [0, 99]])
+def test_B56_a_cache_mark_that_is_nowhere_is_no_bug(
+    verify: Verify, talked: tuple[Path, Path], mark: list[int]
+) -> None:
+    path, _ = talked
+    change(path, "request", marks=[mark])
+    code, said, _ = verify(path)
+    assert code == 1
+    assert any("isn't what was written" in line for line in said)
+
+
+def change(path: Path, kind: str, **fields: object) -> None:
+    """Give the last record of a type other fields."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    next(line for line in reversed(lines) if line["type"] == kind).update(fields)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -202,7 +202,15 @@ def test_a_mode_is_set_and_an_image_goes_along(
             },
             "base64",
         ),
-        ({"type": "dance"}, "isn't known"),
+        ({"type": "dance"}, "The type 'dance' isn't known"),
+        pytest.param({"type": "d" * 100_000}, "isn't known", id="a large type"),
+        pytest.param({"type": [["d" * 1000] * 9] * 100}, "isn't known", id="a type of many parts"),
+        pytest.param(
+            {"type": "permission_answer", "id": "x" * 100_000, "answer": "once"},
+            "waits",
+            id="a large id",
+        ),
+        pytest.param({"type": "set_mode", "mode": "f" * 100_000}, "one of", id="a large mode"),
         ({"type": "user", "text": "  "}, "empty"),
         ({"type": "user", "message": {"content": [{"type": "video"}]}}, "text and images"),
         ({"type": "permission_answer", "id": "x", "answer": "maybe"}, "one of"),
@@ -233,6 +241,7 @@ def test_a_line_that_says_nothing_is_named_and_costs_nothing(
         assert error["class"] == "invalid_request"
         assert error["message"].startswith("Line 1 of the input: ")
         assert why in error["message"]
+        assert len(error["message"]) < 2000
         other.put(prompt("go"))
         assert other.until("turn_finished")["outcome"] == "done"
         assert other.end() == 0

@@ -48,6 +48,7 @@ def make_agent(
     clock: Clock | None = None,
     gate: Gate | None = None,
     outputs: OutputStore | None = None,
+    jobs: Jobs | None = None,
     **fields: Any,
 ) -> Agent:
     """An agent in the folder `root`; `fields` are further ones of `AgentContext`."""
@@ -67,7 +68,7 @@ def make_agent(
             system=[text_block("You are a test.")],
             config=config or Config(),
             clock=clock,
-            jobs=Jobs(clock, session=session.path),
+            jobs=jobs or Jobs(clock, session=session.path),
             limits=limits or Limits(),
             outputs=outputs,
             **fields,

@@ -30,7 +30,7 @@ from tui.context.system_prompt import Injected
 from tui.core.config import Config, Permissions, Status, TerminalSettings
 from tui.core.images import Image, images_of_record
 from tui.core.keymap import keymap_of
-from tui.core.messages import Block, blocks_of, text_block, text_of
+from tui.core.messages import blocks_of, text_block, text_of
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
@@ -129,10 +129,12 @@ class ScriptedTurns(TurnRunner):
 
     model: ScriptedModel
 
-    async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
+    async def _begin(
+        self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
+    ) -> bool:
         if prompt is not None:
             self.model.before_prompt()
-        return await TurnRunner._begin(self, prompt, again)
+        return await TurnRunner._begin(self, prompt, again, repeat=repeat)
 
 
 class WatchedAgent(Agent):
@@ -239,10 +241,10 @@ class WatchedAgent(Agent):
     def send(self, *args: Any, **along: Any) -> AsyncGenerator[Event]:
         return self._figured(super().send(*args, **along))
 
-    def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Event]:
+    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Event]:
         self.went_on += 1
         self.again.extend(again)
-        return self._figured(super().go_on(again))
+        return self._figured(super().go_on(again, repeat=repeat))
 
     def compact(self, focus: str = "") -> AsyncGenerator[Event]:
         self.compacted.append(focus)

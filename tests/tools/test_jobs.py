@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ class Background:
     def __init__(self, root: Path) -> None:
         self.bench = Bench(root)
         self.jobs = Jobs()
+        self._calls = itertools.count(1)
 
     def context(self) -> ToolContext:
-        return self.bench.context(jobs=self.jobs, clock=SystemClock())
+        """Of a new call."""
+        kept = self.bench.context().kept.with_name(f"call-{next(self._calls)}")
+        return self.bench.context(jobs=self.jobs, clock=SystemClock(), kept=kept)
 
     async def start(self, command: str) -> str:
         tool = RunCommand()
@@ -188,7 +192,7 @@ async def test_a_job_that_cannot_start_is_not_listed(
     assert background.jobs.list() == ()
 
 
-async def test_two_jobs_of_one_call_id_do_not_share_a_file(background: Background) -> None:
+async def test_two_jobs_do_not_share_a_file(background: Background) -> None:
     first = await background.start("echo 1")
     second = await background.start("echo 2")
     await background.status(first, "wait")
@@ -196,6 +200,19 @@ async def test_two_jobs_of_one_call_id_do_not_share_a_file(background: Backgroun
     jobs = background.jobs
     assert jobs.get(first).path.read_text() == "1\n"
     assert jobs.get(second).path.read_text() == "2\n"
+
+
+@pytest.mark.parametrize("background_too", [True, False])
+async def test_a_call_starts_no_second_command(
+    background: Background, tmp_path: Path, background_too: bool
+) -> None:
+    tool, ctx = RunCommand(), background.context()
+    once = tool.parse({"command": "echo x >> ran", "background": True})
+    job = str((await tool.run(once, ctx)).details["job"])
+    with pytest.raises(ToolError, match="this call has started one before"):
+        await tool.run(tool.parse({"command": "echo y >> ran", "background": background_too}), ctx)
+    await background.status(job, "wait")
+    assert (tmp_path / "ran").read_text() == "x\n"
 
 
 async def in_front(background: Background, command: str, printed: str) -> asyncio.Task[ToolOutput]:

@@ -23,7 +23,6 @@ from tui.agent.hooks import HookRunner
 from tui.agent.interrupted_work import (
     InterruptedWork,
     calls_of,
-    interrupted_work,
     publish_opening,
 )
 from tui.agent.limits import SessionCost, Spent
@@ -327,26 +326,24 @@ class Agent:
         """
         return self._ctx.events.run(self._turns.run, prompt)
 
-    def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Event]:
+    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Event]:
         """Run a turn without a new prompt: after a failure, an interruption, or where it is parked.
 
         A parked session continues when its time has come; Parked comes again until then. In all
         else as `send`. `again` are ids of calls that an earlier run left without a result: they
-        are run first, with the questions that they need.
+        get it first, with the questions that they need. One that may have run is not run again,
+        unless a person lets it be repeated.
         """
-        calls = calls_of(self.session.records, again)
-        return self._ctx.events.run(self._turns.run, None, calls)
+        return self._ctx.events.run(self._turns.run, None, again, repeat=repeat)
 
     def interrupted_work(self) -> InterruptedWork:
         """What an earlier run of the session left open. Blocks."""
-        ctx = self._ctx
-        return interrupted_work(list(ctx.records), ctx.workspace.root, self.session.path, ctx.kept)
+        return self._dispatcher.left_open()
 
     def collect(self, ids: Collection[str]) -> AsyncGenerator[Event]:
         """Give calls whose commands are kept their results, and ask the model nothing; a command
         that still runs is waited for. Events as `send`."""
-        calls = calls_of(self.session.records, ids)
-        return self._ctx.events.run(self._turns.collect, calls)
+        return self._ctx.events.run(self._turns.collect, ids)
 
     async def leave(self) -> None:
         """Let commands that run go on without this program: `close` stops none then. The turn ends
@@ -688,6 +685,9 @@ class Agent:
         Raises StorageError when something recorded could not be saved to the end.
         """
         ctx, self._turns.closing = self._ctx, True
+        await self.session.recheck()
+        if self.session.lost:  # what runs belongs to whoever took the session over
+            await self.leave()
         self._titles.close()
         await ctx.events.close()
         try:

@@ -7,7 +7,7 @@ time of their birth, so that no other process that has got the number since is t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import file_digest
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
-from tui.agent.supervised_commands import with_command_states
+from tui.agent.supervised_commands import ended_jobs, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core.errors import SessionError
 from tui.core.files import safe_name
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
 from tui.core.text_cleaning import one_line
-from tui.keeper.command import lives
+from tui.keeper.command import Kept, lives
 from tui.provider import catalogue
 from tui.session.reader import read
 from tui.session.records import SUB_AGENT, Finding, Record
@@ -73,27 +73,35 @@ class InterruptedWork:
     @property
     def supervised(self) -> tuple[str, ...]:
         """The ids of the calls whose commands run on, or have ended with their results kept."""
-        return tuple(call.call_id for call in self.calls if call.kept)
+        return tuple(call.call_id for call in self.calls if call.recovery == "result")
 
     @property
     def uncertain(self) -> InterruptedWork:
         """The same without those."""
-        return InterruptedWork(tuple(c for c in self.calls if not c.kept), self.orphans)
+        left = tuple(call for call in self.calls if call.recovery != "result")
+        return InterruptedWork(left, self.orphans)
 
     @property
     def resumable(self) -> bool:
         """Whether the turn can continue as if nothing had happened: the result of each call that
         had begun is kept, or comes."""
-        known = all(call.kept or call.outcome == "never_started" for call in self.calls)
+        known = all(call.recovery in {"result", "start"} for call in self.calls)
         return bool(self.supervised) and known and not self.orphans
 
 
 def interrupted_work(
-    records: Sequence[Record], root: Path, path: Path | None = None, kept: Path | None = None
+    records: Sequence[Record],
+    root: Path,
+    path: Path | None = None,
+    kept: Path | None = None,
+    jobs: Mapping[str, Kept] | None = None,
 ) -> InterruptedWork:
     """What the branch of a session left open, and its sub-agents left running. `root` is its
-    workspace, `path` its file, `kept` where its commands are kept. Blocks: files are read."""
-    calls = with_command_states([_with_file(call, root) for call in unsettled_calls(records)], kept)
+    workspace, `path` its file, `kept` where its commands are kept, `jobs` how it stands with the
+    background commands that it has taken over, by their calls. Blocks: files are read."""
+    left = [_with_file(call, root) for call in unsettled_calls(records)]
+    known: dict[str, Kept] = dict.fromkeys(ended_jobs(records) if left else (), "finished")
+    calls = with_command_states(left, kept, {**known, **(jobs or {})})
     orphans = (*_orphans(records, kept=kept), *_of_sub_agents(records, path))
     return InterruptedWork(calls, orphans)
 

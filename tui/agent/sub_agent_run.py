@@ -97,7 +97,7 @@ class SubAgentRun:
             return
         again = left_open and begun
         work = await asyncio.to_thread(self.agent.interrupted_work)
-        left = [c.call_id for c in work.calls if c.kept or c.outcome == "never_started"]
+        left = [call.call_id for call in work.calls]
         sent = ParsedPrompt(prompt, prompt)
         turn = self.agent.go_on(left) if again else self.agent.send(sent)
         async with aclosing(turn):

@@ -1,8 +1,9 @@
 """Commands that an earlier run of a session left under their keepers: where they are, which are
 taken over, and when nothing of them is needed any more.
 
-A command of a call that has no result is taken over when the call is made again
-(`Tool.resume`); a background command as soon as the session is opened.
+Each has one owner. A background command is taken over as soon as the session is opened: it is a
+job then, and gives its call a result that says so. Any other is taken over when its call gets its
+result (`Tool.resume`). How the recovery of a call is decided: `tui.context.interrupted_calls`.
 """
 
 from __future__ import annotations
@@ -11,20 +12,29 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tui.agent.events import Notice
-from tui.context.interrupted_calls import Interrupted
+from tui.context.interrupted_calls import Interrupted, with_command
 from tui.core.files import safe_name
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders
 from tui.keeper import folder as names
-from tui.keeper.command import SupervisedCommand, command_folders, lives, note
+from tui.keeper.command import (
+    Kept,
+    SupervisedCommand,
+    command_folders,
+    forbid_start,
+    lives,
+    note,
+    remove,
+    state_of,
+)
 from tui.session.records import JOB_ENDED, Record
 from tui.tools.jobs import Origin
 
@@ -32,7 +42,6 @@ if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
 
 _KEPT_S = 30 * 24 * 3600.0
-Kept: TypeAlias = Literal["", "running", "finished"]
 
 
 def place_of(folders: Folders, session_id: str) -> Path:
@@ -40,36 +49,34 @@ def place_of(folders: Folders, session_id: str) -> Path:
     return folders.running / safe_name(session_id)
 
 
-def state_of(folder: Path) -> Kept:
-    """What is kept of a command; "" where its keeper was killed, or there was none. Blocks."""
-    if not (folder / names.CALL).is_file():
-        return ""
-    if lives(folder):
-        return "running"
-    return "finished" if isinstance(note(folder, names.STATE).get("status"), int) else ""
-
-
 def with_command_states(
-    calls: Sequence[Interrupted], place: Path | None
+    calls: Sequence[Interrupted],
+    place: Path | None,
+    jobs: Mapping[str, Kept],
 ) -> tuple[Interrupted, ...]:
-    """The calls, each with what is kept of its command. Blocks."""
-    if place is None or not place.is_dir():
-        return tuple(calls)
-    return tuple(replace(one, kept=state_of(place / safe_name(one.call_id))) for one in calls)
+    """The calls, each with what is kept of its command: `jobs` are background commands of which
+    more is known than their folders say, by their calls. Blocks."""
+
+    def kept(call: Interrupted) -> Kept:
+        if (known := jobs.get(call.call_id)) is not None:
+            return known
+        return state_of(place / safe_name(call.call_id)) if place is not None else ""
+
+    return tuple(with_command(call, kept(call)) for call in calls)
 
 
 def discard(folder: Path) -> None:
     """Nothing of a command is needed any more, unless it is a job: all is recorded. Blocks."""
-    if folder.is_dir() and not note(folder, names.CALL).get("job"):
+    if forbid_start(folder) or (folder.is_dir() and not note(folder, names.CALL).get("job")):
         names.send(folder, names.KILL)  # it was left to a later run, and its call was stopped then
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 def sweep(place: Path, now: float) -> None:
     """Remove what is left of commands that ended long ago and that no session took over. Blocks."""
     with suppress(OSError):
         for session in [one for one in place.iterdir() if one.is_dir()]:
-            for folder in command_folders(session):
+            for folder in session.iterdir():
                 if now - folder.stat().st_mtime > _KEPT_S and not lives(folder):
                     shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):
@@ -99,6 +106,37 @@ class SupervisedCommands:
             return max(0.0, (self.ctx.clock.now() - start).total_seconds())
         return 0.0
 
+    def exists(self, call_id: str) -> bool:
+        """Whether a call of this id has a command already, which another branch may have."""
+        return self.ctx.kept is not None and self.folder(call_id).exists()
+
+    def jobs(self) -> dict[str, Kept]:
+        """How it stands with the background commands, by their calls: the folder of one that has
+        ended may be gone already."""
+        jobs = self.ctx.jobs
+        found: dict[str, Kept] = dict.fromkeys(jobs.ended_before, "finished")
+        for job in jobs.list():
+            found[job.origin.call_id] = "running" if job.kept.end is None else "finished"
+        return found
+
+    async def state(self, call_id: str) -> Kept:
+        """How it stands with the command of a call. One that was not started never is: the call
+        may start it."""
+        if call_id in self.jobs():
+            return self.jobs()[call_id]
+        folder = self.folder(call_id)
+        kept = await asyncio.to_thread(state_of, folder)
+        if kept != "unstarted":
+            return kept
+        if not await asyncio.to_thread(forbid_start, folder):
+            return await asyncio.to_thread(state_of, folder)
+        await self.forget(call_id)
+        return ""
+
+    async def forget(self, call_id: str) -> None:
+        """Let a call have another command: how the first ended is known, or never will be."""
+        await asyncio.to_thread(remove, self.folder(call_id))
+
     async def recorded(self, call_id: str) -> None:
         """The result of a call is in the record."""
         folder = self.folder(call_id)
@@ -112,6 +150,7 @@ class SupervisedCommands:
         record already is removed."""
         jobs, records, place = self.ctx.jobs, self.ctx.records, self.ctx.kept
         jobs.first_number = 1 + await asyncio.to_thread(_last_number, records)
+        jobs.ended_before = await asyncio.to_thread(ended_jobs, records)
         if place is None or self.ctx.session.read_only:
             return
         found = await asyncio.to_thread(_folders_in, place)
@@ -124,8 +163,10 @@ class SupervisedCommands:
                 await asyncio.to_thread(confinement.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
             if (call_id, job) in known:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-            elif job and (command := SupervisedCommand.take_over(folder)) is not None:
+                await asyncio.to_thread(remove, folder)
+            elif not job or await asyncio.to_thread(state_of, folder) == "unstarted":
+                continue  # until its call gets its result
+            elif (command := SupervisedCommand.take_over(folder)) is not None:
                 await self._take_over(command, call_id, job)
         for line in await confinement.tidy() if confinement is not None else ():
             self.ctx.publish(Notice(line))
@@ -152,6 +193,13 @@ class SupervisedCommands:
 
 def _folders_in(place: Path) -> list[tuple[Path, dict[str, Any]]]:
     return [(folder, note(folder, names.CALL)) for folder in command_folders(place)]
+
+
+def ended_jobs(records: Sequence[Record]) -> dict[str, str]:
+    """The background commands whose end is recorded, and not the result of their call: their
+    names by their calls."""
+    ends = ends_in(records)
+    return {call: job for call, job in ends if job and (call, "") not in ends}
 
 
 def ends_in(records: Sequence[Record]) -> set[tuple[str, str]]:

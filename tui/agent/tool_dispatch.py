@@ -26,9 +26,10 @@ from tui.agent.events import (
     ToolStarted,
 )
 from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
+from tui.agent.interrupted_work import InterruptedWork, calls_of, interrupted_work
 from tui.agent.pause import TurnPausedError
 from tui.agent.server_features import ServerFeatures
-from tui.agent.supervised_commands import SupervisedCommands, state_of
+from tui.agent.supervised_commands import SupervisedCommands
 from tui.agent.tool_results import SHOWN_CHARS, PendingCall, ToolResults
 from tui.agent.user_questions import put
 from tui.core.cancellation import to_the_end
@@ -76,6 +77,10 @@ LABEL_CHARS = 200
 log = logging.getLogger(__name__)
 
 
+class _UnknownEndError(Exception):
+    """A command began under an earlier run of the program, and nothing says how it ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Checked:
     """A call whose arguments were checked, with what it takes to run it."""
@@ -99,6 +104,8 @@ class ToolDispatcher:
     kept: SupervisedCommands = field(init=False)
     _ids: set[str] = field(default_factory=set[str])
     """Of all calls of the session."""
+    _repeated: Collection[str] = ()
+    """The calls that a person lets run again, whatever they may have done."""
     _holds: Collection[Level] = ()
     """The levels that the sandbox holds for the command that is looked at: they run one by one."""
 
@@ -117,7 +124,7 @@ class ToolDispatcher:
             if block.get("type") == "tool_use":
                 given = fresh = str(block.get("id") or "call")
                 n = 1
-                while fresh in self._ids:
+                while fresh in self._ids or self.kept.exists(fresh):
                     n += 1
                     fresh = f"{given}_{n}"
                 self._ids.add(fresh)
@@ -145,6 +152,29 @@ class ToolDispatcher:
             raise _first_of(group) from group
         finally:
             await self.close_open(open_calls.values())
+
+    def left_open(self) -> InterruptedWork:
+        """What an earlier run of the session left open. Blocks."""
+        ctx, jobs = self.ctx, self.kept.jobs()
+        records, path = list(ctx.records), ctx.session.path
+        return interrupted_work(records, ctx.workspace.root, path, ctx.kept, jobs)
+
+    async def recover(self, ids: Collection[str], *, repeat: bool = False) -> None:
+        """Give calls that an earlier run left open their results: what is kept, or what comes of
+        those that may run (`Interrupted.recovery`). Where it is not known what one did, it stays
+        open, unless it is to be repeated: a person said so.
+
+        Raises as `run_all`.
+        """
+        work = await asyncio.to_thread(self.left_open)
+        unknown = {call.call_id for call in work.calls if call.recovery == "unknown"}
+        self._repeated = unknown if repeat else ()
+        try:
+            await self.run_all(
+                calls_of(self.ctx.records, {*ids} - unknown.difference(self._repeated))
+            )
+        finally:
+            self._repeated = ()
 
     async def close_open(self, calls: Collection[PendingCall]) -> None:
         """Give calls that were interrupted their result; nothing of their commands is kept."""
@@ -194,6 +224,8 @@ class ToolDispatcher:
         except CommandDetachedError:
             self.ctx.pause.begin()  # it stays without a result, for the next run of the program
             return
+        except _UnknownEndError:
+            return  # it is closed as one that was interrupted
         except asyncio.CancelledError:
             if state.finished is not None:  # what it did counts, whatever hooks had to say
                 await to_the_end(self.results.finish(open_calls, state, state.finished, keep))
@@ -222,19 +254,26 @@ class ToolDispatcher:
         self, state: PendingCall, tool: Tool[Any], params: Params
     ) -> ToolOutput | None:
         """What comes of a command that an earlier run of the program had begun and kept; None where
-        there is none."""
-        folder = self.kept.folder(state.id)
-        if tool.effect != "run" or not await asyncio.to_thread(state_of, folder):
+        there is none, so that the call may run. Raises _UnknownEndError where it began, and it is
+        not known how it ended."""
+        if tool.effect != "run":
+            return None
+        kept = await self.kept.state(state.id)
+        if kept == "lost" and state.id in self._repeated:
+            await self.kept.forget(state.id)
+            return None
+        if not kept:
             return None
         async with self._alone(state):
-            output = await tool.resume(params, self._context(state))
-            if output is not None and (checkpoints := self.ctx.checkpoints) is not None:
-                output = (await checkpoints.after(state.id)).added_to(output)
-            if output is not None and self.ctx.confinement is not None:
+            known = kept in {"running", "finished"}
+            output = await tool.resume(params, self._context(state)) if known else None
+            if output is None:
+                raise _UnknownEndError
+            if self.ctx.checkpoints is not None:
+                output = (await self.ctx.checkpoints.after(state.id)).added_to(output)
+            if self.ctx.confinement is not None:
                 lines = [f"[{line}]" for line in await self.ctx.confinement.tidy()]
                 output = output.with_lines(lines) if lines else output
-        if output is None:
-            return None
         state.started = self.ctx.clock.monotonic() - float(output.details.get("seconds") or 0)
         state.finished = output
         return await self._after(state, output)
@@ -361,8 +400,11 @@ class ToolDispatcher:
             **await self._target(tool, params),
         )
         await self.ctx.recorder.sync()
+        if self.ctx.session.lost:  # whoever has the session now decides about this call
+            raise ToolError(f"{self.ctx.session.lost} Nothing was done.")
         ctx = replace(
             checked.ctx,
+            recorded=self.ctx.session.saved,
             allowed=frozenset(decision.paths),
             url_access=partial(self._url_access, call),
         )
@@ -405,6 +447,7 @@ class ToolDispatcher:
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             return output.with_lines([f"[what it needs was not allowed.{reason}]"])
+        await self.kept.forget(call.id)
         return (await self._at(wider, checked, git_settings=said.git_settings))[0]
 
     async def _ask_again(self, checked: _Checked, asked: Decision) -> Answer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -189,11 +189,13 @@ class TurnRunner:
     _held: int = 0
     """How often hooks kept it from ending."""
 
-    async def run(self, prompt: ParsedPrompt | None, again: Sequence[Block] = ()) -> None:
+    async def run(
+        self, prompt: ParsedPrompt | None, again: Collection[str] = (), *, repeat: bool = False
+    ) -> None:
         """One turn. Nothing is raised: a failure is an event.
 
         Without a prompt it continues where the session stands, once its time has come; the calls
-        `again`, which have no result yet, are run before.
+        `again`, which have no result yet, get it before (`ToolDispatcher.recover`).
         """
         self._stream = ModelStream(self.ctx)
         self._overflow = OverflowRecovery(self.ctx, self.requests, self.repair, self.compactor)
@@ -209,7 +211,7 @@ class TurnRunner:
         try:
             usual = self._begin_command(prompt.command if prompt else None)
             with self.ctx.events.interruptible():
-                if await self._begin(prompt, again):
+                if await self._begin(prompt, again, repeat=repeat):
                     await self._go_on()
         except TurnPausedError:
             outcome = "interrupted"
@@ -277,7 +279,9 @@ class TurnRunner:
             self.requests.use(usual)
             self.ctx.publish(*self.requests.measured())
 
-    async def _begin(self, prompt: ParsedPrompt | None, again: Sequence[Block]) -> bool:
+    async def _begin(
+        self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
+    ) -> bool:
         """Whether there is anything to ask the model."""
         await self.sub_agents.settle()
         await self.requests.frame.read_files()
@@ -290,7 +294,7 @@ class TurnRunner:
             return False
         await self.deferred.resume()
         if again:
-            await self.dispatcher.run_all(again)
+            await self.dispatcher.recover(again, repeat=repeat)
         await self._close_open_calls()
         return True
 
@@ -380,12 +384,12 @@ class TurnRunner:
         self.ctx.recorder.append("assistant", content=calls, by=MENTIONED, stop_reason="tool_use")
         await self.dispatcher.run_all(calls)
 
-    async def collect(self, calls: Sequence[Block]) -> None:
+    async def collect(self, calls: Collection[str]) -> None:
         """Give calls whose commands are kept their results."""
         outcome = "done"
         try:
             with self.ctx.events.interruptible():
-                await self.dispatcher.run_all(calls)
+                await self.dispatcher.recover(calls)
         except TurnPausedError:
             outcome = "interrupted"
         except asyncio.CancelledError:

@@ -468,13 +468,13 @@ class Conversation:
             self._run_waiting()
         return "sent" if at_once else "queued"
 
-    def resume_turn(self, again: Collection[str] = ()) -> bool:
+    def resume_turn(self, again: Collection[str] = (), *, repeat: bool = False) -> bool:
         """Go on with the turn that stopped, without a prompt; `again` are calls without a result
-        that are made first. False where that cannot be now."""
+        that get it first, as `Agent.go_on` has it. False where that cannot be now."""
         agent = self.agent
         if agent is None or self.busy or self.opening:
             return False
-        self._begin_turn(agent, agent.go_on(again))
+        self._begin_turn(agent, agent.go_on(again, repeat=repeat))
         return True
 
     def pause(self) -> None:

@@ -8,15 +8,15 @@ from tui.context.interrupted_calls import Interrupted
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
-from tui.tools.task import SubAgentTool
 
 _LABEL_CHARS = 60
 """Of a command in a sentence."""
 _KNOWN = {
     "never_started": "never started",
     "finished_result_lost": "finished; its result was lost",
-    "unknown": "started; may or may not have finished",
+    "unknown": "may or may not have run",
 }
+_BEGUN = "started; may or may not have finished"
 _FILE = {
     "written": "the file has the new content",
     "unchanged": "the file is unchanged",
@@ -33,14 +33,15 @@ _FILES = {
 
 def taken_over(work: InterruptedWork) -> str:
     """What happened to the commands of calls that are kept, in a sentence."""
-    kept = [call for call in work.calls if call.kept]
-    states = {"running": "still runs", "finished": "has ended meanwhile"}
-    said = [f"`{_short(call.label)}` {states[call.kept]}" for call in kept if call.kept]
+    kept = [call for call in work.calls if call.recovery == "result"]
+    runs = {call.call_id for call in kept if call.kept == "running"}
+    said = [
+        f"`{_short(call.label)}` {'still runs' if call.call_id in runs else 'has ended meanwhile'}"
+        for call in kept
+    ]
     one = len(kept) == 1
     return f"The last run was interrupted. {'; '.join(said)}: {'its' if one else 'their'} " + (
-        "output and result are kept."
-        if all(call.kept == "finished" for call in kept)
-        else "output is kept, and it continues here."
+        "output and result are kept." if not runs else "output is kept, and it continues here."
     )
 
 
@@ -79,7 +80,7 @@ async def act_on_interruption(
         case "tell":
             conversation.submit(summary_of(work))
         case "again":
-            conversation.resume_turn(ids)
+            conversation.resume_turn(ids, repeat=True)
         case "leave":
             for event in await agent.close_calls(ids):
                 conversation.frontend.show(event)
@@ -123,9 +124,14 @@ def interruption_report(work: InterruptedWork) -> list[str]:
 
 def known(call: Interrupted) -> str:
     """What is known of an interrupted call, in words."""
-    if call.kept:
-        return "still running" if call.kept == "running" else "finished; its result is kept"
-    if call.tool == SubAgentTool.name and call.outcome == "unknown":
-        return "interrupted; run again, it continues where it was"
+    match call.recovery:
+        case "result":
+            return "still running" if call.kept == "running" else "finished; its result is kept"
+        case "continue":
+            return "interrupted; run again, it continues where it was"
+        case "unknown" if call.kept == "lost":
+            return _BEGUN
+        case _:
+            pass
     states = _FILES if call.files else _FILE
     return "; ".join(filter(None, (_KNOWN[call.outcome], states[call.file])))

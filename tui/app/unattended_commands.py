@@ -11,20 +11,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tui.agent.supervised_commands import Kept, ends_in, state_of
+from tui.agent.supervised_commands import ends_in
 from tui.core.clock import Clock
 from tui.core.errors import SessionError
 from tui.core.messages import string_of
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
-from tui.keeper.command import SupervisedCommand, command_folders, note
+from tui.keeper.command import Kept, SupervisedCommand, command_folders, note, state_of
 from tui.keeper.folder import CALL
 from tui.session import catalog
 from tui.session.lock import holder
 from tui.session.reader import read
 
 _COMMAND_CHARS: Final = 60
-_WORDS: Final[dict[Kept, str]] = {"running": "still runs", "finished": "has ended", "": "cut off"}
+_WORDS: Final[dict[Kept, str]] = {
+    "running": "still runs",
+    "finished": "has ended",
+    "unstarted": "not started",
+    "lost": "cut off",
+    "": "gone",
+}
 
 
 @dataclass(frozen=True, slots=True)

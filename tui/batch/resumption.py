@@ -71,7 +71,7 @@ def resumption_of(task: TaskState, folders: Folders, target: Path) -> Resumption
         return None
     kept = place_of(folders, loaded.header.id)
     work = interrupted_work(records, target, path, kept)
-    known = all(call.kept or call.outcome == "never_started" for call in work.calls)
+    known = all(call.recovery in {"result", "start"} for call in work.calls)
     if work.orphans or not known:
         return None
     calls = tuple(call.call_id for call in work.calls)

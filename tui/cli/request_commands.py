@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from tui.agent.events import ContextBroken
@@ -34,6 +35,8 @@ _NONE = (
 _FOREIGN = "its system prompt and tools were recorded by another installation, or edited"
 _LOST = "its record is missing"
 _PIECES = 60
+_NAMED = 1000
+"""So many requests that are lost are named."""
 
 
 def view(options: Options, number: int) -> int:
@@ -99,6 +102,8 @@ class CheckedRequests:
     foreign: Sequence[int]
     """Those whose frame this installation didn't make."""
     findings: Sequence[Finding]
+    more: int = 0
+    """How many more are lost, which `failed` doesn't name."""
 
     @property
     def rebuilt(self) -> int:
@@ -113,6 +118,7 @@ class CheckedRequests:
             "requests": self.count,
             "rebuilt": self.rebuilt,
             "failed": failed,
+            "more_lost": self.more,
             "foreign_frames": list(self.foreign),
             "findings": [finding.to_json() for finding in self.findings],
         }
@@ -122,6 +128,8 @@ class CheckedRequests:
         for number, line, reason in self.failed:
             where = f" (line {line})" if line else ""
             print_text(f"request {number}{where}: {reason}")
+        if self.more:
+            print_text(f"and {self.more:,} more: {_LOST}")
         if not self.count and not self.failed:
             note(_NONE)
             return
@@ -132,7 +140,7 @@ class CheckedRequests:
         if not self.failed:
             note(f"{plural(self.count, 'request')}: all rebuilt exactly as sent.")
         else:
-            every = plural(self.rebuilt + len(self.failed), "request")
+            every = plural(self.rebuilt + len(self.failed) + self.more, "request")
             note(f"Rebuilt {self.rebuilt} of {every} exactly as sent.")
 
 
@@ -142,9 +150,10 @@ def checked(loaded: LoadedSession) -> CheckedRequests:
     found = list(replay.every())
     lines = dict(zip((record.id for record in loaded.records), loaded.lines, strict=False))
     failed = [(one.number, lines.get(one.record.id), one.problem) for one in found if one.problem]
-    missing = [(number, None, _LOST) for number in _missing(loaded, replay)]
+    missing, more = _missing(loaded, replay)
+    lost = [(number, None, _LOST) for number in missing]
     foreign = [one.number for one in found if one.frame is not None and not one.own_frame]
-    return CheckedRequests(len(found), sorted([*failed, *missing]), foreign, loaded.findings)
+    return CheckedRequests(len(found), sorted([*failed, *lost]), foreign, loaded.findings, more)
 
 
 def rebuilt(loaded: LoadedSession, number: int) -> ReplayedRequest:
@@ -171,11 +180,15 @@ def _at(replay: RequestReplay, number: int) -> ReplayedRequest:
     return replay.at(number)
 
 
-def _missing(loaded: LoadedSession, replay: RequestReplay) -> Sequence[int]:
-    """Numbers that were given and are not in the file; a copy need not have them all."""
+def _missing(loaded: LoadedSession, replay: RequestReplay) -> tuple[list[int], int]:
+    """The first numbers that were given and are not in the file, and how many more there are; a
+    copy need not have them all. What a record says is its number may be anything."""
     if loaded.header.origin is not None:
-        return ()
-    return [n for n in range(1, max(replay.requests, default=0)) if n not in replay.requests]
+        return [], 0
+    last = max(replay.requests, default=0)
+    lost = (n for n in range(1, last) if n not in replay.requests)
+    named = list(islice(lost, _NAMED))
+    return named, last - len(replay.requests) - len(named)
 
 
 def _body(made: ReplayedRequest) -> Any:

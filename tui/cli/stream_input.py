@@ -11,6 +11,7 @@ import asyncio
 import base64
 import json
 import os
+import reprlib
 import sys
 from collections.abc import Sequence
 from threading import Thread
@@ -39,6 +40,9 @@ MAX_LINE: Final = 64_000_000
 
 _AHEAD: Final = 256
 """Lines that are read before they are taken."""
+
+_QUOTED_CHARS: Final = 100
+"""Of what a line said that isn't understood."""
 
 _ANSWERS: Final = ("once", "session", "always", "no")
 _VERDICTS: Final = ("ask", "accept_edits", "change", "none")
@@ -78,7 +82,7 @@ class LineApprover(RulesOnly):
         id_ = string_of(given.get("id"))
         future, wanted = self._waiting.get(id_), self._wanted.get(id_)
         if future is None or future.done():
-            raise UsageError(f"Nothing with the id {given.get('id')!r} waits for an answer.")
+            raise UsageError(f"Nothing with the id {_quoted(given.get('id'))} waits for an answer.")
         if wanted and given["type"] != wanted:
             raise UsageError(f"{id_} waits for a {wanted}, not a {given['type']}.")
         future.set_result(given)
@@ -129,6 +133,13 @@ class LineApprover(RulesOnly):
         return self._waiting.setdefault(id_, future)
 
 
+def _quoted(value: object) -> str:
+    """What a line said, as an error names it: it may be of any size and depth."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = _QUOTED_CHARS
+    return short.repr(value)
+
+
 class LineConversation:
     """Carries out the lines of one input."""
 
@@ -161,7 +172,7 @@ class LineConversation:
             case "set_mode":
                 self._agent.mode = MODES[self._one_of(message, tuple(MODES), "mode")]
             case other:
-                raise UsageError(f"The type {other!r} isn't known.")
+                raise UsageError(f"The type {_quoted(other)} isn't known.")
 
     @property
     def _agent(self) -> Agent:
@@ -171,7 +182,7 @@ class LineConversation:
     def _one_of(self, message: dict[str, Any], known: Sequence[str], field: str = "answer") -> str:
         value = message.get(field)
         if value not in known:
-            raise UsageError(f"{field} is one of {', '.join(known)}, not {value!r}.")
+            raise UsageError(f"{field} is one of {', '.join(known)}, not {_quoted(value)}.")
         return str(value)
 
     async def _prompt(self, message: dict[str, Any]) -> None:
@@ -185,7 +196,7 @@ class LineConversation:
             elif block.get("type") == "image":
                 words.append(await self._image(object_of(block.get("source"))))
             else:
-                raise UsageError(f"A prompt has text and images, not {block.get('type')!r}.")
+                raise UsageError(f"A prompt has text and images, not {_quoted(block.get('type'))}.")
         text = "\n".join(words)
         if not text.strip():
             raise UsageError("The prompt is empty.")

@@ -1,4 +1,26 @@
-"""The state of calls without a result: never started, finished with the result lost, or unknown.
+"""The state of calls without a result, and what becomes of each: one call has one owner.
+
+    call of             between intent and result                      who recovers it
+    anything            no intent                                      nobody: it never started
+    a command           its folder was made, its state was not         nobody: it never started
+                        its keeper has it, runs or ended               the keeper's folder, by the
+                                                                       call (`Tool.resume`)
+                        its keeper is gone, or the folder is           nobody knows: unknown
+    ... in background,  the same, with a job noted in the folder       the job, which the session
+    or moved there                                                     takes over when it is opened
+                        its end is recorded (`job_ended`)              that record
+    task                its session, and the calls in it the same way  the call, made again: it goes
+                                                                       on in that session
+    a write             the intent has the hash of what was there      the file may show it
+    MCP, web, others    the intent                                     nobody knows: unknown
+
+`Interrupted.recovery` is the one rule, the same for each front end: a call whose result comes or
+is kept gets it; one that never started may run; of any other it is said that it is not known, and
+only a person lets it run again. That nothing starts twice is not left to the rule: the state of a
+command is made by its keeper, or by whoever wants to start it again, and only once (`tui.keeper`).
+
+Outside of this: hooks, which are asked again about a call that runs or gets its result later; and
+the person's own commands, which end with the program unless they were moved to the background.
 
 An intent is on the disk before its tool runs, and calls that write or run do so alone and in
 order. So without an intent the call never started, and if something follows that can only come
@@ -16,17 +38,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.context.untrusted import wrap
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, tool_calls
 from tui.core.workspace import text_of_path
 from tui.session.records import Record
 
+if TYPE_CHECKING:
+    from tui.keeper.command import Kept
+
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
+Recovery: TypeAlias = Literal["result", "start", "continue", "unknown"]
+"""What becomes of a call: it gets the result that is kept or comes, it may run, it goes on where it
+was when it runs again, or it is not known what it did."""
 FileState: TypeAlias = Literal["unchanged", "written", "changed", "unknown"]
 """A file compared with its content before a write and with the content that was to be written; of
 several, whether any has changed."""
+
+_CONTINUES = "task"
+"""The tool whose calls go on where they were, in a session of their own."""
 
 INTERRUPTION = "B01"
 """The code of a call without a result: not damage, but a turn that was interrupted."""
@@ -67,10 +98,19 @@ class Interrupted:
     new_file: bool = False
     settled: bool = False
     file: FileState = "unknown"
-    kept: Literal["", "running", "finished"] = ""
-    """Whether its command runs on, or has ended with its result kept."""
+    kept: Kept = ""
+    """How it stands with its command."""
     files: tuple[FileBefore, ...] = ()
     """Those of a call that writes several."""
+
+    @property
+    def recovery(self) -> Recovery:
+        """What becomes of it."""
+        if self.kept in {"running", "finished"}:
+            return "result"
+        if self.outcome == "never_started":
+            return "start"
+        return "continue" if self.tool == _CONTINUES and self.outcome == "unknown" else "unknown"
 
 
 def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
@@ -144,6 +184,15 @@ def _printed(record: Record, partial: str) -> str:
     name = string_of(record.data.get("name")) or "tool"
     heard = wrap(partial.rstrip(), f"{name}: interrupted")
     return f"I interrupted `{name}`. Its output until then ({which}):\n{heard}"
+
+
+def with_command(call: Interrupted, kept: Kept) -> Interrupted:
+    """The call with what its keeper says of its command, who is nearer to it than the record: the
+    last lines may be lost, or a command may not have been started after its intent."""
+    if kept == "unstarted":
+        return replace(call, kept=kept, outcome="never_started")
+    begun = kept and call.outcome == "never_started"
+    return replace(call, kept=kept, outcome="unknown" if begun else call.outcome)
 
 
 def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:

@@ -175,9 +175,11 @@ def _marked(
     """The messages with breakpoints at the first places that are wanted and there."""
     marked, placed = list(messages), list[Mark]()
     for mark in wanted:
-        if mark is None or mark in placed or len(placed) == most or mark[0] >= len(marked):
+        if mark is None or mark in placed or len(placed) == most:
             continue
         number, place = mark
+        if not (0 <= number < len(marked) and place >= 0):  # of a record that may say anything
+            continue
         content = [*marked[number]["content"]]
         if place < len(content) and content[place].get("type") not in _UNMARKED:
             content[place] = {**content[place], "cache_control": cached}

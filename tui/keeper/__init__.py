@@ -3,4 +3,10 @@
 `zygote`: the warm process that forks them; `monitor`: what such a process does; `command`: the
 command as the program sees it, from its start or taken over after a kill; `folder`: the files that
 both have in common.
+
+One call starts one command, and the file system sees to it: the folder of a call can be made once,
+and so can the state in it, which the keeper makes before the command can do anything. A later run
+that wants to start a command again makes the state itself first: from then on a request that a
+zygote still has is refused. So a command has started where there is a state, and never will where
+the later run made it (`forbid_start`). After a restart of the machine a missing state says nothing.
 """

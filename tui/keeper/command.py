@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from secrets import token_hex
+from time import monotonic, sleep
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.cancellation import to_the_end
 from tui.core.clock import Clock
@@ -29,6 +31,18 @@ _POLL_S: Final = 0.05
 _STEP_S: Final = 0.005
 _END_S: Final = 5.0
 """How long the keeper's report is waited for once all was killed."""
+_GONE: Final = ".gone-"
+"""What the name of a folder begins with that is being removed."""
+
+
+Kept: TypeAlias = Literal["", "unstarted", "running", "finished", "lost"]
+"""How it stands with the command of a folder: there is none, it was not started, it runs, it has
+ended and how is kept, or it was started and its keeper is gone (or whether it was started is not
+known, for the machine was restarted since)."""
+
+
+class StartedBeforeError(Exception):
+    """A command is not started, for its folder is there: one call starts one command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +125,21 @@ class SupervisedCommand:
         limit: int,
         min_free: int,
         timeout: float | None = None,
+        elsewhere: bool = True,
     ) -> SupervisedCommand:
-        """Run a program by its full path, kept in a new `folder`; in a temporary one where that
-        can't be made. Raises OSError, and what `starter` raises."""
+        """Run a program by its full path, kept in `folder`, which is made for it; with `elsewhere`
+        in a temporary one where that can't be made.
+
+        Raises StartedBeforeError where the folder is there; OSError, and what `starter` raises.
+        """
 
         def run(made: _Made) -> Awaitable[tuple[int, MonitorReport]]:
             keep = Keep(made.folder, made.output, limit, min_free, timeout)
             return starter(argv, cwd, env, keep)
 
-        starting = asyncio.ensure_future(_start(partial(_make, folder, call), run))
+        starting = asyncio.ensure_future(
+            _start(partial(_make, folder, call, elsewhere=elsewhere), run)
+        )
         try:
             made, pid, report = await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -219,7 +239,7 @@ class SupervisedCommand:
     def discard(self) -> None:
         """Let go of it and remove its folder: all of it is recorded elsewhere. Blocks."""
         self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
 
     async def _until_report(self, report: MonitorReport) -> None:
         try:
@@ -274,10 +294,59 @@ def lives(folder: Path) -> bool:
     return False
 
 
+def state_of(folder: Path) -> Kept:
+    """How it stands with the command of a folder. Changes nothing. Blocks."""
+    if not folder.is_dir():
+        return ""
+    if lives(folder):
+        return "running"
+    state = note(folder, names.STATE)  # after the look at the lock: it is the last one then
+    if isinstance(state.get("status"), int):
+        return "finished"
+    if "error" in state:
+        return "lost" if state.get("pid") else "unstarted"
+    boot = note(folder, names.CALL).get("boot")
+    undecided = bool(boot) and boot == _boot() and not (folder / names.STATE).exists()
+    return "unstarted" if undecided else "lost"
+
+
+def forbid_start(folder: Path) -> bool:
+    """Whether the command of a folder was not started; it never is then, though a zygote may have
+    the request still. Blocks."""
+    if state_of(folder) != "unstarted":
+        return False
+    try:
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        names.begin(place, error="not started")
+    except FileExistsError:
+        return state_of(folder) == "unstarted"
+    except OSError:
+        return False
+    finally:
+        os.close(place)
+    return True
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, whose keeper may still write how it ended. Blocks."""
+    with suppress(OSError):
+        gone = folder.with_name(f"{_GONE}{token_hex(8)}")
+        folder.rename(gone)
+        folder = gone
+    until = monotonic() + _END_S
+    while lives(folder) and monotonic() < until:
+        sleep(_STEP_S)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def command_folders(place: Path) -> list[Path]:
     """The folders of commands in a place, oldest first. Blocks."""
     with suppress(OSError):
         found = [path for path in place.iterdir() if (path / names.CALL).is_file()]
+        found = [path for path in found if not path.name.startswith(_GONE)]
         return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
     return []
 
@@ -349,15 +418,34 @@ class _Made:
     output: int
 
 
-def _make(folder: Path, call: Mapping[str, Any]) -> _Made:
+def _make(folder: Path, call: Mapping[str, Any], *, elsewhere: bool) -> _Made:
     """The folder with its first files. Raises OSError."""
     try:
-        folder = _free_name(folder)
-        output = _fill(folder, call)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
-        output = _fill(folder, call)
-    return _Made(folder, output)
+        if not elsewhere:
+            raise
+        return _made_elsewhere(call)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError as error:
+        raise StartedBeforeError from error
+    except OSError:
+        if not elsewhere:
+            raise
+        return _made_elsewhere(call)
+    try:
+        return _Made(folder, _fill(folder, call))
+    except OSError:
+        shutil.rmtree(folder)  # what stays behind would say that nothing was started
+        if not elsewhere:
+            raise
+        return _made_elsewhere(call)
+
+
+def _made_elsewhere(call: Mapping[str, Any]) -> _Made:
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-"))
+    return _Made(folder, _fill(folder, call))
 
 
 async def _start(
@@ -369,7 +457,7 @@ async def _start(
         pid, report = await run(made)
     except BaseException:
         os.close(made.output)
-        shutil.rmtree(made.folder, ignore_errors=True)
+        await to_the_end(asyncio.to_thread(remove, made.folder))
         raise
     return made, pid, report
 
@@ -383,21 +471,7 @@ async def _undo(starting: asyncio.Future[tuple[_Made, int, MonitorReport]]) -> N
     names.send(made.folder, names.KILL)
     report.close()
     os.close(made.output)
-    await asyncio.to_thread(shutil.rmtree, made.folder, ignore_errors=True)
-
-
-def _free_name(folder: Path) -> Path:
-    """Make the folder, or one next to it that does not exist yet."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    number, found = 1, folder
-    while True:
-        try:
-            found.mkdir(mode=0o700)
-        except FileExistsError:
-            number += 1
-            found = folder.with_name(f"{folder.name}-{number}")
-        else:
-            return found
+    await asyncio.to_thread(remove, made.folder)
 
 
 def _fill(folder: Path, call: Mapping[str, Any]) -> int:
@@ -413,10 +487,18 @@ def _fill(folder: Path, call: Mapping[str, Any]) -> int:
 
 def _write_call(folder: Path, call: Mapping[str, Any]) -> None:
     new = folder / f"{names.CALL}.new"
-    data = json.dumps({"version": names.VERSION, **call}).encode()
+    data = json.dumps({"version": names.VERSION, "boot": _boot(), **call}).encode()
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(file, data)
     finally:
         os.close(file)
     new.replace(folder / names.CALL)
+
+
+@cache
+def _boot() -> str:
+    """Which start of the machine this is; "" where that is not known."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""

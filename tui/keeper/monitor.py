@@ -29,8 +29,6 @@ _PIPE_BYTES = 1 << 20
 _CHUNK = 1 << 18
 _IDLE_S = 0.25
 _STEP_S = 0.01
-_STATE_BYTES = 1024
-"""The state is padded to this, so that its end can be written on a full disk too."""
 _ALWAYS_BYTES = 1 << 20
 """So much is written even where little space is free."""
 _CHECK_FREE_EVERY = 64 * 1024**2
@@ -106,9 +104,10 @@ class Keeper(Monitor):
         with suppress(OSError, AttributeError):  # this user's pipes hold as much as they may
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._folder = os.open(keep["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._check_folder()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         self._lock = os.open(names.LOCK, flags, 0o600, dir_fd=self._folder)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # whoever looks whether it is locked lets go at once
         os.mkfifo(names.CONTROL, 0o600, dir_fd=self._folder)
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
         self._control = os.open(names.CONTROL, flags, dir_fd=self._folder)
@@ -135,6 +134,7 @@ class Keeper(Monitor):
         self._poll = select.poll()
         for file in (self._pipe, self._wake, self._control, answer.fileno()):
             self._poll.register(file, select.POLLIN)
+        names.begin(self._folder, **self._about)
 
     # What engines call
 
@@ -181,7 +181,7 @@ class Keeper(Monitor):
 
     def failed(self, error: BaseException) -> None:
         super().failed(error)
-        self._write_state(error=words(error))
+        self._write_state(error=words(error), pid=self._pid)
 
     def end(self) -> None:
         """SIGTERM now, SIGKILL after two seconds."""
@@ -191,6 +191,17 @@ class Keeper(Monitor):
                 os.killpg(self._pid, signal.SIGTERM)
 
     # Inside
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        return {"keeper": os.getpid(), "started": self._started}
+
+    def _check_folder(self) -> None:
+        """Raise OSError where the folder was replaced since the request: that is another start."""
+        ours = os.fstat(self._output)
+        there = os.stat(names.OUTPUT, dir_fd=self._folder, follow_symlinks=False)
+        if not os.path.samestat(ours, there):
+            raise OSError(errno.ESTALE, "its folder is another one")
 
     def _asked_to_end(self, *_: object) -> None:
         self.end()
@@ -307,25 +318,23 @@ class Keeper(Monitor):
 
     def _write_state(self, **fields: Any) -> None:
         """Replace the state; where there is no room for it, without the end of the output."""
-        state = {"version": names.VERSION, "keeper": os.getpid(), "started": self._started}
-        text = json.dumps(state | fields)
+        fields = self._about | fields
         new = f"{names.STATE}.new"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
             file = os.open(new, flags, 0o600, dir_fd=self._folder)
             try:
-                data = text.ljust(_STATE_BYTES).encode()
+                data = names.state_text(**fields)
                 if os.write(file, data) != len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(file)
             os.replace(new, names.STATE, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except OSError:
-            text = json.dumps(state | fields | {"tail": ""}).ljust(_STATE_BYTES)
             with suppress(OSError):
                 file = os.open(names.STATE, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)
                 try:
-                    os.write(file, text.encode())
+                    os.write(file, names.state_text(**fields | {"tail": ""}))
                 finally:
                     os.close(file)
 

@@ -93,10 +93,10 @@ class ToolContext:
 
     `emit` takes text for the person while the tool works; it may be called often, from the event
     loop only. `spill_path` is the file for the full raw output of this call (its folder need not
-    exist, see `tui.core.files.private_file`), `kept` the folder where a command of it is kept. A
-    tool that is cancelled passes what it had to `leave` before it raises. One that starts a process
-    group passes its id to `started`. A tool that waited for the person calls `waited`: that is not
-    its time.
+    exist, see `tui.core.files.private_file`), `kept` the folder where a command of it is kept;
+    `recorded`: that the call begins is on the disk. A tool that is cancelled passes what it had to
+    `leave` before it raises. One that starts a process group passes its id to `started`. A tool
+    that waited for the person calls `waited`: that is not its time.
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
     `allowed` are the real paths that the call was allowed for; None where that was not decided yet.
@@ -116,6 +116,7 @@ class ToolContext:
     set_todos: Callable[[Sequence[Todo]], None]
     read_page_bytes: int = 51_200
     guard: Guard = field(default_factory=Guard)
+    recorded: bool = True
     leave: Callable[[ToolOutput], None] = lambda _: None
     started: Callable[[int], None] = lambda _: None
     waited: Callable[[], None] = lambda: None
@@ -147,7 +148,7 @@ class Tool(ABC, Generic[P]):
 
     async def resume(self, params: P, ctx: ToolContext) -> ToolOutput | None:
         """The result of a call that an earlier run of the program had begun, where that run left
-        enough behind (`ctx.kept`); None where it has to be run again, or not at all."""
+        enough behind (`ctx.kept`, or a job); None where it did not: it is never run again here."""
         del params, ctx
         return None
 

@@ -248,6 +248,9 @@ class Jobs:
         """Whether what runs is left to the next run of the program, see `leave`."""
         self.first_number = 1
         """Of the next job, where a session has had some before."""
+        self.ended_before: Mapping[str, str] = {}
+        """Those whose end an earlier run recorded, and not the result of their call: their names by
+        their calls."""
         self.session = str(session.absolute()) if session else ""
         """Noted with each command, so that it is known whose it is once the program is gone."""
         self._own = None if starter else PlainStarter()
@@ -267,6 +270,7 @@ class Jobs:
         env: Mapping[str, str] | None = None,
         starter: Starter | None = None,
         call_id: str = "",
+        elsewhere: bool = True,
     ) -> Job:
         """Run `line` in the background, kept in `folder`, its output in a private file at
         `path`."""
@@ -281,6 +285,7 @@ class Jobs:
             env=env,
             starter=starter or self.starter,
             timeout=None if self.session else 0.0,
+            elsewhere=elsewhere,
         )
         return await self.adopt(command, path=path, limits=limits, origin=Origin(call_id))
 
@@ -361,6 +366,10 @@ class Jobs:
             f"No background command {job_id!r}.",
             hint=f"Known: {known}." if known else "None was started in this session.",
         )
+
+    def of_call(self, call_id: str) -> Job | None:
+        """The one that a call began, or that it was moved to."""
+        return next((job for job in self._jobs.values() if job.origin.call_id == call_id), None)
 
     def list(self) -> tuple[Job, ...]:
         """Every job of this session, oldest first."""

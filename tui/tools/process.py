@@ -18,7 +18,7 @@ from tui.core.clock import Clock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.redaction import child_environment
-from tui.keeper.command import Starter, SupervisedCommand
+from tui.keeper.command import StartedBeforeError, Starter, SupervisedCommand
 from tui.keeper.monitor import GRACE_S
 
 _POLL_S = 0.05
@@ -52,12 +52,14 @@ async def start_command(
     env: Mapping[str, str] | None = None,
     starter: Starter,
     timeout: float | None = None,
+    elsewhere: bool = True,
 ) -> SupervisedCommand:
     """Run a command line by the shell, its stdout and stderr merged in order, kept in a new folder.
 
     `env` is its environment, ours without the program's secrets if left out. `call` is what a later
     run of the program will know of it, and `timeout` when its keeper ends it where no program is
-    there. Raises ToolError where it can't be started.
+    there. Without `elsewhere` it is not started where `folder` can't be made. Raises ToolError
+    where it can't be started.
     """
     if "\0" in line:
         raise ToolError("The command contains a NUL byte.", hint="Send it without.")
@@ -73,7 +75,13 @@ async def start_command(
             limit=limits.spill_max_bytes,
             min_free=limits.spill_min_free_bytes,
             timeout=timeout,
+            elsewhere=elsewhere,
         )
+    except StartedBeforeError as error:
+        raise ToolError(
+            "The command was not started: this call has started one before.",
+            hint="Nothing runs twice by itself. Call the tool again if it is to run again.",
+        ) from error
     except (OSError, ValueError) as error:
         raise _cannot_start(error) from error
 

@@ -68,15 +68,11 @@ class RunCommand(Tool[RunCommandParams]):
                 env=env,
                 starter=ctx.starter,
                 call_id=ctx.call_id,
+                elsewhere=ctx.recorded,
             )
             ctx.started(job.pid)
-            text = (
-                f"Started in the background as {job.id} (process {job.pid}). "
-                f'Use command_status with job="{job.id}" to read its output, wait or stop it.'
-            )
-            return ToolOutput(
-                [text_block(text)], summary=job.id, details={"job": job.id, "pid": job.pid}
-            )
+            text = f"Started in the background as {job.id} (process {job.pid}). {_use(job.id)}"
+            return _job_result(text, job)
         call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
         command = await start_command(
             params.command,
@@ -87,12 +83,21 @@ class RunCommand(Tool[RunCommandParams]):
             env=env,
             starter=ctx.starter or ctx.jobs.starter,
             timeout=params.timeout if ctx.jobs.session else 0.0,
+            elsewhere=ctx.recorded,
         )
         ctx.started(command.pid)
         return await follow(command, ctx, params.timeout)
 
     async def resume(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput | None:
-        """Take over the command of a call that an earlier run of the program left."""
+        """Take over the command of a call that an earlier run of the program left: a job is taken
+        over already, so that only its name is missing."""
+        if job := ctx.jobs.of_call(ctx.call_id):
+            if job.kept.end is not None:
+                await job.wait(1.0)
+            return _result_of_job(job)
+        if ended := ctx.jobs.ended_before.get(ctx.call_id):
+            text = f"Started in the background as {ended}, and has ended since: its end was said."
+            return ToolOutput([text_block(text)], summary=ended, details={"job": ended})
         if params.background or (command := SupervisedCommand.take_over(ctx.kept)) is None:
             return None
         return await follow(command, ctx, params.timeout, already=command.seconds(ctx.clock.now()))
@@ -218,6 +223,24 @@ class _Live:
 def _job_path(ctx: ToolContext) -> Path:
     """Where all output of a call goes that runs in the background."""
     return ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
+
+
+def _use(job: str) -> str:
+    return f'Use command_status with job="{job}" to read its output, wait or stop it.'
+
+
+def _job_result(text: str, job: Job) -> ToolOutput:
+    details = {"job": job.id, "pid": job.pid}
+    return ToolOutput([text_block(text)], summary=job.id, details=details)
+
+
+def _result_of_job(job: Job) -> ToolOutput:
+    """What the model gets of a background command whose call an earlier run left open."""
+    moved = "by the user, " if job.origin.moved_by else ""
+    how = f"Moved to the background {moved}as" if moved else "Started in the background as"
+    since = f"has ended since: {job.state()}" if job.ended else "it runs on"
+    text = f"{how} {job.id} (process {job.pid}); Holdfast was restarted, and {since}. "
+    return _job_result(text + _use(job.id), job)
 
 
 async def _moved(

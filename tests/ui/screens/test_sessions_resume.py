@@ -73,7 +73,7 @@ async def test_tell_the_model_says_what_is_known_and_no_more(
         await press(app, "tell")
         await until(pilot, lambda: bool(world.agent.sent))
         (sent,) = world.agent.sent
-        assert "write_file a.py: started; may or may not have finished" in sent
+        assert "write_file a.py: may or may not have run" in sent
         assert "the file is unchanged" in sent
         assert "never started" in sent
         assert card(app) is None
