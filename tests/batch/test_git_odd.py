@@ -9,7 +9,7 @@ import pytest
 from tests.batch.test_git import files, git, head, isolation, log, make_repo, status
 from tui.batch.git import RUNNING, GitIsolation
 from tui.batch.isolation import IsolationError
-from tui.core import git as core_git
+from tui.core.git import door
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_another_git_at_work_is_waited_for(repo: Path, monkeypatch: pytest.Monke
         if len(waits) == 3:
             lock.unlink()
 
-    monkeypatch.setattr(core_git.time, "sleep", wait)
+    monkeypatch.setattr(door.time, "sleep", wait)
     found.keep("x")
     assert len(waits) == 3
     assert status(repo) == ""

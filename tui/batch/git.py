@@ -19,8 +19,10 @@ from typing import Final
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
 from tui.core.files import REMAINS
-from tui.core.git import GitError, identity, listed
-from tui.core.git import git as run_git
+from tui.core.git.checkout import Checkout, NoCheckoutError
+from tui.core.git.door import GitError, NoGitError, listed
+from tui.core.git.worktree import some
+from tui.core.git.worktree_state import busy_with
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
@@ -28,17 +30,7 @@ alone: another one of the same repository may have a run of its own."""
 _BETWEEN: Final = (
     "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
 )  # fmt: skip
-_BUSY: Final = {
-    "MERGE_HEAD": "merge",
-    "CHERRY_PICK_HEAD": "cherry-pick",
-    "REVERT_HEAD": "revert",
-    "rebase-merge": "rebase",
-    "rebase-apply": "rebase",
-    "BISECT_LOG": "bisect",
-}
 _UNLOCK: Final = "If no git command is running there, remove that file, then run again."
-_NAMED: Final = 5
-"""Changed files that a refusal names."""
 
 
 @dataclass(slots=True)
@@ -48,8 +40,7 @@ class GitIsolation(Isolation):
     `kept_out` are real paths that do not count. Use `find` to make one.
     """
 
-    top: Path
-    git_dir: Path
+    checkout: Checkout
     kept_out: tuple[str, ...]
     name = "git"
     _base: str = field(default="", init=False)
@@ -57,28 +48,37 @@ class GitIsolation(Isolation):
 
     @classmethod
     def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
-        """The isolation of a folder; None where it is in no git work tree, or git is missing."""
+        """The isolation of a folder; None where it is in no git work tree, or git is missing.
+        Raises IsolationError where git would act on another repository than the folder's."""
         try:
-            top = Path(git(target, "rev-parse", "--show-toplevel").rstrip("\n"))
-            git_dir = Path(git(target, "rev-parse", "--absolute-git-dir").rstrip("\n"))
-        except IsolationError:
+            checkout = Checkout.of(target)
+        except (NoCheckoutError, NoGitError):
             return None
-        return cls(top, git_dir, excluded_paths(top, target, task_file))
+        except GitError as error:
+            raise IsolationError(error.message, hint=error.hint) from error
+        return cls(checkout, excluded_paths(checkout.top, target, task_file))
+
+    @property
+    def top(self) -> Path:
+        """The folder of the work tree."""
+        return self.checkout.top
+
+    @property
+    def git_dir(self) -> Path:
+        """What git keeps of it."""
+        return self.checkout.git_dir
 
     def check(self) -> None:
         """Raise UsageError where tasks cannot be kept apart: a dirty tree, a merge in progress."""
-        for name, what in _BUSY.items():
-            if (self.git_dir / name).exists():
-                raise UsageError(
-                    f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
-                )
+        if what := busy_with(self.git_dir):
+            raise UsageError(
+                f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
+            )
         if lock := self._lock():
             raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
         if changed := self._less_remains(self._changed()):
-            named = ", ".join(sorted(changed)[:_NAMED])
-            more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
             raise UsageError(
-                f"The work tree has uncommitted changes: {named}{more}.",
+                f"The work tree has uncommitted changes: {some(sorted(changed))}.",
                 hint="Commit or stash them first: each task becomes its own commit.",
             )
 
@@ -103,7 +103,7 @@ class GitIsolation(Isolation):
     def resume(self) -> bool:
         """Go on from where the task began, if what is checked out was made from that."""
         base = self._answer("rev-parse", "--verify", "-q", RUNNING)
-        if not base or any((self.git_dir / name).exists() for name in _BUSY):
+        if not base or busy_with(self.git_dir):
             return False
         if self._answer("merge-base", base, "HEAD") != base:
             return False
@@ -268,7 +268,7 @@ class GitIsolation(Isolation):
 
     def _commit(self, *args: str, stdin: str = "") -> str:
         """Make a commit object, as the person whom git knows, or as nobody. Returns its id."""
-        return self._run("commit-tree", *args, stdin=stdin, env=identity(self.top)).strip()
+        return self._run("commit-tree", *args, stdin=stdin, env=self.checkout.identity()).strip()
 
     def _answer(self, *args: str) -> str:
         """What git prints in one line; "" where it refuses."""
@@ -277,18 +277,14 @@ class GitIsolation(Isolation):
         return ""
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        return git(self.top, *args, stdin=stdin, env=env)
+        """What git prints. Raises IsolationError with git's own words."""
+        try:
+            return self.checkout.git(*args, stdin=stdin, env=env)
+        except GitError as error:
+            raise IsolationError(error.message, hint=error.hint) from error
 
 
 def _ref_name(label: str) -> str:
     """A label as a part of a ref's name."""
     safe = re.sub(r"[^A-Za-z0-9._/-]+", "-", label)
     return re.sub(r"\.{2,}|/{2,}|(?<=/)\.|\.lock\b", "-", safe).strip("-./") or "attempt"
-
-
-def git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-    """What git prints. Raises IsolationError with git's own words."""
-    try:
-        return run_git(where, *args, stdin=stdin, env=env)
-    except GitError as error:
-        raise IsolationError(error.message, hint=error.hint) from error

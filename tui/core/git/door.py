@@ -1,4 +1,7 @@
-"""Git as a child process: never led elsewhere by the environment, and never by a hook. Blocks."""
+"""Git as a child process: led elsewhere by no variable, and running no program of a folder. Blocks.
+
+In place of the person: no hook runs, nothing is fetched, signed, edited or asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tui.core.errors import HoldfastError, os_error_as
+from tui.core.git.programs import own_keys, switched_off
+from tui.core.paths import shorten
 from tui.core.redaction import child_environment
 from tui.core.workspace import safe_search_path
 
@@ -21,21 +25,26 @@ _PLACES: Final = re.compile(
     r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
 )
 """The variables that would lead git elsewhere than to the folder it is called in."""
-_SETTINGS: Final = (
-    "-c", "user.useConfigOnly=false",
-    "-c", f"core.hooksPath={os.devnull}",
-    "-c", "core.fsmonitor=false",
-    "-c", "safe.bareRepository=explicit",
-    "-c", "submodule.recurse=false",
-    "-c", "core.fsyncMethod=batch",  # one sync for many new files
-)  # fmt: skip
-_OFFLINE: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
+_ALONE: Final = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_EDITOR": ":",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_SEQUENCE_EDITOR": ":",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
 """What is missing in a partial clone isn't fetched: its settings may name a program for that."""
-_NOBODY: Final = {"NAME": "holdfast", "EMAIL": "holdfast@localhost"}
+_LIST: Final = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
 
 
 class GitError(HoldfastError):
     """Git refused, or is missing."""
+
+
+class NoGitError(GitError):
+    """There is no git on this machine."""
 
 
 def run_program(
@@ -56,18 +65,41 @@ def refusal(done: subprocess.CompletedProcess[bytes]) -> str:
 def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
     """What git prints. File names keep odd bytes. Raises GitError with git's own words.
 
-    Another git at work in the repository is waited for. The person's hooks do not run: they are
-    for the person's own commits and checkouts.
+    Git finds the repository of `where` by itself: what writes is asked of a `Checkout`. Its
+    settings are listed first, to switch off the programs they name. Another git at work in the
+    repository is waited for.
     """
+    alone = _alone(env)
+    off = switched_off(_run(where, _LIST, {**alone, **switched_off("")}))
+    return _run(where, args, {**alone, **off}, stdin)
+
+
+def settings_of(where: Path, env: Mapping[str, str] | None = None) -> list[str]:
+    """The keys that the repository of a folder sets in settings of its own. Raises GitError."""
+    return own_keys(_run(where, _LIST, {**_alone(env), **switched_off("")}))
+
+
+def listed(paths: Iterable[str]) -> str:
+    """Paths as git takes them with -z."""
+    return "".join(f"{path}\0" for path in paths)
+
+
+def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of every git."""
     clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
-    clean |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", **_OFFLINE}
-    clean |= env or {}
+    return {**clean, **_ALONE, **(env or {})}
+
+
+def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str = "") -> str:
+    if not where.is_dir():
+        raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
     said = ""
     for _ in range(_LOCK_TRIES):
         with os_error_as(GitError, "can't run git"):
-            done = run_program(
-                "git", *_SETTINGS, *args, cwd=where, env=clean, stdin=os.fsencode(stdin)
-            )
+            try:
+                done = run_program("git", *args, cwd=where, env=env, stdin=os.fsencode(stdin))
+            except FileNotFoundError as error:
+                raise NoGitError("There is no git on this machine.") from error
         if not done.returncode:
             return os.fsdecode(done.stdout)
         said = refusal(done)
@@ -76,21 +108,3 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
         time.sleep(_LOCK_WAIT_S)
     lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
     raise GitError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
-
-
-def listed(paths: Iterable[str]) -> str:
-    """Paths as git takes them with -z."""
-    return "".join(f"{path}\0" for path in paths)
-
-
-def identity(where: Path) -> dict[str, str]:
-    """What git commits as, as variables: the person whom it knows (nothing), or nobody."""
-    with suppress(GitError):
-        git(where, "var", "GIT_AUTHOR_IDENT")
-        git(where, "var", "GIT_COMMITTER_IDENT")
-        return {}
-    return {
-        f"GIT_{who}_{what}": value
-        for who in ("AUTHOR", "COMMITTER")
-        for what, value in _NOBODY.items()
-    }
