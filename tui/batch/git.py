@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,13 @@ alone: another one of the same repository may have a run of its own."""
 _BETWEEN: Final = (
     "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
 )  # fmt: skip
+_FILTERED: Final = (
+    "{} goes through the filter {}, which only this repository's own settings name. Holdfast "
+    "doesn't run it, so the file would be committed with the wrong content."
+)
+_FILTER_HINT: Final = (
+    "If you know what it runs, name it in your own settings: git config --global filter.{}.clean …"
+)
 _UNLOCK: Final = "If no git command is running there, remove that file, then run again."
 
 
@@ -76,6 +83,8 @@ class GitIsolation(Isolation):
             )
         if lock := self._lock():
             raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
+        if one := self._filtered(self._run("ls-files", "-z").split("\0")):
+            raise UsageError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if changed := self._less_remains(self._changed()):
             raise UsageError(
                 f"The work tree has uncommitted changes: {some(sorted(changed))}.",
@@ -135,6 +144,8 @@ class GitIsolation(Isolation):
         paths = self._paths(head)
         if not paths:
             return ""
+        if one := self._filtered(paths):
+            raise IsolationError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if not self._is_one_commit(head):
             tree = self._tree(paths)
             parents = ("-p", self._base) if self._base else ()
@@ -208,6 +219,17 @@ class GitIsolation(Isolation):
         )
         paths = (entry[3:] for entry in printed.split("\0") if entry)
         return {path for path in paths if not path.endswith("/") and self._counts(path)}
+
+    def _filtered(self, paths: Iterable[str]) -> tuple[str, str] | None:
+        """The first of the paths that only a filter of the repository's own settings would store
+        as it should be, and the filter: it isn't run."""
+        own = self.checkout.own_filters()
+        if not own:
+            return None
+        said = self._run("check-attr", "-z", "--stdin", "filter", stdin=listed(filter(None, paths)))
+        words = said.split("\0")
+        found = zip(words[::3], words[2::3], strict=False)
+        return next(((path, name) for path, name in found if name in own), None)
 
     def _counts(self, path: str) -> bool:
         return not any(path == out or path.startswith(out + "/") for out in self.kept_out)

@@ -102,13 +102,13 @@ class Checkout:
     def _check_above(self, folder: Path) -> None:
         """Refuse a work tree that the folder isn't in, or that git found only because what is
         nearer is damaged."""
-        real = Path(os.path.realpath(folder))
+        place = real = Path(os.path.realpath(folder))
         for place in (real, *real.parents):
-            if place == self.top or place.samefile(self.top):
+            if _is_same(place, self.top):
                 return
             if os.path.lexists(place / ".git") or worktree_of(place) == place:
-                _refuse(place, f"isn't used by git, which would act on {shorten(self.top)}")
-        _refuse(real, f"would have its files in {shorten(self.top)}")
+                break
+        _refuse(place, f"isn't what git uses: it would act on {shorten(self.top)}")
 
     def _check_links(self) -> None:
         """Refuse links by which git would write in another repository, or another file."""
@@ -183,6 +183,13 @@ def _named_in(file: Path) -> Path:
         return file
     named = file.parent / os.fsdecode(data).removesuffix("\n")
     return Path(os.path.realpath(named.parent)) / named.name
+
+
+def _is_same(place: Path, other: Path) -> bool:
+    """Whether two paths are one folder, however it is spelled on a disk that ignores case."""
+    with suppress(OSError):
+        return place == other or place.samefile(other)
+    return False
 
 
 def _refuse(top: Path, why: str) -> NoReturn:

@@ -19,7 +19,7 @@ _RUNS: Final = re.compile(
     r"(?:.*\.)?(?:clean|smudge|process|driver|textconv|external|helper|askpass|fsmonitor|hookspath"
     r"|\w*command|\w*cmd|\w*program|\w*editor|\w*pager|\w*proxy|\w*hook|difffilter|uploadpack"
     r"|receivepack|vcs|browser|viewer|standalonetransferagent)"
-    r"|lfs\.customtransfer\..*",
+    r"|(?:lfs\.customtransfer|pager)\..*",
     re.DOTALL,
 )
 """Keys that name a program, by their last word: new ones of git tend to end like the old ones."""
