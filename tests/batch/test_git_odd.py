@@ -9,6 +9,7 @@ import pytest
 from tests.batch.test_git import files, git, head, isolation, log, make_repo, status
 from tui.batch.git import RUNNING, GitIsolation
 from tui.batch.isolation import IsolationError
+from tui.core.errors import UsageError
 from tui.core.git import door
 
 
@@ -194,3 +195,53 @@ def test_a_kept_task_that_nobody_knows_of_is_undone(repo: Path):
     assert (repo / "a.txt").read_text() == "a\n"
     assert git(repo, "rev-parse", f"{ref}^").strip() == made
     assert isolation(repo).recover("killed") == ""
+
+
+def with_own_filter(repo: Path, ran: Path, pattern: str) -> None:
+    (repo / ".gitattributes").write_text(f"{pattern} filter=mine\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "attributes")
+    for name in ("clean", "smudge", "process"):
+        git(repo, "config", f"filter.mine.{name}", f"touch {ran}; cat")
+
+
+def test_a_filter_of_the_repositorys_own_settings_never_runs(repo: Path, tmp_path: Path):
+    with_own_filter(repo, tmp_path / "ran", "*.bin")
+    (repo / "a.txt").touch()
+    both_ways(repo, isolation(repo))
+    found = isolation(repo)
+    found.begin()
+    (repo / "new.bin").write_text("new\n")
+    with pytest.raises(IsolationError, match=r"new\.bin goes through the filter mine"):
+        found.keep("new")
+    found.undo("try")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_where_files_need_such_a_filter_no_task_begins(repo: Path, tmp_path: Path):
+    with_own_filter(repo, tmp_path / "ran", "a.txt")
+    with pytest.raises(UsageError, match=r"a\.txt goes through the filter mine") as raised:
+        isolation(repo).check()
+    assert "git config --global filter.mine.clean" in raised.value.hint
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_filter_of_the_persons_own_settings_runs(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mine = tmp_path / "gitconfig"
+    mine.write_text('[filter "mine"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n\trequired\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(mine))
+    (repo / ".gitattributes").write_text("*.bin filter=mine\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "attributes")
+    found = isolation(repo)
+    found.check()
+    found.begin()
+    (repo / "new.bin").write_text("loud\n")
+    found.keep("new")
+    assert git(repo, "show", "HEAD:new.bin") == "LOUD\n"
+    found.begin()
+    (repo / "new.bin").write_text("other\n")
+    found.undo("try")
+    assert (repo / "new.bin").read_text() == "loud\n"
