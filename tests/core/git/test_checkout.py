@@ -176,7 +176,7 @@ def test_a_submodule_whose_worktrees_would_share_its_folder_keeps_its_git_folder
     kept = tmp_path / "outer/.git/modules/sub"
     commit(sub, "config", "a file that would fall upon the settings\n")
     before = contents(kept)
-    with pytest.raises(GitError, match="git would write to other files") as raised:
+    with pytest.raises(GitError, match="No worktree was made") as raised:
         Repository.of(sub).enter("fix", sub)
     assert "core.worktree" in raised.value.hint
     after = contents(kept)

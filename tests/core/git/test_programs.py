@@ -100,6 +100,11 @@ def everything(repo: Path) -> Iterator[Path]:
         ("diff", "HEAD^"), ("diff", "--shortstat", "HEAD^"), ("log", "-p", "-1"), ("show",),
         ("status", "--porcelain"), ("update-index", "--refresh"), ("gc", "--auto"),
         ("checkout-index", "-f", "-a"), ("notes", "append", "-m", "x", "HEAD"), ("tag", "t"),
+        ("check-attr", "-a", "a.txt"), ("check-ignore", "one.ignored"), ("ls-files", "-m"),
+        ("ls-files", "-o", "-i", "--exclude-standard", "--directory"), ("ls-tree", "-r", "HEAD"),
+        ("merge-base", "HEAD", "HEAD^"), ("rev-list", "HEAD"), ("rev-parse", "--show-toplevel"),
+        ("symbolic-ref", "HEAD"), ("var", "GIT_AUTHOR_IDENT"), ("update-ref", "refs/x/y", "HEAD"),
+        ("read-tree", "HEAD"), ("write-tree",), ("diff-tree", "-p", "HEAD"), ("diff-files", "-p"),
         ("hash-object", "--path", "a.txt", "a.txt"), ("cat-file", "--filters", "HEAD:a.txt"),
     ):  # fmt: skip
         here.answer(*words)

@@ -36,7 +36,13 @@ _ALONE: Final = {
     "LC_ALL": "C",
 }
 """What is missing in a partial clone isn't fetched: its settings may name a program for that."""
-_LIST: Final = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
+_ONLY_LOOK: Final = frozenset(
+    {
+        "check-attr", "check-ignore", "ls-tree", "merge-base", "rev-list", "rev-parse",
+        "symbolic-ref", "var",
+    }
+)  # fmt: skip
+"""Commands that run nothing but what is off without a look at the settings: half the processes."""
 
 
 class GitError(HoldfastError):
@@ -69,19 +75,23 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     settings are listed first, to switch off the programs they name. Another git at work in the
     repository is waited for.
     """
-    alone = _alone(env)
-    off = switched_off(_run(where, _LIST, {**alone, **switched_off("")}))
-    return _run(where, args, {**alone, **off}, stdin)
+    off = switched_off("" if args[0] in _ONLY_LOOK else _listed_settings(where, env))
+    return _run(where, args, {**_alone(env), **off}, stdin)
 
 
 def settings_of(where: Path, env: Mapping[str, str] | None = None) -> list[str]:
     """The keys that the repository of a folder sets in settings of its own. Raises GitError."""
-    return own_keys(_run(where, _LIST, {**_alone(env), **switched_off("")}))
+    return own_keys(_listed_settings(where, env))
 
 
 def listed(paths: Iterable[str]) -> str:
     """Paths as git takes them with -z."""
     return "".join(f"{path}\0" for path in paths)
+
+
+def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:
+    words = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
+    return _run(where, words, {**_alone(env), **switched_off("")})
 
 
 def _alone(env: Mapping[str, str] | None) -> dict[str, str]:

@@ -158,8 +158,7 @@ class Repository:
             made = Checkout.of(path)
         except GitError as error:
             raise GitError(
-                f"In a worktree of {shorten(self.main.top)} git would write to other files: "
-                f"{error.message}",
+                f"No worktree was made: {error.message}",
                 hint="If its shared settings hold core.worktree beside extensions.worktreeConfig, "
                 "move that to the main checkout's own: git help worktree, CONFIGURATION FILE.",
             ) from error
