@@ -15,6 +15,7 @@ import pytest
 from tests.core.git.test_worktrees import commit, git
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import IsolationError
+from tui.core.git import door
 from tui.core.git.branch import branch_of
 from tui.core.git.door import GitError
 from tui.core.git.merge import merge
@@ -406,6 +407,31 @@ def test_a_head_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     (repo / ".git/HEAD").unlink()
     (repo / ".git/HEAD").symlink_to("/dev/zero")
     assert branch_of(repo) == ""
+
+
+def test_a_pipe_where_git_reads_a_file_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = new(tmp_path / "repo")
+    (repo / ".git/config").unlink()
+    os.mkfifo(repo / ".git/config")
+    monkeypatch.setattr(door, "_ANSWER_S", 0.1)
+    with pytest.raises(GitError, match=r"git rev-parse in .* was stopped"):
+        Repository.of(repo)
+
+
+def test_a_git_that_is_too_old_to_be_told_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before 2.31 it takes no settings from variables; the stand-in forgets them."""
+    repo = new(tmp_path.resolve() / "repo")
+    old = tmp_path / "bin/git"
+    old.parent.mkdir()
+    old.write_text(f'#!/bin/sh\nunset GIT_CONFIG_COUNT\nexec {shutil.which("git")} "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitError, match="too old"):
+        Repository.of(repo)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

@@ -154,7 +154,7 @@ def _standing(folder: Path) -> Iterator[Path]:
     mark = f"--{secrets.token_hex(8)}"  # git prints an option that it doesn't know
     words = ("--show-toplevel", mark, "--absolute-git-dir", mark)
     try:
-        said = git(folder, "rev-parse", *words, "--path-format=absolute", "--git-common-dir")
+        said = git(folder, "rev-parse", *words, "--git-common-dir")
     except GitError as error:
         if "not a git repository" in error.message:
             raise NoCheckoutError(
@@ -172,7 +172,8 @@ def _standing(folder: Path) -> Iterator[Path]:
                 f"{shorten(folder)} is somebody else's repository.", hint=hint
             ) from error
         raise
-    return (Path(os.path.realpath(one)) for one in said.removesuffix("\n").split(f"\n{mark}\n"))
+    lines = said.removesuffix("\n").split(f"\n{mark}\n")
+    return (Path(os.path.realpath(folder / line)) for line in lines)
 
 
 def _named_in(file: Path) -> Path:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,9 @@ from tui.core.paths import shorten
 from tui.core.redaction import child_environment
 from tui.core.workspace import safe_search_path
 
+_ANSWER_S: Final = 60.0
+_WORK_S: Final = 1800.0
+"""For commands that read or write many files; a pipe in the place of a file has no end."""
 _LOCK_TRIES: Final = 20
 _LOCK_WAIT_S: Final = 0.25
 _PLACES: Final = re.compile(
@@ -54,13 +58,19 @@ class NoGitError(GitError):
 
 
 def run_program(
-    *command: str, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
+    *command: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    patience_s: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program that no file of the folder can replace, whatever it returns. Raises OSError."""
+    """Run a program that no file of the folder can replace, whatever it returns. Raises OSError,
+    and TimeoutExpired once it was killed for taking longer than `patience_s`."""
     path = safe_search_path(env.get("PATH", os.defpath), (cwd,))
     return subprocess.run(
-        command, cwd=cwd, env={**env, "PATH": path}, input=stdin, capture_output=True, check=False
-    )
+        command, cwd=cwd, env={**env, "PATH": path}, input=stdin, capture_output=True, check=False,
+        timeout=patience_s,
+    )  # fmt: skip
 
 
 def refusal(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -91,7 +101,10 @@ def listed(paths: Iterable[str]) -> str:
 
 def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:
     words = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
-    return _run(where, words, {**_alone(env), **switched_off("")})
+    said = _run(where, words, {**_alone(env), **switched_off("")})
+    if "command\0safe.barerepository\0" not in said:
+        raise GitError("This git is too old for Holdfast.", hint="Install git 2.31 or later.")
+    return said
 
 
 def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
@@ -105,11 +118,7 @@ def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str 
         raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
     said = ""
     for _ in range(_LOCK_TRIES):
-        with os_error_as(GitError, "can't run git"):
-            try:
-                done = run_program("git", *args, cwd=where, env=env, stdin=os.fsencode(stdin))
-            except FileNotFoundError as error:
-                raise NoGitError("There is no git on this machine.") from error
+        done = _done(where, args, env, os.fsencode(stdin))
         if not done.returncode:
             return os.fsdecode(done.stdout)
         said = refusal(done)
@@ -118,3 +127,18 @@ def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str 
         time.sleep(_LOCK_WAIT_S)
     lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
     raise GitError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
+
+
+def _done(
+    where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: bytes
+) -> subprocess.CompletedProcess[bytes]:
+    patience = _ANSWER_S if args[0] in _ONLY_LOOK | {"config", "ls-files"} else _WORK_S
+    try:
+        with os_error_as(GitError, "can't run git"), suppress(FileNotFoundError):
+            return run_program("git", *args, cwd=where, env=env, stdin=stdin, patience_s=patience)
+        raise NoGitError("There is no git on this machine.")
+    except subprocess.TimeoutExpired as error:
+        raise GitError(
+            f"git {args[0]} in {shorten(where)} took longer than {patience:.0f} s and was stopped.",
+            hint="A pipe may lie where git expects a file, such as .git/HEAD or .gitignore.",
+        ) from error
