@@ -27,11 +27,20 @@ _WRITTEN: Final = (
     "worktrees",
 )  # fmt: skip
 """What git writes in its folder beside objects and refs."""
-_NO_FILES: Final = ("must be run in a work tree", "safe.bareRepository")
 
 
 class NoCheckoutError(GitError):
     """A folder isn't in the work tree of a git repository."""
+
+
+class InsideGitError(NoCheckoutError):
+    """A folder is one of git's own."""
+
+
+_NO_FILES: Final = {
+    "must be run in a work tree": InsideGitError,
+    "safe.bareRepository": NoCheckoutError,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +95,17 @@ class Checkout:
             for what, value in _NOBODY.items()
         }
 
+    def own_settings(self) -> list[str]:
+        """The keys that the repository's own settings set."""
+        return settings_of(self.top, self._places)
+
     def own_filters(self) -> tuple[str, ...]:
         """The filters that the repository's own settings name: they don't run."""
-        return own_filters(settings_of(self.top, self._places))
+        return own_filters(self.own_settings())
 
     def merges_by_program(self) -> bool:
         """Whether the repository's own settings name a program that merges files."""
-        return merges(settings_of(self.top, self._places))
+        return merges(self.own_settings())
 
     @property
     def _places(self) -> dict[str, str]:
@@ -161,8 +174,10 @@ def _standing(folder: Path) -> Iterator[Path]:
                 f"{shorten(folder)} isn't in a git repository.",
                 hint="Make one with: git init, then commit something.",
             ) from error
-        if any(words in error.message for words in _NO_FILES):
-            raise NoCheckoutError(
+        if kind := next(
+            (kind for words, kind in _NO_FILES.items() if words in error.message), None
+        ):
+            raise kind(
                 f"{shorten(folder)} has no checked-out files: it's a bare repository or .git.",
                 hint="Start in a checkout, such as one made with: git worktree add ../main",
             ) from error
