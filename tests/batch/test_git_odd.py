@@ -172,7 +172,7 @@ def test_another_git_at_work_is_waited_for(repo: Path, monkeypatch: pytest.Monke
         if len(waits) == 3:
             lock.unlink()
 
-    monkeypatch.setattr(door.time, "sleep", wait)
+    monkeypatch.setattr(door, "sleep", wait)
     found.keep("x")
     assert len(waits) == 3
     assert status(repo) == ""
@@ -245,3 +245,45 @@ def test_a_filter_of_the_persons_own_settings_runs(
     (repo / "new.bin").write_text("other\n")
     found.undo("try")
     assert (repo / "new.bin").read_text() == "loud\n"
+
+
+def test_undoing_never_follows_a_link_that_took_the_place_of_a_folder(repo: Path, tmp_path: Path):
+    """Committed below a folder that is then a link: what lies at its end isn't the task's."""
+    mine = tmp_path / "mine"
+    (mine / "empty").mkdir(parents=True)
+    (mine / "x").write_text("precious\n")
+    found, before = isolation(repo), files(repo)
+    found.begin()
+    (repo / "d" / "empty").mkdir(parents=True)
+    (repo / "d" / "x").write_text("task\n")
+    (repo / "d" / "empty" / "y").write_text("task\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "task")
+    (repo / "d" / "x").unlink()
+    (repo / "d" / "empty" / "y").unlink()
+    (repo / "d" / "empty").rmdir()
+    (repo / "d").rmdir()
+    (repo / "d").symlink_to(mine)
+    (repo / ".git" / "info" / "exclude").write_text("/d\n")
+    found.undo("try")
+    assert (mine / "x").read_text() == "precious\n"
+    assert (mine / "empty").is_dir()
+    assert (repo / "d").is_symlink()
+    (repo / "d").unlink()
+    assert files(repo) == before
+
+
+@pytest.mark.parametrize("name", ["index", "packed-refs"])
+def test_a_link_in_the_git_folder_is_not_written_through(repo: Path, tmp_path: Path, name: str):
+    profile = tmp_path / "profile"
+    found = isolation(repo)
+    found.begin()
+    (repo / "a.txt").write_text("x\n")
+    kept = repo / ".git" / name
+    profile.write_bytes(kept.read_bytes() if kept.exists() else b"")
+    before = profile.read_bytes()
+    kept.unlink(missing_ok=True)
+    kept.symlink_to(profile)
+    with pytest.raises(IsolationError, match="leads out of the repository"):
+        found.keep("x")
+    assert profile.read_bytes() == before

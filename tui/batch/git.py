@@ -8,21 +8,23 @@ repositories inside are left alone.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+import stat
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
-from tui.core.files import REMAINS
+from tui.core.files import REMAINS, real_folder
 from tui.core.git.checkout import Checkout, NoCheckoutError
 from tui.core.git.door import GitError, NoGitError, listed
 from tui.core.git.worktree import some
-from tui.core.git.worktree_state import busy_with
+from tui.core.git.worktree_state import busy_with, index_apart
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
@@ -96,7 +98,7 @@ class GitIsolation(Isolation):
         is removed."""
         remains = {path for path in changed if REMAINS.fullmatch(path)}
         for path in remains:
-            (self.top / path).unlink(missing_ok=True)
+            self._remove(path)
         return [path for path in changed if path not in remains]
 
     def begin(self) -> str:
@@ -184,20 +186,23 @@ class GitIsolation(Isolation):
         known = {entry.partition("\t")[2]: entry for entry in printed.split("\0") if entry}
         new = [path for path in paths if path not in known]
         for path in new:
-            with suppress(FileNotFoundError, NotADirectoryError):
-                (self.top / path).unlink()
-            for folder in (self.top / path).parents:
-                if folder == self.top:
-                    break
-                try:
-                    folder.rmdir()
-                except OSError:
-                    break
+            self._remove(path)
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
         old = [path for path in paths if path in known]
         entries = listed(known[path] for path in old)
         self._run("update-index", "-z", "--index-info", stdin=entries)
         self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=listed(old))
+
+    def _remove(self, path: str) -> None:
+        """Remove a file of the work tree, and the folders that it leaves empty. Where a folder has
+        become a link, there is none: what the link leads to isn't the task's."""
+        file = self.top / path
+        with suppress(FileNotFoundError, NotADirectoryError), _place_of(file) as folder:
+            os.unlink(file.name, dir_fd=folder)
+        with suppress(OSError):
+            for place in file.parents[: len(Path(path).parts) - 1]:
+                with _place_of(place) as folder:
+                    os.rmdir(place.name, dir_fd=folder)
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
@@ -236,22 +241,25 @@ class GitIsolation(Isolation):
 
     def _tree(self, paths: Sequence[str]) -> str:
         """A tree of the base with the paths as they are now; the real index is not touched."""
-        index = self.git_dir / f"holdfast-index-{os.getpid()}"
-        env = {"GIT_INDEX_FILE": str(index)}
-        try:
+        with index_apart() as env:
             self._run("read-tree", self._base or "--empty", env=env)
             self._index(paths, env=env)
             return self._run("write-tree", env=env).strip()
-        finally:
-            index.unlink(missing_ok=True)
 
     def _index(self, paths: Sequence[str], *, env: dict[str, str] | None = None) -> None:
         """The paths as they are now into an index; what is gone first, for what took its place."""
-        files = ((path, self.top / path) for path in paths)  # or links, even dangling ones
-        here = [path for path, file in files if file.is_symlink() or file.is_file()]
+        here = [path for path in paths if self._is_there(path)]
         gone = set(paths).difference(here)
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
         self._run("update-index", "--add", "-z", "--stdin", stdin=listed(here), env=env)
+
+    def _is_there(self, path: str) -> bool:
+        """Whether there is a file, or a link, even a dangling one."""
+        file = self.top / path
+        with suppress(OSError), _place_of(file) as folder:
+            mode = os.stat(file.name, dir_fd=folder, follow_symlinks=False).st_mode
+            return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+        return False
 
     def _is_one_commit(self, head: str) -> bool:
         """Whether the task committed all it did by itself, in one commit of nothing else."""
@@ -304,6 +312,21 @@ class GitIsolation(Isolation):
             return self.checkout.git(*args, stdin=stdin, env=env)
         except GitError as error:
             raise IsolationError(error.message, hint=error.hint) from error
+
+
+@contextmanager
+def _place_of(file: Path) -> Generator[int]:
+    """The folder of a real path, opened. Raises NotADirectoryError where a part of it is a link."""
+    try:
+        folder = real_folder(file.parent)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotADirectoryError(*error.args) from error
+        raise
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def _ref_name(label: str) -> str:

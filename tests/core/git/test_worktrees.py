@@ -11,7 +11,7 @@ import pytest
 
 from tui.core.git.door import GitError
 from tui.core.git.merge import merge
-from tui.core.git.removal import remove
+from tui.core.git.removal import agree, remove
 from tui.core.git.repository import Repository
 from tui.core.git.worktree import EnteredWorktree, check_name, in_use
 from tui.core.git.worktree_state import state_of
@@ -561,3 +561,31 @@ def test_nothing_is_fetched_and_a_worktree_that_cannot_be_filled_is_none(
     assert not trap.exists()
     assert not (repo / ".holdfast" / "worktrees" / "fix").exists()
     assert git(repo, "branch", "--list", "worktree-fix") == ""
+
+
+def test_links_at_the_names_of_our_own_files_are_not_followed(repo: Path, tmp_path: Path) -> None:
+    """A command may write in the git folder of its worktree, and guess the names."""
+    made = enter(repo)
+    profile = tmp_path / "profile"
+    profile.write_text("mine\n")
+    for name in ("holdfast.json", f"holdfast-index-{os.getpid()}"):
+        (made.tree.git_dir / name).unlink(missing_ok=True)
+        (made.tree.git_dir / name).symlink_to(profile)
+    (made.folder / "new.txt").write_text("new\n")
+    state = state_of(made.tree)
+    agree(made.tree, state)
+    assert git(repo, "show", f"{remove(Repository.of(repo), made.tree, state).ref}:new.txt")
+    assert profile.read_text() == "mine\n"
+
+
+def test_a_folder_that_a_link_leads_out_of_the_worktree_is_not_made(
+    repo: Path, tmp_path: Path
+) -> None:
+    (repo / "out").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    commit(repo, "c.txt", "with a link\n")
+    (repo / "out").unlink()
+    (repo / "out" / "new").mkdir(parents=True)
+    with pytest.raises(GitError, match="leads out of the worktree"):
+        enter(repo / "out" / "new")
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from tui.core.files import read_small
-from tui.core.git.door import GitError, git, settings_of
+from tui.core.git.door import ONLY_LOOK, GitError, git, settings_of
 from tui.core.git.programs import merges, own_filters
 from tui.core.paths import shorten
 from tui.core.workspace import checkout_of, worktree_of
@@ -73,7 +73,9 @@ class Checkout:
         folder: Path | None = None,
     ) -> str:
         """What git prints, see `door.git`, called in a folder of the work tree or at its top;
-        nothing leads it to another place."""
+        nothing leads it to another place. Raises GitError."""
+        if args[0] not in ONLY_LOOK:
+            self._check_links()
         places = {**self._places, **(env or {})}
         return git(folder or self.top, *args, stdin=stdin, env=places)
 

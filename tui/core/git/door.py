@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from tui.core.errors import HoldfastError, os_error_as
@@ -40,7 +40,7 @@ _ALONE: Final = {
     "LC_ALL": "C",
 }
 """What is missing in a partial clone isn't fetched: its settings may name a program for that."""
-_ONLY_LOOK: Final = frozenset(
+ONLY_LOOK: Final = frozenset(
     {
         "check-attr", "check-ignore", "ls-tree", "merge-base", "rev-list", "rev-parse",
         "symbolic-ref", "var",
@@ -85,7 +85,7 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     settings are listed first, to switch off the programs they name. Another git at work in the
     repository is waited for.
     """
-    off = switched_off("" if args[0] in _ONLY_LOOK else _listed_settings(where, env))
+    off = switched_off("" if args[0] in ONLY_LOOK else _listed_settings(where, env))
     return _run(where, args, {**_alone(env), **off}, stdin)
 
 
@@ -124,7 +124,7 @@ def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str 
         said = refusal(done)
         if ".lock': File exists" not in said:
             break
-        time.sleep(_LOCK_WAIT_S)
+        sleep(_LOCK_WAIT_S)
     lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
     raise GitError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
 
@@ -132,7 +132,7 @@ def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str 
 def _done(
     where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: bytes
 ) -> subprocess.CompletedProcess[bytes]:
-    patience = _ANSWER_S if args[0] in _ONLY_LOOK | {"config", "ls-files"} else _WORK_S
+    patience = _ANSWER_S if args[0] in ONLY_LOOK | {"config", "ls-files"} else _WORK_S
     try:
         with os_error_as(GitError, "can't run git"), suppress(FileNotFoundError):
             return run_program("git", *args, cwd=where, env=env, stdin=stdin, patience_s=patience)

@@ -114,9 +114,9 @@ class Repository:
                 notes.append(f"The folder of the worktree {name} was gone, so it was made again.")
             tree, new = self._make(name, path, folder, notes), True
         inside = path / folder.relative_to(self.top) if folder.is_relative_to(self.top) else path
-        inside.mkdir(parents=True, exist_ok=True)
         if not _is_inside(Path(os.path.realpath(inside)), path):
             raise GitError(f"{shorten(inside)} leads out of the worktree.")
+        inside.mkdir(parents=True, exist_ok=True)
         return EnteredWorktree(tree, inside, new, tuple(notes))
 
     def _make(self, name: str, path: Path, folder: Path, notes: list[str]) -> Worktree:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from tui.core.errors import os_error_as
-from tui.core.files import read_small, replace_file
+from tui.core.files import atomic_write, read_small
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.messages import object_of, string_of
@@ -167,7 +167,8 @@ def write_note(tree: Worktree) -> None:
         "agreed": tree.agreed,
     }
     with os_error_as(GitError, f"Can't note where the worktree {tree.name} came from"):
-        replace_file(tree.git_dir / _NOTE, json.dumps(note).encode())
+        data = json.dumps(note).encode()  # a link of that name is replaced, not followed
+        atomic_write(tree.git_dir / _NOTE, data, like=None, mode=0o600, check=lambda: None)
 
 
 def noted(checkout: Checkout) -> Worktree | None:

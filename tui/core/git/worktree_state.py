@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from tui.core.formatting import plural
@@ -143,15 +144,19 @@ def _inner(checkout: Checkout, changed: Iterable[str]) -> Iterator[str]:
 
 
 @contextmanager
+def index_apart() -> Generator[dict[str, str]]:
+    """Variables that let git use an index of its own. It lies where no command of the workspace
+    could have put a link for git to follow."""
+    with TemporaryDirectory(prefix="holdfast-index-") as folder:
+        yield {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+
+
+@contextmanager
 def fresh_index(tree: Worktree, commit: str) -> Generator[dict[str, str]]:
     """Variables that let git use an index of its own, which holds a commit."""
-    index = tree.git_dir / f"holdfast-index-{os.getpid()}"
-    env = {"GIT_INDEX_FILE": str(index)}
-    try:
+    with index_apart() as env:
         tree.checkout.git("read-tree", commit, env=env)
         yield env
-    finally:
-        index.unlink(missing_ok=True)
 
 
 def _ignored(tree: Worktree) -> Iterator[str]:
