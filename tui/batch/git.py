@@ -58,13 +58,11 @@ class GitIsolation(Isolation):
     @classmethod
     def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
         """The isolation of a folder; None where it is in no git work tree, or git is missing.
-        Raises IsolationError where git would act on another repository than the folder's."""
+        Raises GitError where git would act on another repository than the folder's."""
         try:
             checkout = Checkout.of(target)
         except (NoCheckoutError, NoGitError):
             return None
-        except GitError as error:
-            raise IsolationError(error.message, hint=error.hint) from error
         return cls(checkout, excluded_paths(checkout.top, target, task_file))
 
     @property

@@ -283,7 +283,7 @@ def test_where_git_would_write_elsewhere_nothing_is_written(
     with pytest.raises(GitError, match=words) as raised:
         Repository.of(folder)
     assert raised.value.hint
-    with pytest.raises(IsolationError, match=words):
+    with pytest.raises(GitError, match=words):
         GitIsolation.find(folder, folder / "tasks.md")
     assert contents(tmp_path) == before
 
@@ -308,7 +308,20 @@ def led_to_the_main_one(tree: Path) -> None:
     (tree / ".git").write_text("gitdir: ../../../.git\n")
 
 
-@pytest.mark.parametrize("damage", [rewritten, gone, made_a_repository, led_to_the_main_one])
+def posing_as_one_of_another(tree: Path) -> None:
+    """A worktree that names its folder and is named by it, of a repository that lies inside."""
+    kept = new(tree / "prepared") / ".git/worktrees/fix"
+    kept.mkdir(parents=True)
+    (kept / "HEAD").write_text("ref: refs/heads/main\n")
+    (kept / "gitdir").write_text(f"{tree}/.git\n")
+    (kept / "commondir").write_text("../..\n")
+    (tree / ".git").write_text(f"gitdir: {kept}\n")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [rewritten, gone, made_a_repository, led_to_the_main_one, posing_as_one_of_another],
+)
 def test_a_worktree_of_ours_that_leads_elsewhere_is_refused_everywhere(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -326,7 +339,7 @@ def test_a_worktree_of_ours_that_leads_elsewhere_is_refused_everywhere(
         Repository.of(repo).enter("fix", repo)
     with pytest.raises(GitError):
         Repository.of(repo).find("fix")
-    with pytest.raises(IsolationError):
+    with pytest.raises(GitError):
         GitIsolation.find(made.folder, repo / "tasks.md")
     with pytest.raises(GitError):
         remove(Repository.of(repo), made.tree, state)
@@ -377,7 +390,7 @@ def test_somebody_elses_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(GitError, match="somebody else's repository") as raised:
         Repository.of(repo)
     assert "safe.directory" in raised.value.hint
-    with pytest.raises(IsolationError, match="somebody else's"):
+    with pytest.raises(GitError, match="somebody else's"):
         GitIsolation.find(repo, repo / "tasks.md")
 
 
