@@ -9,7 +9,8 @@ import pytest
 from tests.batch.test_git import files, git, head, isolation, log, make_repo, status
 from tui.batch.git import RUNNING, GitIsolation
 from tui.batch.isolation import IsolationError
-from tui.core import git as core_git
+from tui.core.errors import UsageError
+from tui.core.git import door
 
 
 @pytest.fixture
@@ -171,7 +172,7 @@ def test_another_git_at_work_is_waited_for(repo: Path, monkeypatch: pytest.Monke
         if len(waits) == 3:
             lock.unlink()
 
-    monkeypatch.setattr(core_git.time, "sleep", wait)
+    monkeypatch.setattr(door, "sleep", wait)
     found.keep("x")
     assert len(waits) == 3
     assert status(repo) == ""
@@ -194,3 +195,95 @@ def test_a_kept_task_that_nobody_knows_of_is_undone(repo: Path):
     assert (repo / "a.txt").read_text() == "a\n"
     assert git(repo, "rev-parse", f"{ref}^").strip() == made
     assert isolation(repo).recover("killed") == ""
+
+
+def with_own_filter(repo: Path, ran: Path, pattern: str) -> None:
+    (repo / ".gitattributes").write_text(f"{pattern} filter=mine\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "attributes")
+    for name in ("clean", "smudge", "process"):
+        git(repo, "config", f"filter.mine.{name}", f"touch {ran}; cat")
+
+
+def test_a_filter_of_the_repositorys_own_settings_never_runs(repo: Path, tmp_path: Path):
+    with_own_filter(repo, tmp_path / "ran", "*.bin")
+    (repo / "a.txt").touch()
+    both_ways(repo, isolation(repo))
+    found = isolation(repo)
+    found.begin()
+    (repo / "new.bin").write_text("new\n")
+    with pytest.raises(IsolationError, match=r"new\.bin goes through the filter mine"):
+        found.keep("new")
+    found.undo("try")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_where_files_need_such_a_filter_no_task_begins(repo: Path, tmp_path: Path):
+    with_own_filter(repo, tmp_path / "ran", "a.txt")
+    with pytest.raises(UsageError, match=r"a\.txt goes through the filter mine") as raised:
+        isolation(repo).check()
+    assert "git config --global filter.mine.clean" in raised.value.hint
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_filter_of_the_persons_own_settings_runs(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mine = tmp_path / "gitconfig"
+    mine.write_text('[filter "mine"]\n\tclean = tr a-z A-Z\n\tsmudge = tr A-Z a-z\n\trequired\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(mine))
+    (repo / ".gitattributes").write_text("*.bin filter=mine\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "attributes")
+    found = isolation(repo)
+    found.check()
+    found.begin()
+    (repo / "new.bin").write_text("loud\n")
+    found.keep("new")
+    assert git(repo, "show", "HEAD:new.bin") == "LOUD\n"
+    found.begin()
+    (repo / "new.bin").write_text("other\n")
+    found.undo("try")
+    assert (repo / "new.bin").read_text() == "loud\n"
+
+
+def test_undoing_never_follows_a_link_that_took_the_place_of_a_folder(repo: Path, tmp_path: Path):
+    """Committed below a folder that is then a link: what lies at its end isn't the task's."""
+    mine = tmp_path / "mine"
+    (mine / "empty").mkdir(parents=True)
+    (mine / "x").write_text("precious\n")
+    found, before = isolation(repo), files(repo)
+    found.begin()
+    (repo / "d" / "empty").mkdir(parents=True)
+    (repo / "d" / "x").write_text("task\n")
+    (repo / "d" / "empty" / "y").write_text("task\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "task")
+    (repo / "d" / "x").unlink()
+    (repo / "d" / "empty" / "y").unlink()
+    (repo / "d" / "empty").rmdir()
+    (repo / "d").rmdir()
+    (repo / "d").symlink_to(mine)
+    (repo / ".git" / "info" / "exclude").write_text("/d\n")
+    found.undo("try")
+    assert (mine / "x").read_text() == "precious\n"
+    assert (mine / "empty").is_dir()
+    assert (repo / "d").is_symlink()
+    (repo / "d").unlink()
+    assert files(repo) == before
+
+
+@pytest.mark.parametrize("name", ["index", "packed-refs"])
+def test_a_link_in_the_git_folder_is_not_written_through(repo: Path, tmp_path: Path, name: str):
+    profile = tmp_path / "profile"
+    found = isolation(repo)
+    found.begin()
+    (repo / "a.txt").write_text("x\n")
+    kept = repo / ".git" / name
+    profile.write_bytes(kept.read_bytes() if kept.exists() else b"")
+    before = profile.read_bytes()
+    kept.unlink(missing_ok=True)
+    kept.symlink_to(profile)
+    with pytest.raises(IsolationError, match="leads out of the repository"):
+        found.keep("x")
+    assert profile.read_bytes() == before

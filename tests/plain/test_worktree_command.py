@@ -10,7 +10,8 @@ import pytest
 from tests.plain.face import talking, until
 from tests.support.world import World
 from tui.app.worktree_session import leave
-from tui.core.worktrees import Repository, Worktree
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import Worktree
 
 
 def git(repo: Path, *args: str) -> str:

@@ -30,10 +30,11 @@ from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.files import installation_key
+from tui.core.git.branch import branch_of
 from tui.core.output_store import OutputStore, Retention
 from tui.core.paths import Folders
 from tui.core.redaction import child_environment
-from tui.core.workspace import PRIVATE_DIR, Workspace, branch_of, safe_search_path
+from tui.core.workspace import PRIVATE_DIR, Workspace, safe_search_path
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule

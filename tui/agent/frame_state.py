@@ -27,9 +27,9 @@ from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
 from tui.context.system_prompt import environment, hash_of, newer_version
 from tui.core.formatting import plural
+from tui.core.git.branch import branch_of
 from tui.core.messages import list_of, text_of, tool_calls
 from tui.core.redaction import mask_values
-from tui.core.workspace import branch_of
 from tui.permissions.search_domains import search_domains
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo

@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tui.core.errors import HoldfastError, ToolError
-from tui.core.git import GitError
-from tui.core.worktrees import EnteredWorktree, Repository, UseLock, in_use
+from tui.core.git.door import GitError
+from tui.core.git.removal import remove
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import EnteredWorktree, UseLock, in_use
+from tui.core.git.worktree_state import diffstat, state_of
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
@@ -80,12 +83,12 @@ class SubAgentWorktree:
         tree = self.entered.tree
         try:
             repository = Repository.of(tree.origin)
-            state = repository.state(tree)
+            state = state_of(tree)
             if state.is_empty:
-                repository.remove(tree, state)
+                remove(repository, tree, state)
                 return "[It worked in a git worktree, which was unchanged and is removed.]"
             self.stays = f"in worktree {tree.name}"
-            sizes = repository.diffstat(tree)
+            sizes = diffstat(tree)
         except GitError as error:
             return f"[Its worktree {tree.path} may still be there: {error.message}]"
         branch = state.branch or state.head

@@ -26,9 +26,9 @@ from tui.core.cancellation import to_the_end
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.files import safe_name
 from tui.core.formatting import plural
+from tui.core.git.branch import branch_of
 from tui.core.messages import ToolOutput
 from tui.core.text_cleaning import one_line
-from tui.core.workspace import branch_of
 from tui.permissions.types import Call
 from tui.provider.base import (
     ModelInfo,

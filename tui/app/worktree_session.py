@@ -15,11 +15,14 @@ from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.unattended_commands import unattended_commands
 from tui.core.errors import HoldfastError, UsageError
-from tui.core.git import GitError
+from tui.core.git.door import GitError
+from tui.core.git.removal import remove
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import EnteredWorktree, Worktree, in_use
+from tui.core.git.worktree_state import state_of
 from tui.core.paths import folders, shorten
 from tui.core.text_cleaning import clean
 from tui.core.workspace import checkout_of, worktree_of
-from tui.core.worktrees import EnteredWorktree, Repository, Worktree, in_use
 from tui.session import catalog
 
 
@@ -62,9 +65,9 @@ def leave(tree: Worktree) -> list[str]:
     try:
         repository = Repository.of(tree.origin)
         tree = repository.find(tree.name)
-        state = repository.state(tree)
+        state = state_of(tree)
         if state.is_empty or tree.agreed == state.fingerprint:
-            removed = repository.remove(tree, state)
+            removed = remove(repository, tree, state)
             why = " Nothing had changed in it." if state.is_empty else ""
             return [f"Removed the worktree {tree.name}.{why}", *filter(None, [removed.words])]
     except HoldfastError as error:

@@ -8,19 +8,23 @@ repositories inside are left alone.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+import stat
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
-from tui.core.files import REMAINS
-from tui.core.git import GitError, identity, listed
-from tui.core.git import git as run_git
+from tui.core.files import REMAINS, real_folder
+from tui.core.git.checkout import Checkout, NoCheckoutError
+from tui.core.git.door import GitError, NoGitError, listed
+from tui.core.git.worktree import some
+from tui.core.git.worktree_state import busy_with, index_apart
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
@@ -28,17 +32,14 @@ alone: another one of the same repository may have a run of its own."""
 _BETWEEN: Final = (
     "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
 )  # fmt: skip
-_BUSY: Final = {
-    "MERGE_HEAD": "merge",
-    "CHERRY_PICK_HEAD": "cherry-pick",
-    "REVERT_HEAD": "revert",
-    "rebase-merge": "rebase",
-    "rebase-apply": "rebase",
-    "BISECT_LOG": "bisect",
-}
+_FILTERED: Final = (
+    "{} goes through the filter {}, which only this repository's own settings name. Holdfast "
+    "doesn't run it, so the file would be committed with the wrong content."
+)
+_FILTER_HINT: Final = (
+    "If you know what it runs, name it in your own settings: git config --global filter.{}.clean …"
+)
 _UNLOCK: Final = "If no git command is running there, remove that file, then run again."
-_NAMED: Final = 5
-"""Changed files that a refusal names."""
 
 
 @dataclass(slots=True)
@@ -48,8 +49,7 @@ class GitIsolation(Isolation):
     `kept_out` are real paths that do not count. Use `find` to make one.
     """
 
-    top: Path
-    git_dir: Path
+    checkout: Checkout
     kept_out: tuple[str, ...]
     name = "git"
     _base: str = field(default="", init=False)
@@ -57,28 +57,37 @@ class GitIsolation(Isolation):
 
     @classmethod
     def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
-        """The isolation of a folder; None where it is in no git work tree, or git is missing."""
+        """The isolation of a folder; None where it is in no git work tree, or git is missing.
+        Raises GitError where git would act on another repository than the folder's."""
         try:
-            top = Path(git(target, "rev-parse", "--show-toplevel").rstrip("\n"))
-            git_dir = Path(git(target, "rev-parse", "--absolute-git-dir").rstrip("\n"))
-        except IsolationError:
+            checkout = Checkout.of(target)
+        except (NoCheckoutError, NoGitError):
             return None
-        return cls(top, git_dir, excluded_paths(top, target, task_file))
+        return cls(checkout, excluded_paths(checkout.top, target, task_file))
+
+    @property
+    def top(self) -> Path:
+        """The folder of the work tree."""
+        return self.checkout.top
+
+    @property
+    def git_dir(self) -> Path:
+        """What git keeps of it."""
+        return self.checkout.git_dir
 
     def check(self) -> None:
         """Raise UsageError where tasks cannot be kept apart: a dirty tree, a merge in progress."""
-        for name, what in _BUSY.items():
-            if (self.git_dir / name).exists():
-                raise UsageError(
-                    f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
-                )
+        if what := busy_with(self.git_dir):
+            raise UsageError(
+                f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
+            )
         if lock := self._lock():
             raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
+        if one := self._filtered(self._run("ls-files", "-z").split("\0")):
+            raise UsageError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if changed := self._less_remains(self._changed()):
-            named = ", ".join(sorted(changed)[:_NAMED])
-            more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
             raise UsageError(
-                f"The work tree has uncommitted changes: {named}{more}.",
+                f"The work tree has uncommitted changes: {some(sorted(changed))}.",
                 hint="Commit or stash them first: each task becomes its own commit.",
             )
 
@@ -87,7 +96,7 @@ class GitIsolation(Isolation):
         is removed."""
         remains = {path for path in changed if REMAINS.fullmatch(path)}
         for path in remains:
-            (self.top / path).unlink(missing_ok=True)
+            self._remove(path)
         return [path for path in changed if path not in remains]
 
     def begin(self) -> str:
@@ -103,7 +112,7 @@ class GitIsolation(Isolation):
     def resume(self) -> bool:
         """Go on from where the task began, if what is checked out was made from that."""
         base = self._answer("rev-parse", "--verify", "-q", RUNNING)
-        if not base or any((self.git_dir / name).exists() for name in _BUSY):
+        if not base or busy_with(self.git_dir):
             return False
         if self._answer("merge-base", base, "HEAD") != base:
             return False
@@ -135,6 +144,8 @@ class GitIsolation(Isolation):
         paths = self._paths(head)
         if not paths:
             return ""
+        if one := self._filtered(paths):
+            raise IsolationError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if not self._is_one_commit(head):
             tree = self._tree(paths)
             parents = ("-p", self._base) if self._base else ()
@@ -173,20 +184,23 @@ class GitIsolation(Isolation):
         known = {entry.partition("\t")[2]: entry for entry in printed.split("\0") if entry}
         new = [path for path in paths if path not in known]
         for path in new:
-            with suppress(FileNotFoundError, NotADirectoryError):
-                (self.top / path).unlink()
-            for folder in (self.top / path).parents:
-                if folder == self.top:
-                    break
-                try:
-                    folder.rmdir()
-                except OSError:
-                    break
+            self._remove(path)
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
         old = [path for path in paths if path in known]
         entries = listed(known[path] for path in old)
         self._run("update-index", "-z", "--index-info", stdin=entries)
         self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=listed(old))
+
+    def _remove(self, path: str) -> None:
+        """Remove a file of the work tree, and the folders that it leaves empty. Where a folder has
+        become a link, there is none: what the link leads to isn't the task's."""
+        file = self.top / path
+        with suppress(FileNotFoundError, NotADirectoryError), _place_of(file) as folder:
+            os.unlink(file.name, dir_fd=folder)
+        with suppress(OSError):
+            for place in file.parents[: len(Path(path).parts) - 1]:
+                with _place_of(place) as folder:
+                    os.rmdir(place.name, dir_fd=folder)
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
@@ -209,27 +223,41 @@ class GitIsolation(Isolation):
         paths = (entry[3:] for entry in printed.split("\0") if entry)
         return {path for path in paths if not path.endswith("/") and self._counts(path)}
 
+    def _filtered(self, paths: Iterable[str]) -> tuple[str, str] | None:
+        """The first of the paths that only a filter of the repository's own settings would store
+        as it should be, and the filter: it isn't run."""
+        own = self.checkout.own_filters()
+        if not own:
+            return None
+        said = self._run("check-attr", "-z", "--stdin", "filter", stdin=listed(filter(None, paths)))
+        words = said.split("\0")
+        found = zip(words[::3], words[2::3], strict=False)
+        return next(((path, name) for path, name in found if name in own), None)
+
     def _counts(self, path: str) -> bool:
         return not any(path == out or path.startswith(out + "/") for out in self.kept_out)
 
     def _tree(self, paths: Sequence[str]) -> str:
         """A tree of the base with the paths as they are now; the real index is not touched."""
-        index = self.git_dir / f"holdfast-index-{os.getpid()}"
-        env = {"GIT_INDEX_FILE": str(index)}
-        try:
+        with index_apart() as env:
             self._run("read-tree", self._base or "--empty", env=env)
             self._index(paths, env=env)
             return self._run("write-tree", env=env).strip()
-        finally:
-            index.unlink(missing_ok=True)
 
     def _index(self, paths: Sequence[str], *, env: dict[str, str] | None = None) -> None:
         """The paths as they are now into an index; what is gone first, for what took its place."""
-        files = ((path, self.top / path) for path in paths)  # or links, even dangling ones
-        here = [path for path, file in files if file.is_symlink() or file.is_file()]
+        here = [path for path in paths if self._is_there(path)]
         gone = set(paths).difference(here)
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
         self._run("update-index", "--add", "-z", "--stdin", stdin=listed(here), env=env)
+
+    def _is_there(self, path: str) -> bool:
+        """Whether there is a file, or a link, even a dangling one."""
+        file = self.top / path
+        with suppress(OSError), _place_of(file) as folder:
+            mode = os.stat(file.name, dir_fd=folder, follow_symlinks=False).st_mode
+            return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+        return False
 
     def _is_one_commit(self, head: str) -> bool:
         """Whether the task committed all it did by itself, in one commit of nothing else."""
@@ -268,7 +296,7 @@ class GitIsolation(Isolation):
 
     def _commit(self, *args: str, stdin: str = "") -> str:
         """Make a commit object, as the person whom git knows, or as nobody. Returns its id."""
-        return self._run("commit-tree", *args, stdin=stdin, env=identity(self.top)).strip()
+        return self._run("commit-tree", *args, stdin=stdin, env=self.checkout.identity()).strip()
 
     def _answer(self, *args: str) -> str:
         """What git prints in one line; "" where it refuses."""
@@ -277,18 +305,29 @@ class GitIsolation(Isolation):
         return ""
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        return git(self.top, *args, stdin=stdin, env=env)
+        """What git prints. Raises IsolationError with git's own words."""
+        try:
+            return self.checkout.git(*args, stdin=stdin, env=env)
+        except GitError as error:
+            raise IsolationError(error.message, hint=error.hint) from error
+
+
+@contextmanager
+def _place_of(file: Path) -> Generator[int]:
+    """The folder of a real path, opened. Raises NotADirectoryError where a part of it is a link."""
+    try:
+        folder = real_folder(file.parent)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotADirectoryError(*error.args) from error
+        raise
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def _ref_name(label: str) -> str:
     """A label as a part of a ref's name."""
     safe = re.sub(r"[^A-Za-z0-9._/-]+", "-", label)
     return re.sub(r"\.{2,}|/{2,}|(?<=/)\.|\.lock\b", "-", safe).strip("-./") or "attempt"
-
-
-def git(where: Path, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-    """What git prints. Raises IsolationError with git's own words."""
-    try:
-        return run_git(where, *args, stdin=stdin, env=env)
-    except GitError as error:
-        raise IsolationError(error.message, hint=error.hint) from error

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tui.core.errors import HoldfastError, os_error_as
-from tui.core.git import run_program
+from tui.core.git.door import run_program
 from tui.core.workspace import PRIVATE_DIR
 
 

@@ -19,7 +19,7 @@ from tui.batch.isolation import Isolation, IsolationError, excluded_paths, run_t
 from tui.batch.state import RUN_DIR
 from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
-from tui.core.git import refusal
+from tui.core.git.door import refusal
 from tui.core.redaction import child_environment
 
 _NAME: Final = "jj-task.json"

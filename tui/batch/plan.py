@@ -23,6 +23,7 @@ from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import TaskFile
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
+from tui.core.git.door import GitError
 from tui.core.paths import shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.provider.prices import price_of
@@ -163,7 +164,13 @@ def _check_prices(launch: Launch, models: ModelPair) -> None:
 
 
 def find_isolation(target: Path, task_file: Path) -> Isolation:
-    """The isolation of the tasks run in `target`. Blocks."""
-    return (
-        JjIsolation.find(target, task_file) or GitIsolation.find(target, task_file) or Isolation()
-    )
+    """The isolation of the tasks run in `target`. Blocks; raises UsageError where git can't be
+    relied on to keep them apart."""
+    try:
+        return (
+            JjIsolation.find(target, task_file)
+            or GitIsolation.find(target, task_file)
+            or Isolation()
+        )
+    except GitError as error:
+        raise UsageError(error.message, hint=error.hint) from error

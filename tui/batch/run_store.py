@@ -36,7 +36,7 @@ from tui.core.clock import Clock, timestamp
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural
-from tui.core.git import GitError
+from tui.core.git.door import GitError
 from tui.core.paths import Folders, shorten
 
 FILE_MAX: Final = 10_000_000

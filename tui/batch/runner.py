@@ -32,9 +32,9 @@ from tui.core.clock import Clock
 from tui.core.config import Batch, Price
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
-from tui.core.git import GitError
+from tui.core.git.door import GitError
+from tui.core.git.merge import MergeConflictError
 from tui.core.paths import Folders, folders
-from tui.core.worktrees import MergeConflictError
 from tui.provider.base import ModelInfo
 
 

@@ -15,9 +15,14 @@ from typing import Final
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError, os_error_as
-from tui.core.git import GitError, git, identity
+from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
+from tui.core.git.merge import MergeConflictError, merge
+from tui.core.git.removal import remove
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import UseLock, in_use
+from tui.core.git.worktree_state import state_of
 from tui.core.paths import shorten
-from tui.core.worktrees import MergeConflictError, Repository, UseLock, in_use
 
 _ALONE: Final = "Or run the tasks one after the other, without --parallel."
 
@@ -54,17 +59,17 @@ class TaskWorktrees:
             raise UsageError(
                 f"--parallel works in git worktrees. {error.message}", hint=_ALONE
             ) from error
-        if not _says(repository.top, "rev-parse", "--verify", "-q", "HEAD^{commit}"):
+        if not repository.here.answer("rev-parse", "--verify", "-q", "HEAD^{commit}"):
             raise UsageError(
                 f"--parallel works in git worktrees, and {shorten(repository.top)} has no commit.",
                 hint=f"Commit something first. {_ALONE}",
             )
-        if not _says(repository.top, "symbolic-ref", "-q", "HEAD"):
+        if not repository.here.answer("symbolic-ref", "-q", "HEAD"):
             raise UsageError(
                 f"--parallel merges tasks into a branch, and {shorten(repository.top)} is on none.",
                 hint=f"Switch to one with git switch. {_ALONE}",
             )
-        if repository.merges_by_program(repository.top):
+        if repository.here.merges_by_program():
             raise UsageError(
                 "--parallel merges tasks, and this repository's own settings name a program that "
                 "merges files, which isn't run.",
@@ -91,8 +96,7 @@ class TaskWorktrees:
         """The worktree of a name, which is to be left; None where it is gone. Raises
         IsolationError."""
         try:
-            there = any(tree.name == name for tree in self._repository().trees())
-            return self.enter(name) if there else None
+            return self.enter(name) if name in self._repository().names() else None
         except GitError as error:
             raise IsolationError(error.message, hint=error.hint) from error
 
@@ -101,12 +105,12 @@ class TaskWorktrees:
         has it already. Raises GitError; the branch is then as before."""
         repository = self._repository()
         tree = repository.enter(name, self.target).tree
-        wanted = commit or _says(tree.path, "rev-parse", "HEAD")
+        wanted = commit or tree.checkout.answer("rev-parse", "HEAD")
         with suppress(GitError):
-            git(tree.origin, "merge-base", "--is-ancestor", wanted, "HEAD")
+            Checkout.of(tree.origin).git("merge-base", "--is-ancestor", wanted, "HEAD")
             return
         try:
-            repository.merge(tree, wanted, message=message)
+            merge(tree, wanted, message=message, beside=repository.beside)
         except MergeConflictError as error:
             raise MergeConflictError(
                 error.message,
@@ -117,33 +121,31 @@ class TaskWorktrees:
     def conclude(self, commit: str, message: str) -> bool:
         """Commit a merge of `commit` that a kill cut off once it was made. False where there is
         none, or where conflicts are left in it. Raises GitError."""
-        top = self._repository().top
-        if _says(top, "rev-parse", "--verify", "-q", "MERGE_HEAD") != commit:
+        here = self._repository().here
+        if here.answer("rev-parse", "--verify", "-q", "MERGE_HEAD") != commit:
             return False
-        place = Path(git(top, "rev-parse", "--absolute-git-dir").rstrip("\n")) / "MERGE_MSG"
+        place = here.git_dir / "MERGE_MSG"
         with os_error_as(GitError, f"Can't read {place}"):
             said = place.read_text(encoding="utf-8", errors="replace")
-        if said.strip() != message.strip() or git(top, "diff", "--name-only", "--diff-filter=U"):
+        if said.strip() != message.strip() or here.git("diff", "--name-only", "--diff-filter=U"):
             return False  # somebody else's, or for somebody to solve
         with suppress(GitError):
-            git(top, "merge-base", "--is-ancestor", commit, "HEAD")
-            git(top, "merge", "--quit")  # it is committed, only its traces are left
+            here.git("merge-base", "--is-ancestor", commit, "HEAD")
+            here.git("merge", "--quit")  # it is committed, only its traces are left
             return True
-        quietly = ("-c", "commit.gpgSign=false", "commit", "-q", "--no-edit", "--no-verify")
-        git(top, *quietly, env=identity(top))
+        here.git("commit", "-q", "--no-edit", "--no-verify", env=here.identity())
         return True
 
     def leave(self, name: str) -> str:
         """Remove a worktree if nothing is lost with it, else say in a sentence what is in it."""
         try:
             repository = self._repository()
-            tree = next((one for one in repository.trees() if one.name == name), None)
-            if tree is None:
+            if (tree := repository.get(name)) is None:
                 return ""
-            state = repository.state(tree)
+            state = state_of(tree)
             if not state.is_empty:
                 return f"The worktree {name} stays: {state.words(tree.target)}."
-            repository.remove(tree, state)
+            remove(repository, tree, state)
         except GitError as error:
             return f"The worktree {name} stays: {error.message}"
         return ""
@@ -151,10 +153,3 @@ class TaskWorktrees:
     def _repository(self) -> Repository:
         found = Repository.of(self.target)
         return replace(found, beside=excluded_paths(found.top, self.target, self.task_file))
-
-
-def _says(where: Path, *args: str) -> str:
-    """What git prints; "" where it refuses."""
-    with suppress(GitError):
-        return git(where, *args).strip()
-    return ""

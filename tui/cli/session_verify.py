@@ -21,7 +21,8 @@ from tui.cli import request_commands
 from tui.cli.session_io import load, note, path_of, print_json, print_text
 from tui.core.errors import HoldfastError, StorageError
 from tui.core.formatting import plural
-from tui.core.git import GitError, git, identity
+from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 from tui.core.messages import object_of, string_of
 from tui.session import chain
 from tui.session.chain import ChainReport, Change, ChangedLine
@@ -152,8 +153,10 @@ def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
     folder = Path(loaded.header.cwd)
     said = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
     try:
-        commit = git(folder, "rev-parse", "--verify", "HEAD^{commit}").strip()
-        git(folder, "notes", f"--ref={NOTES}", "append", "-m", said, commit, env=identity(folder))
+        here = Checkout.of(folder)
+        commit = here.git("rev-parse", "--verify", "HEAD^{commit}").strip()
+        note = ("notes", f"--ref={NOTES}", "append", "-m", said, commit)
+        here.git(*note, env=here.identity())
     except (GitError, OSError) as error:
         hint = "The session's folder has to be in a git repository with a commit."
         raise StorageError(f"Can't note it: {error}", hint=hint) from error
@@ -165,10 +168,11 @@ def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
     folder = Path(loaded.header.cwd)
     lost: list[str] = []
     with suppress(GitError, OSError, HoldfastError):
-        listed = git(folder, "notes", f"--ref={NOTES}", "list").splitlines()
+        here = Checkout.of(folder)
+        listed = here.git("notes", f"--ref={NOTES}", "list").splitlines()
         for entry in listed[:_NOTES_READ]:
             blob, _, commit = entry.partition(" ")
-            for text in git(folder, "cat-file", "blob", blob).splitlines():
+            for text in here.git("cat-file", "blob", blob).splitlines():
                 words = text.split()
                 if words[:3] != ["holdfast", "session", loaded.header.id] or len(words) != 7:
                     continue

@@ -198,20 +198,3 @@ def safe_search_path(search_path: str, roots: Iterable[Path] = ()) -> str:
         and not any(f"{os.path.realpath(folder)}/".startswith(f"{root}/") for root in real)
     ]
     return os.pathsep.join(folders) or "/usr/bin:/bin"
-
-
-def branch_of(root: Path) -> str:
-    """The git branch of a folder, a short commit id when detached, "" without git.
-
-    Read from `.git` itself: no process is started, so it may run before the first frame.
-    """
-    for folder in (root, *root.parents):
-        git = folder / ".git"
-        try:
-            if git.is_file():
-                git = folder / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-            head = (git / "HEAD").read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            continue
-        return head.removeprefix("ref: refs/heads/") if head.startswith("ref:") else head[:8]
-    return ""

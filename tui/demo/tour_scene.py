@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 from tui.core.clock import Clock
+from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError, git
 from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.demo import guide
@@ -60,8 +60,11 @@ done
 """,
 }
 
-_GIT = ("git", "-c", "user.name=Keeper", "-c", "user.email=keeper@example.org")
-_GIT_S = 10.0
+_KEEPER = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Keeper"), ("EMAIL", "keeper@example.org"))
+}
 
 
 def place() -> AbstractContextManager[Path]:
@@ -81,19 +84,12 @@ def prepare(root: Path, clock: Clock) -> str:
 
 def _repository(project: Path) -> None:
     """Without git it stays a plain folder: nothing in the tour needs it."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    env |= dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
-    steps: Sequence[Sequence[str]] = (
-        ("init", "--quiet", "--template=", "--initial-branch=main"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "A lighthouse"),
-    )
-    with suppress(OSError, subprocess.SubprocessError):
-        for words in steps:
-            subprocess.run(
-                (*_GIT, *words), cwd=project, env=env, check=True, capture_output=True,
-                timeout=_GIT_S,
-            )  # fmt: skip
+    env = dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull) | _KEEPER
+    with suppress(GitError):
+        git(project, "init", "--quiet", "--template=", "--initial-branch=main", env=env)
+        checkout = Checkout.of(project)
+        checkout.git("add", "--all", env=env)
+        checkout.git("commit", "--quiet", "--message", "A lighthouse", env=env)
 
 
 def _damaged(project: Path, clock: Clock) -> str:

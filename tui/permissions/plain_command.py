@@ -152,7 +152,7 @@ _RUNS_GPG = re.compile(r"%[-+ ]?G")
 def _in_folder(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
     why = objection(one.words, folder, reach)
     if not why and one.words[0] == "git" and len(_name(one.words)) > 1:
-        return repository_objection(folder, reach.workspace, reach.reads)
+        return repository_objection(folder, reach.reads)
     return why
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
+from tui.core.git.checkout import Checkout, InsideGitError, NoCheckoutError
+from tui.core.git.door import GitError, NoGitError
 from tui.core.redaction import child_environment
 from tui.core.workspace import Workspace, safe_search_path
 from tui.permissions.path_risk import real_path
@@ -57,7 +57,6 @@ def plain_environment(workspace: Workspace) -> dict[str, str]:
     return {**clean, **_GIT}
 
 
-_PATIENCE_S = 5.0
 _MOST_MODULES = 50
 
 _HARMLESS_KEYS = re.compile(
@@ -81,90 +80,42 @@ _HARMLESS_KEYS = re.compile(
 """Settings of a repository that neither name a program nor a file whose text git would show."""
 
 
-def repository_objection(
-    folder: Path, workspace: Workspace, readable: Callable[[Path], bool]
-) -> str:
+def repository_objection(folder: Path, readable: Callable[[Path], bool]) -> str:
     """Why git may not read the repository of `folder` without a question; "" if it may.
 
     Its submodules count: `git status` runs git in each. No repository is harmless.
     """
-    git = partial(_run_git, plain_environment(workspace))
     pending, seen = [folder], 0
     while pending:
         seen += 1
         if seen > _MOST_MODULES:
             return "the repository has too many submodules"
         try:
-            why, modules = _judge(pending.pop(), git, readable)
-        except (OSError, ValueError, subprocess.SubprocessError):
-            return "the repository's settings can't be read"
+            why, modules = _judge(pending.pop(), readable)
+        except InsideGitError:
+            return "the folder isn't an ordinary work tree"
+        except (NoCheckoutError, NoGitError):
+            continue  # so git will refuse when it is run
+        except GitError:
+            return "git's answers about the folder can't be relied on"
         if why:
             return why
         pending += modules
     return ""
 
 
-def _run_git(env: dict[str, str], folder: Path, *args: str) -> tuple[int, str]:
-    """The exit code of git in a folder, and its output."""
-    try:
-        done = subprocess.run(
-            ["git", *args],
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except FileNotFoundError:  # no git, or no such folder: the command will fail the same way
-        return 127, ""
-    return done.returncode, os.fsdecode(done.stdout)
-
-
-def _judge(
-    folder: Path, git: Callable[..., tuple[int, str]], readable: Callable[[Path], bool]
-) -> tuple[str, list[Path]]:
-    """Why the repository is not harmless, "" if it is; and the folders of its submodules."""
-    code, found = git(
-        folder, "rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-toplevel"
-    )
-    if code and not found:
-        return "", []  # git finds no repository, or refuses it: so it will when it is run
-    lines = found.splitlines()
-    if code or len(lines) != 3:
-        return "the folder isn't an ordinary work tree", []
-    git_dir, common, top = (real_path(folder / line) for line in lines)
-    code, listed = git(folder, "config", "--list", "--show-scope", "--name-only", "-z")
-    fields = listed.split("\0")[:-1]
-    settings = list(zip(fields[::2], fields[1::2], strict=True))
-    if code or ("command", "safe.barerepository") not in settings:
-        return "this git is too old to run without the repository's programs", []
-    own = [key for scope, key in settings if scope not in {"system", "global", "command"}]
+def _judge(folder: Path, readable: Callable[[Path], bool]) -> tuple[str, list[Path]]:
+    """Why the repository is not harmless, "" if it is; and the folders of its submodules. Raises
+    GitError, also where folder and git folder don't belong together."""
+    here = Checkout.of(folder)
+    own = here.own_settings()
     if unknown := next((key for key in own if not _HARMLESS_KEYS.fullmatch(key)), ""):
         return f"the repository sets {unknown}, which may run a program or show other files", []
-    if not readable(top) or not _belongs(git_dir, common, top, own, readable):
-        return f"its repository ({top}) isn't inside the workspace; --add-dir adds it", []
-    objects = real_path(common / "objects")
-    if objects.parent != common or (objects / "info" / "alternates").exists():
+    if not readable(here.top):
+        return f"its repository ({here.top}) isn't inside the workspace; --add-dir adds it", []
+    objects = real_path(here.common / "objects")
+    if objects.parent != here.common or (objects / "info" / "alternates").exists():
         return "the repository borrows objects from another one", []
-    code, entries = git(folder, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
-    if code:
-        return "the repository's index can't be read", []
-    modules = [top / path for path in re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", entries)]
+    entries = here.git("ls-files", "--stage", "-z")
+    modules = [here.top / path for path in re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", entries)]
     return "", [path for path in modules if os.path.lexists(path / ".git")]
-
-
-def _belongs(
-    git_dir: Path, common: Path, top: Path, own: list[str], readable: Callable[[Path], bool]
-) -> bool:
-    """Whether the repository is inside, or one elsewhere that itself names `top` as its work tree.
-
-    So it is with linked work trees and with submodules; a `.git` file alone could point anywhere.
-    """
-    if readable(git_dir) and readable(common):
-        return True
-    if git_dir.parent == common / "worktrees":
-        back = (git_dir / "gitdir").read_text(encoding="utf-8").strip()
-        return real_path(git_dir / back) == real_path(top / ".git")
-    return git_dir == common and "core.worktree" in own

@@ -34,8 +34,8 @@ from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
+from tui.core.git.branch import branch_of
 from tui.core.text_cleaning import one_line
-from tui.core.workspace import branch_of
 from tui.ui.event_renderer import EventRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import YesNoQuestion
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
+from tui.core.git.door import GitError
+from tui.core.git.merge import merge
+from tui.core.git.removal import agree, check_removable, remove
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import Worktree
+from tui.core.git.worktree_state import WorktreeState, state_of
 from tui.core.paths import shorten
-from tui.core.worktrees import Repository, Worktree, WorktreeState, check_removable
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation
@@ -42,7 +46,7 @@ async def _show(conversation: Conversation, repository: Repository) -> None:
     if tree is None:
         await _list(conversation, repository)
         return
-    state = await asyncio.to_thread(repository.state, tree)
+    state = await asyncio.to_thread(state_of, tree)
     behind = f", {state.behind:,} behind" if state.behind else ""
     lines = [
         f"Folder: {shorten(here)}",
@@ -60,8 +64,13 @@ async def _list(conversation: Conversation, repository: Repository) -> None:
     def lines() -> list[str]:
         here = repository.at(conversation.services.workspace)
         found: list[str] = []
-        for tree in repository.trees():
-            state = repository.state(tree)
+        for name in repository.names():
+            try:
+                tree = repository.find(name)
+                state = state_of(tree)
+            except GitError as error:
+                found.append(f"{name} · {error.message}")
+                continue
             mark = " (here)" if here and here.path == tree.path else ""
             branch = state.branch or state.head[:8]
             found.append(f"{tree.name}{mark} · {branch} · {state.words(tree.target)}")
@@ -79,7 +88,7 @@ async def _merge(conversation: Conversation, repository: Repository, name: str) 
     if not conversation.says_idle():
         return
     tree = await asyncio.to_thread(_named, conversation, repository, name)
-    state = await asyncio.to_thread(repository.state, tree)
+    state = await asyncio.to_thread(state_of, tree)
     if state.changed and state.ahead:
         question = YesNoQuestion(
             f"Merge {plural(state.ahead, 'commit')} into {tree.target}?",
@@ -91,7 +100,7 @@ async def _merge(conversation: Conversation, repository: Repository, name: str) 
         )
         if not await conversation.frontend.confirm(question):
             return
-    done = await asyncio.to_thread(repository.merge, tree)
+    done = await asyncio.to_thread(merge, tree)
     hint = f"/worktree remove {tree.name} removes the worktree."
     conversation.frontend.say(done, "success", hint=hint)
 
@@ -103,18 +112,18 @@ async def _remove(conversation: Conversation, repository: Repository, name: str)
     if not conversation.says_idle():
         return
     tree = await asyncio.to_thread(_named, conversation, repository, name)
-    state = await asyncio.to_thread(repository.state, tree)
+    state = await asyncio.to_thread(state_of, tree)
     check_removable(tree, state)
     if not state.is_empty and not await frontend.confirm(_removal(tree, state)):
         return
     if await asyncio.to_thread(repository.at, conversation.services.workspace) == tree:
-        await asyncio.to_thread(repository.agree, tree, state)
+        await asyncio.to_thread(agree, tree, state)
         frontend.say(
             f"The worktree {tree.name} is removed when you leave it, unless it changes before.",
             hint="/quit leaves it.",
         )
         return
-    removed = await asyncio.to_thread(partial(repository.remove, tree, state))
+    removed = await asyncio.to_thread(remove, repository, tree, state)
     frontend.say(f"Removed the worktree {tree.name}.", "success", hint=removed.words)
 
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
+from tui.core.git.repository import IN_PLACE
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import Workspace
-from tui.core.worktrees import IN_PLACE
 from tui.permissions.sandbox.walls import Level, Walls
 
 if TYPE_CHECKING:

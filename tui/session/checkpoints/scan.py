@@ -16,7 +16,8 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from tui.core.git import GitError, git
+from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 from tui.core.workspace import PRIVATE_DIR
 from tui.session.checkpoints.entries import (
     CheckpointStoppedError,
@@ -39,6 +40,7 @@ _CACHES: Final = frozenset(
     for name in ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules")
 )
 """Folders that tools fill again, where git ignores them or isn't asked."""
+_LIST_IGNORED: Final = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
 _KINDS: Final = {stat.S_IFREG: Kind.FILE, stat.S_IFLNK: Kind.LINK, stat.S_IFDIR: Kind.FOLDER}
 
 
@@ -243,7 +245,7 @@ def scan(root: Path, known: KnownPaths, skip: Collection[Path], stop: Event) -> 
 def _ignored(root: Path) -> tuple[frozenset[bytes], bool]:
     """The files and whole folders that git ignores, and whether it could be asked."""
     try:
-        said = git(root, "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+        said = Checkout.of(root).git(*_LIST_IGNORED, folder=root)
     except GitError:
         return frozenset(), False
     paths = {os.fsencode(path).rstrip(b"/") for path in said.split("\0")}

@@ -28,9 +28,9 @@ from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError
+from tui.core.git.branch import branch_of
 from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
-from tui.core.workspace import branch_of
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.event_renderer import EventRenderer

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tui.core.git import GitError
+from tui.core.git.door import GitError
+from tui.core.git.merge import merge
+from tui.core.git.removal import agree, remove
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import EnteredWorktree, check_name, in_use
+from tui.core.git.worktree_state import state_of
 from tui.core.workspace import checkout_of, worktree_of
-from tui.core.worktrees import EnteredWorktree, Repository, check_name, in_use
 
 
 def git(repo: Path, *args: str) -> str:
@@ -121,11 +125,10 @@ def test_ignored_files_that_are_named_come_along(repo: Path, tmp_path: Path) -> 
     assert set(made.tree.copies) == copied
     assert (made.folder / "dir" / ".env").read_text() == "KEY=2\n"
     assert any(note.startswith("Copied, as git ignores them: ") for note in made.notes)
-    repository = Repository.of(repo)
-    assert repository.state(made.tree).is_empty
+    assert state_of(made.tree).is_empty
     (made.folder / ".env").write_text("KEY=3\n")
-    assert repository.state(made.tree).ignored == (".env",)
-    assert repository.state(made.tree).words("main") == "1 ignored file (.env)"
+    assert state_of(made.tree).ignored == (".env",)
+    assert state_of(made.tree).words("main") == "1 ignored file (.env)"
 
 
 def test_a_copy_never_follows_a_link_out_of_the_worktree(repo: Path, tmp_path: Path) -> None:
@@ -154,9 +157,9 @@ def test_no_hook_and_no_filter_of_the_repository_runs(repo: Path, tmp_path: Path
     assert (made.folder / "x.bin").read_text() == "stored\n"
     (made.folder / "x.bin").write_text("other\n")
     repository = Repository.of(made.folder)
-    state = repository.state(made.tree)
+    state = state_of(made.tree)
     assert state.changed == ("x.bin",)
-    repository.remove(made.tree, state)
+    remove(repository, made.tree, state)
     assert not ran.exists()
     assert any("filters (mine)" in note for note in made.notes)
 
@@ -166,7 +169,7 @@ def test_a_merge_that_would_run_a_program_is_refused(repo: Path, tmp_path: Path)
     made = enter(repo)
     commit(made.folder, "a.txt", "changed\n")
     with pytest.raises(GitError, match="name a program that merges"):
-        Repository.of(repo).merge(made.tree)
+        merge(made.tree)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +240,7 @@ def test_one_deleted_by_hand_is_made_again_from_its_branch(repo: Path) -> None:
     made = enter(repo)
     commit(made.folder, "a.txt", "work\n")
     shutil.rmtree(made.folder)
-    assert Repository.of(repo).trees() == []
+    assert Repository.of(repo).names() == []
     again = enter(repo)
     assert (again.folder / "a.txt").read_text() == "work\n"
     assert again.notes[0] == "The folder of the worktree fix was gone, so it was made again."
@@ -254,51 +257,51 @@ def test_a_branch_that_is_checked_out_elsewhere_is_named(repo: Path, tmp_path: P
 def test_merging_brings_the_commits_into_the_branch_it_came_from(repo: Path) -> None:
     made, repository = enter(repo), Repository.of(repo)
     with pytest.raises(GitError, match="Nothing to merge"):
-        repository.merge(made.tree)
+        merge(made.tree)
     commit(made.folder, "a.txt", "work\n")
-    state = repository.state(made.tree)
+    state = state_of(made.tree)
     assert (state.ahead, state.behind, state.is_empty) == (1, 0, False)
     assert state.words("main") == "1 commit that main lacks"
     commit(repo, "c.txt", "meanwhile\n")
-    said = repository.merge(made.tree)
+    said = merge(made.tree)
     assert said.startswith("Merged 1 commit of fix into main in ")
     assert (repo / "a.txt").read_text() == "work\n"
     assert (repo / "c.txt").read_text() == "meanwhile\n"
-    assert repository.state(made.tree).is_empty
-    removed = repository.remove(made.tree, repository.state(made.tree))
+    assert state_of(made.tree).is_empty
+    removed = remove(repository, made.tree, state_of(made.tree))
     assert (removed.branch, removed.ref, removed.words) == ("", "", "")
     assert git(repo, "branch", "--list", "worktree-*") == ""
     assert not (repo / ".holdfast").exists()
 
 
 def test_a_merge_with_a_conflict_is_undone(repo: Path) -> None:
-    made, repository = enter(repo), Repository.of(repo)
+    made = enter(repo)
     commit(made.folder, "a.txt", "theirs\n")
     commit(repo, "a.txt", "ours\n")
     (repo / "untracked.txt").write_text("stays\n")
     before = git(repo, "rev-parse", "HEAD")
     with pytest.raises(GitError, match=r"Both sides changed a\.txt\. The merge was undone"):
-        repository.merge(made.tree)
+        merge(made.tree)
     assert git(repo, "rev-parse", "HEAD") == before
     assert status(repo) == "?? untracked.txt"
     assert (repo / "a.txt").read_text() == "ours\n"
 
 
 def test_nothing_is_merged_where_it_could_not_be_undone(repo: Path) -> None:
-    made, repository = enter(repo), Repository.of(repo)
+    made = enter(repo)
     commit(made.folder, "b.txt", "work\n")
     (repo / "a.txt").write_text("mine\n")
     with pytest.raises(GitError, match=r"uncommitted changes: a\.txt"):
-        repository.merge(made.tree)
+        merge(made.tree)
     git(repo, "checkout", "-q", "a.txt")
     (repo / "b.txt").write_text("untracked, in the way\n")
     with pytest.raises(GitError, match="overwritten"):
-        repository.merge(made.tree)
+        merge(made.tree)
     assert (repo / "b.txt").read_text() == "untracked, in the way\n"
     (repo / "b.txt").unlink()
     git(repo, "switch", "-qc", "other")
     with pytest.raises(GitError, match="is on other, not on main"):
-        repository.merge(made.tree)
+        merge(made.tree)
 
 
 def test_from_a_detached_head_it_is_merged_by_hand(repo: Path) -> None:
@@ -306,10 +309,9 @@ def test_from_a_detached_head_it_is_merged_by_hand(repo: Path) -> None:
     made = enter(repo)
     assert (made.tree.base, made.tree.target) == ("", git(repo, "rev-parse", "HEAD")[:8])
     commit(made.folder, "a.txt", "work\n")
-    repository = Repository.of(repo)
-    assert repository.state(made.tree).ahead == 1
+    assert state_of(made.tree).ahead == 1
     with pytest.raises(GitError, match="from a commit") as raised:
-        repository.merge(made.tree)
+        merge(made.tree)
     assert "git merge worktree-fix" in raised.value.hint
 
 
@@ -319,9 +321,9 @@ def test_removing_saves_what_was_not_committed(repo: Path) -> None:
     (made.folder / "a.txt").write_text("changed\n")
     (made.folder / "new.txt").write_text("new\n")
     (made.folder / "dir" / "b.txt").unlink()
-    state = repository.state(made.tree)
+    state = state_of(made.tree)
     assert state.changed == ("a.txt", "dir/b.txt", "new.txt")
-    removed = repository.remove(made.tree, state)
+    removed = remove(repository, made.tree, state)
     assert removed.branch == "worktree-fix"
     assert git(repo, "show", f"{removed.ref}:new.txt") == "new"
     assert git(repo, "show", f"{removed.ref}:a.txt") == "changed"
@@ -338,27 +340,27 @@ def test_commits_on_no_branch_are_saved_too(repo: Path) -> None:
     made, repository = enter(repo), Repository.of(repo)
     git(made.folder, "checkout", "-q", "--detach")
     commit(made.folder, "a.txt", "loose\n")
-    state = repository.state(made.tree)
+    state = state_of(made.tree)
     assert (state.branch, state.loose) == ("", 1)
-    removed = repository.remove(made.tree, state)
+    removed = remove(repository, made.tree, state)
     assert git(repo, "show", f"{removed.ref}:a.txt") == "loose"
 
 
 def test_what_tools_make_again_does_not_count(repo: Path) -> None:
-    made, repository = enter(repo), Repository.of(repo)
+    made = enter(repo)
     (made.folder / "dir" / "__pycache__").mkdir()
     (made.folder / "dir" / "__pycache__" / "x.pyc").write_bytes(b"x")
-    assert repository.state(made.tree).is_empty
+    assert state_of(made.tree).is_empty
     (made.folder / "build").mkdir()
     (made.folder / "build" / "out.txt").write_text("a result\n")
-    assert repository.state(made.tree).ignored == ("build/",)
+    assert state_of(made.tree).ignored == ("build/",)
 
 
 def test_the_branch_stays_where_its_commits_cannot_be_counted(repo: Path) -> None:
     made, repository = enter(repo), Repository.of(repo)
     commit(made.folder, "new.txt", "work\n")
     (repo / ".git" / "refs" / "tags" / "broken").write_text("1" * 40 + "\n")
-    gone = repository.remove(made.tree, repository.state(made.tree))
+    gone = remove(repository, made.tree, state_of(made.tree))
     assert gone.branch == "worktree-fix"
     assert git(repo, "show", "worktree-fix:new.txt") == "work"
 
@@ -368,7 +370,7 @@ def test_a_repository_whose_path_has_line_breaks(repo: Path, tmp_path: Path) -> 
     repo.rename(odd)
     assert enter(odd).new
     assert not enter(odd).new
-    assert [tree.name for tree in Repository.of(odd).trees()] == ["fix"]
+    assert Repository.of(odd).names() == ["fix"]
 
 
 def test_one_that_is_worked_in_is_not_removed(repo: Path) -> None:
@@ -376,9 +378,9 @@ def test_one_that_is_worked_in_is_not_removed(repo: Path) -> None:
     lock = in_use(made.tree)
     lock.share()
     with pytest.raises(GitError, match="Another session works in"):
-        repository.remove(made.tree, repository.state(made.tree))
+        remove(repository, made.tree, state_of(made.tree))
     lock.release()
-    repository.remove(made.tree, repository.state(made.tree))
+    remove(repository, made.tree, state_of(made.tree))
     assert not made.folder.exists()
 
 
@@ -391,7 +393,7 @@ def test_one_that_is_being_removed_is_not_worked_in(repo: Path) -> None:
     removing.release()
     lock.share()
     lock.release()
-    repository.remove(made.tree, repository.state(made.tree))
+    remove(repository, made.tree, state_of(made.tree))
     with pytest.raises(GitError, match="being removed"):
         lock.share()
 
@@ -424,13 +426,13 @@ def test_a_submodule_that_was_worked_in_is_never_just_dropped(repo: Path, tmp_pa
     git(tmp_path, "clone", "-q", str(repo), str(library))
     git(repo, *allow, "submodule", "add", "-q", str(library), "lib")
     git(repo, "commit", "-qm", "with a submodule")
-    made, repository = enter(repo), Repository.of(repo)
-    assert repository.state(made.tree).is_empty
+    made = enter(repo)
+    assert state_of(made.tree).is_empty
     git(made.folder, *allow, "submodule", "update", "-q", "--init")
     settings, ran = made.tree.git_dir / "modules" / "lib" / "config", tmp_path / "ran"
     git(repo, "config", "--file", str(settings), "core.fsmonitor", f"touch {ran}")
     (made.folder / "lib" / "a.txt").write_text("changed\n")
-    state = repository.state(made.tree)
+    state = state_of(made.tree)
     assert state.ignored == ("submodules",)
     assert not ran.exists()
 
@@ -456,14 +458,14 @@ def test_what_changes_after_it_was_looked_at_is_never_removed(repo: Path) -> Non
     made = enter(repo)
     mine = Repository.of(repo)
     (made.folder / "build" / "deep").mkdir(parents=True)
-    state = mine.state(made.tree)
+    state = state_of(made.tree)
     (made.folder / "new.txt").write_text("precious\n")
     with pytest.raises(GitError, match="has just changed"):
-        mine.remove(made.tree, state)
-    state = mine.state(made.tree)
+        remove(mine, made.tree, state)
+    state = state_of(made.tree)
     (made.folder / "build" / "deep" / "result").write_text("took a day\n")
     with pytest.raises(GitError, match="has just changed"):
-        mine.remove(made.tree, state)
+        remove(mine, made.tree, state)
     assert (made.folder / "new.txt").read_text() == "precious\n"
 
 
@@ -479,12 +481,12 @@ def test_a_repository_inside_is_never_removed(repo: Path, committed: bool) -> No
     mine = Repository.of(repo)
     if committed:
         commit(made.folder, "a.txt", "with inner\n")
-        mine.merge(made.tree)
-    state = mine.state(made.tree)
+        merge(made.tree)
+    state = state_of(made.tree)
     assert not state.is_empty
     assert state.inner == ("inner",)
     with pytest.raises(GitError, match="inner, with a repository of its own"):
-        mine.remove(made.tree, state)
+        remove(mine, made.tree, state)
     assert (inner / "work.txt").exists()
 
 
@@ -493,11 +495,11 @@ def test_changes_that_git_takes_no_notice_of_count(repo: Path, flag: str) -> Non
     made = enter(repo)
     git(made.folder, "update-index", flag, "a.txt")
     mine = Repository.of(repo)
-    assert mine.state(made.tree).is_empty
+    assert state_of(made.tree).is_empty
     (made.folder / "a.txt").write_text("mine\n")
-    state = mine.state(made.tree)
+    state = state_of(made.tree)
     assert state.changed == ("a.txt",)
-    ref = mine.remove(made.tree, state).ref
+    ref = remove(mine, made.tree, state).ref
     assert git(repo, "show", f"{ref}:a.txt") == "mine"
 
 
@@ -507,7 +509,7 @@ def test_what_is_only_staged_is_saved_too(repo: Path) -> None:
     git(made.folder, "add", "staged.txt")
     (made.folder / "staged.txt").unlink()
     mine = Repository.of(repo)
-    ref = mine.remove(made.tree, mine.state(made.tree)).ref
+    ref = remove(mine, made.tree, state_of(made.tree)).ref
     assert git(repo, "show", f"{ref}^2:staged.txt") == "staged"
 
 
@@ -519,7 +521,7 @@ def test_the_last_branch_with_some_commits_stays(repo: Path) -> None:
     git(repo, "branch", "-q", "-D", "feature")
     mine = Repository.of(repo)
     tree = mine.find("fix")
-    assert mine.remove(tree, mine.state(tree)).branch == "worktree-fix"
+    assert remove(mine, tree, state_of(tree)).branch == "worktree-fix"
     assert git(repo, "show", "worktree-fix:f.txt") == "f"
     assert not made.folder.exists()
 
@@ -535,9 +537,9 @@ def test_settings_that_hold_in_worktrees_only_run_nothing(repo: Path, tmp_path: 
     made = enter(repo)
     (made.folder / "a.txt").write_text("changed\n")
     mine = Repository.of(repo)
-    state = mine.state(made.tree)
+    state = state_of(made.tree)
     assert state.changed == ("a.txt",)
-    mine.remove(made.tree, state)
+    remove(mine, made.tree, state)
     assert not trap.exists()
     assert "The repository's own filters (trap) didn't run" in " ".join(made.notes)
 
@@ -559,3 +561,31 @@ def test_nothing_is_fetched_and_a_worktree_that_cannot_be_filled_is_none(
     assert not trap.exists()
     assert not (repo / ".holdfast" / "worktrees" / "fix").exists()
     assert git(repo, "branch", "--list", "worktree-fix") == ""
+
+
+def test_links_at_the_names_of_our_own_files_are_not_followed(repo: Path, tmp_path: Path) -> None:
+    """A command may write in the git folder of its worktree, and guess the names."""
+    made = enter(repo)
+    profile = tmp_path / "profile"
+    profile.write_text("mine\n")
+    for name in ("holdfast.json", f"holdfast-index-{os.getpid()}"):
+        (made.tree.git_dir / name).unlink(missing_ok=True)
+        (made.tree.git_dir / name).symlink_to(profile)
+    (made.folder / "new.txt").write_text("new\n")
+    state = state_of(made.tree)
+    agree(made.tree, state)
+    assert git(repo, "show", f"{remove(Repository.of(repo), made.tree, state).ref}:new.txt")
+    assert profile.read_text() == "mine\n"
+
+
+def test_a_folder_that_a_link_leads_out_of_the_worktree_is_not_made(
+    repo: Path, tmp_path: Path
+) -> None:
+    (repo / "out").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    commit(repo, "c.txt", "with a link\n")
+    (repo / "out").unlink()
+    (repo / "out" / "new").mkdir(parents=True)
+    with pytest.raises(GitError, match="leads out of the worktree"):
+        enter(repo / "out" / "new")
+    assert not list((tmp_path / "elsewhere").iterdir())

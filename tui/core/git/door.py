@@ -1,0 +1,144 @@
+"""Git as a child process: led elsewhere by no variable, and running no program of a folder. Blocks.
+
+In place of the person: no hook runs, nothing is fetched, signed, edited or asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from time import sleep
+from typing import Final
+
+from tui.core.errors import HoldfastError, os_error_as
+from tui.core.git.programs import own_keys, switched_off
+from tui.core.paths import shorten
+from tui.core.redaction import child_environment
+from tui.core.workspace import safe_search_path
+
+_ANSWER_S: Final = 60.0
+_WORK_S: Final = 1800.0
+"""For commands that read or write many files; a pipe in the place of a file has no end."""
+_LOCK_TRIES: Final = 20
+_LOCK_WAIT_S: Final = 0.25
+_PLACES: Final = re.compile(
+    r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
+)
+"""The variables that would lead git elsewhere than to the folder it is called in."""
+_ALONE: Final = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_EDITOR": ":",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_SEQUENCE_EDITOR": ":",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+"""What is missing in a partial clone isn't fetched: its settings may name a program for that."""
+ONLY_LOOK: Final = frozenset(
+    {
+        "check-attr", "check-ignore", "ls-tree", "merge-base", "rev-list", "rev-parse",
+        "symbolic-ref", "var",
+    }
+)  # fmt: skip
+"""Commands that run nothing but what is off without a look at the settings: half the processes."""
+
+
+class GitError(HoldfastError):
+    """Git refused, or is missing."""
+
+
+class NoGitError(GitError):
+    """There is no git on this machine."""
+
+
+def run_program(
+    *command: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    patience_s: float | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program that no file of the folder can replace, whatever it returns. Raises OSError,
+    and TimeoutExpired once it was killed for taking longer than `patience_s`."""
+    path = safe_search_path(env.get("PATH", os.defpath), (cwd,))
+    return subprocess.run(
+        command, cwd=cwd, env={**env, "PATH": path}, input=stdin, capture_output=True, check=False,
+        timeout=patience_s,
+    )  # fmt: skip
+
+
+def refusal(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What a program that failed has said."""
+    return done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
+
+
+def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
+    """What git prints. File names keep odd bytes. Raises GitError with git's own words.
+
+    Git finds the repository of `where` by itself: what writes is asked of a `Checkout`. Its
+    settings are listed first, to switch off the programs they name. Another git at work in the
+    repository is waited for.
+    """
+    off = switched_off("" if args[0] in ONLY_LOOK else _listed_settings(where, env))
+    return _run(where, args, {**_alone(env), **off}, stdin)
+
+
+def settings_of(where: Path, env: Mapping[str, str] | None = None) -> list[str]:
+    """The keys that the repository of a folder sets in settings of its own. Raises GitError."""
+    return own_keys(_listed_settings(where, env))
+
+
+def listed(paths: Iterable[str]) -> str:
+    """Paths as git takes them with -z."""
+    return "".join(f"{path}\0" for path in paths)
+
+
+def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:
+    words = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
+    said = _run(where, words, {**_alone(env), **switched_off("")})
+    if "command\0safe.barerepository\0" not in said:
+        raise GitError("This git is too old for Holdfast.", hint="Install git 2.31 or later.")
+    return said
+
+
+def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of every git."""
+    clean = {k: value for k, value in child_environment().items() if not _PLACES.match(k)}
+    return {**clean, **_ALONE, **(env or {})}
+
+
+def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str = "") -> str:
+    if not where.is_dir():
+        raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
+    said = ""
+    for _ in range(_LOCK_TRIES):
+        done = _done(where, args, env, os.fsencode(stdin))
+        if not done.returncode:
+            return os.fsdecode(done.stdout)
+        said = refusal(done)
+        if ".lock': File exists" not in said:
+            break
+        sleep(_LOCK_WAIT_S)
+    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
+    raise GitError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
+
+
+def _done(
+    where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: bytes
+) -> subprocess.CompletedProcess[bytes]:
+    patience = _ANSWER_S if args[0] in ONLY_LOOK | {"config", "ls-files"} else _WORK_S
+    try:
+        with os_error_as(GitError, "can't run git"), suppress(FileNotFoundError):
+            return run_program("git", *args, cwd=where, env=env, stdin=stdin, patience_s=patience)
+        raise NoGitError("There is no git on this machine.")
+    except subprocess.TimeoutExpired as error:
+        raise GitError(
+            f"git {args[0]} in {shorten(where)} took longer than {patience:.0f} s and was stopped.",
+            hint="A pipe may lie where git expects a file, such as .git/HEAD or .gitignore.",
+        ) from error

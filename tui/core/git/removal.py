@@ -1,0 +1,100 @@
+"""Removes worktrees, and keeps what was not committed in them as a commit. Blocks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from tui.core.git.door import GitError
+from tui.core.git.repository import Repository
+from tui.core.git.worktree import Worktree, in_use, some, write_note
+from tui.core.git.worktree_state import WorktreeState, count, fresh_index, state_of
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedWorktree:
+    """What became of a worktree that was removed: the branch that stayed, "" for none, and the ref
+    of a commit that holds what was not committed, "" for nothing."""
+
+    branch: str
+    ref: str
+
+    @property
+    def words(self) -> str:
+        """What is still there, in sentences; "" for nothing."""
+        parts = [
+            f"Its branch {self.branch} is still there." if self.branch else "",
+            f"What wasn't committed is saved: git show {self.ref}" if self.ref else "",
+        ]
+        return " ".join(filter(None, parts))
+
+
+def check_removable(tree: Worktree, state: WorktreeState) -> None:
+    """Raises GitError for a worktree that holds what can't be saved."""
+    if state.inner:
+        raise GitError(
+            f"The worktree {tree.name} holds {some(state.inner)}, with a repository of its own. "
+            "Its commits would be lost.",
+            hint="Move it out of the worktree, or delete it, first.",
+        )
+
+
+def agree(tree: Worktree, state: WorktreeState) -> None:
+    """The person lets a worktree go as it is now. Raises GitError."""
+    write_note(replace(tree, agreed=state.fingerprint))
+
+
+def remove(repository: Repository, tree: Worktree, state: WorktreeState) -> RemovedWorktree:
+    """Remove a worktree that is still in a state that was looked at. Its branch stays unless
+    others have its commits; what was not committed stays as a commit under
+    `refs/holdfast/worktrees/`. Raises GitError."""
+    lock = in_use(tree)
+    if not lock.acquire():
+        raise GitError(
+            f"Another session works in the worktree {tree.name}.", hint="Leave that one first."
+        )
+    try:
+        return _remove(repository, tree, state)
+    finally:
+        lock.release()
+
+
+def _remove(repository: Repository, tree: Worktree, state: WorktreeState) -> RemovedWorktree:
+    """Remove a worktree that nobody else can enter meanwhile."""
+    if state_of(tree).fingerprint != state.fingerprint:
+        raise GitError(
+            f"The worktree {tree.name} has just changed, so it wasn't removed.",
+            hint="Look at it again: /worktree list",
+        )
+    check_removable(tree, state)
+    ref, main = "", repository.main
+    if state.changed or state.loose or state.busy:
+        commit = _saved(tree, state)
+        ref = f"refs/holdfast/worktrees/{tree.name}-{commit[:8]}"
+        main.git("update-ref", ref, commit)
+    repository.remove_files(tree.path)
+    repository.remove_place()
+    branch = tree.own_branch
+    tip = main.answer("rev-parse", "--verify", "-q", f"refs/heads/{branch}")
+    others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes")
+    with suppress(GitError):
+        if tip and not count(main, tip, *others):
+            main.git("branch", "-q", "-D", branch)
+            return RemovedWorktree("", ref)
+    return RemovedWorktree(branch if tip else "", ref)
+
+
+def _saved(tree: Worktree, state: WorktreeState) -> str:
+    """A commit of the files as they are, on top of the worktree's. Where the index holds
+    something else, that is its second parent, as in a stash."""
+    said, parents = f"Uncommitted in {tree.name}", ["-p", state.head]
+    who, here = tree.checkout.identity(), tree.checkout
+    staged = here.answer("write-tree")  # none in the middle of a merge
+    with fresh_index(tree, state.head) as env:
+        before = here.git("write-tree", env=env).strip()
+        here.git("add", "-A", "--", ".", env=env)
+        content = here.git("write-tree", env=env).strip()
+    if staged not in {"", before, content}:
+        words = ("commit-tree", staged, *parents, "-m", f"Staged in {tree.name}")
+        parents += ["-p", here.git(*words, env=who).strip()]
+    return here.git("commit-tree", content, *parents, "-m", said, env=who).strip()
