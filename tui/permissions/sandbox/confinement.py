@@ -83,6 +83,8 @@ class Confinement:
     _since_ns: int = 0
     """When the first of them began."""
     _lists: FolderLists | None = None
+    _new_clones: set[Path] = field(default_factory=set[Path])
+    """Made by commands since they were last named, and in the index."""
     _done: list[str] = field(default_factory=list[str])
     """What was done before a command, to be said after it."""
     _writers: list[Path] = field(default_factory=list[Path])
@@ -260,9 +262,10 @@ class Confinement:
         if before is None:
             return []
         after, filled = await asyncio.to_thread(self._changed)
+        self._new_clones.clear()
         if self._writing():
             self._ran_later = after
-        return [*run_later.changed(before, after), *filled]
+        return sorted({*run_later.changed(before, after), *filled})
 
     def _changed(self) -> tuple[dict[Path, tuple[int, int]], list[Path]]:
         from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
@@ -317,6 +320,9 @@ class Confinement:
         if before:
             moved = await asyncio.to_thread(before.settle, self._quarantine, self._listing())
             lines += [str(one) for one in moved]
+            self._before = self._before and self._before.without(moved)
+            if before.changed_indexes:
+                lines += await asyncio.to_thread(self._settle_new_clones)
         if settings:
             lines += await asyncio.to_thread(settings.settle)
         return lines
@@ -342,6 +348,29 @@ class Confinement:
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
         return explain_failure(output, level, self.walls(), denies=denies)
+
+    def _settle_new_clones(self) -> list[str]:
+        """Move the settings of clones away that commands made, where git runs them when it looks at
+        the repository around: that is so for those in its index. Blocks."""
+        from tui.permissions.sandbox.git_quarantine import move_away  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_settings import programs_of_new  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
+            inner_repositories,
+            settings_by_file,
+        )
+
+        roots, known = self._roots, {path.parent for path in self._ran_later or ()}
+        inner = [one for root in roots for one in inner_repositories(root, self.environment)]
+        lines: list[str] = []
+        for place in inner:
+            if place in known or not os.path.lexists(place / ".git"):
+                continue
+            self._new_clones.add(place)
+            for file, settings in settings_by_file(place, self.environment, roots).items():
+                if programs := programs_of_new(settings):
+                    why = f"git status would run {', '.join(programs)}"
+                    lines += map(str, move_away(file, roots, self._quarantine, why))
+        return lines
 
     def stopped_clones(self, command: str, cwd: Path, output: str) -> StoppedClones | None:
         """The clones at whose walls a command was stopped. Blocks."""
@@ -429,7 +458,9 @@ class Confinement:
         )
 
     def _clones(self) -> list[Path]:
-        return [path.parent for path in self._ran_later or () if path.name == ".git"]
+        """The folders with a `.git` of their own, as far as they are known."""
+        found = [path.parent for path in self._ran_later or () if path.name == ".git"]
+        return [*found, *self._new_clones.difference(found)]
 
     def _access(self, argv: Sequence[str], cwd: Path, asked: StoppedClones | None) -> CloneAccess:
         """What a command may do with the clones in the workspace: git that works in one writes it,

@@ -20,8 +20,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tui.core.files import read_small
 from tui.permissions.sandbox.folder_lists import FolderLists
-from tui.permissions.sandbox.git_walls import GitPlaces
+from tui.permissions.sandbox.git_walls import GitPlaces, folders_in
 from tui.permissions.sandbox.inner_clones import is_repository
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,7 +30,7 @@ _MOST_FOLDERS = 2_000
 """Of a folder of git that are searched for links."""
 _SETTLED_NS = 2_000_000_000
 """A repository that is being made has a HEAD before its settings are this old."""
-_RUNS = "git would run it"
+_RUNS = "git would go by it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,11 @@ class Watched:
     """None for nothing."""
     freed: bool = False
     """Whether the folders above may go, or become something else."""
+    index: str | None = None
+    """Of a folder of git, what its list of files is."""
 
     def to_json(self) -> list[str | bool | None]:
-        return [str(self.root), str(self.folder), self.state, self.freed]
+        return [str(self.root), str(self.folder), self.state, self.freed, self.index]
 
 
 def snapshot(places: GitPlaces) -> dict[Path, Watched]:
@@ -103,10 +106,26 @@ class GitBefore:
                 continue
             inside = real.parent.is_relative_to(root)
             whole = "whole" if inside and is_repository(real) else None
-            written[real] = Watched(root, real.parent, whole)
+            index = _state(real / "index")
+            written[real] = Watched(root, real.parent, whole, index=index)
             for link in _links_out(real, lists):
                 links[link] = Watched(root, link.parent, _state(link))
         return cls({**snapshot(places), **links}, written)
+
+    @property
+    def changed_indexes(self) -> list[Path]:
+        """The folders of git whose list of files has changed."""
+        return [path for path, one in self.written.items() if one.index != _state(path / "index")]
+
+    def without(self, moved: Iterable[Moved]) -> GitBefore:
+        """The same without what has something else in its place by now."""
+        gone = [one.path for one in moved if one.barrier]
+
+        def rest(found: Mapping[Path, Watched]) -> dict[Path, Watched]:
+            kept = (path for path in found if not any(path.is_relative_to(one) for one in gone))
+            return {path: found[path] for path in kept}
+
+        return GitBefore(rest(self.names), rest(self.written))
 
     def __or__(self, later: GitBefore) -> GitBefore:
         """Both; what was seen first counts."""
@@ -134,6 +153,9 @@ class GitBefore:
                     at = Watched(known.root, link.parent, None)
                     why = f"git would write to {target} through it"
                     moved += _moved_alone(at, link.name, folder, why)
+            for one in _leading_elsewhere(path):
+                at = Watched(known.root, one.parent, None)
+                moved += _moved_alone(at, one.name, folder, _RUNS)
         wholes = {path: one for path, one in self.written.items() if one.state is not None}
         return moved + remains(wholes, folder)
 
@@ -211,6 +233,15 @@ def _links_out(git_dir: Path, lists: FolderLists) -> dict[Path, str]:
     return found
 
 
+def _leading_elsewhere(git_dir: Path) -> Iterator[Path]:
+    """The files of worktrees that make git go by the settings of another repository."""
+    for tree in folders_in(git_dir / "worktrees"):
+        with suppress(OSError, ValueError):
+            said = read_small(tree / "commondir", follow=False)[0]
+            if os.path.realpath(tree / os.fsdecode(said).rstrip("\n")) != str(git_dir):
+                yield tree / "commondir"
+
+
 def _searched(git_dir: str, lists: FolderLists) -> Iterator[str]:
     waiting = [git_dir]
     while waiting:
@@ -225,12 +256,12 @@ def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Moved]:
     """Move what appeared at a watched name into `folder`, and put links back.
 
     Nothing is followed on the way: a folder that has become a link is moved itself, and what it
-    leads to stays as it is. A new `.git` is not moved: who makes a repository means it.
-    `run_later` names it.
+    leads to stays as it is. A new `.git` is not moved where it leads nowhere else: who makes a
+    repository means it. `run_later` names it.
     """
     moved: list[Moved] = []
     for path, known in before.items():
-        if path.name == ".git" and known.state is None:
+        if path.name == ".git" and known.state is None and _stays_below(path, known.root):
             continue
         with _opened(known, path.name) as (place, real):
             if place < 0:
@@ -245,6 +276,19 @@ def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Moved]:
             if known.state and known.state.startswith("link ") and real.parent == known.folder:
                 os.symlink(known.state.removeprefix("link "), real.name, dir_fd=place)
     return moved
+
+
+def _stays_below(link: Path, root: Path) -> bool:
+    """Whether a new `.git` is a repository of a folder's own, and not by a link somebody else's."""
+    place, inside = link.parent, link
+    if not link.is_symlink() and link.is_dir():
+        place, inside = link, link / "commondir"
+    target = os.path.realpath(inside)
+    if not inside.is_symlink() and inside.is_file():
+        with suppress(OSError, ValueError):
+            said = os.fsdecode(read_small(inside, follow=False)[0])
+            target = os.path.realpath(place / said.removeprefix("gitdir:").strip())
+    return Path(target).is_relative_to(root)
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class GitPlaces:
     trees: tuple[Path, ...] = ()
     """Our worktrees below: nothing can be put beside them."""
     clones: tuple[Path, ...] = ()
-    """Folders below with a `.git` of their own, which has a wall."""
+    """Folders below with a `.git` of their own that can't be deleted or moved."""
     freed: tuple[Path, ...] = ()
     """Names in clones that may be deleted as a whole: what is there must stay as it is."""
     written: tuple[Path, ...] = ()
@@ -119,7 +119,7 @@ def git_places(
         names += _read_by_config(workspace, env, root, folders, known or GitAnswers())
     clones = _CloneWalls.around(inner, root, access or CloneAccess())
     place = root.joinpath(*WORKTREES)
-    trees = [one for one in _folders_in(place) if os.path.lexists(one / ".git")]
+    trees = [one for one in folders_in(place) if os.path.lexists(one / ".git")]
     names += [*clones.names, *([place] if place.is_dir() else ()), *(one / ".git" for one in trees)]
     names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
     above = dict.fromkeys(part for path in dict.fromkeys(names) for part in path.parents)
@@ -163,7 +163,8 @@ class _CloneWalls:
             if place in access.without:
                 made._free(link)
                 continue
-            made.walled.append(place)
+            if not (is_clone and place in access.opened):
+                made.walled.append(place)
             if not is_clone:
                 made.names.append(link)
             elif link.is_symlink():
@@ -262,14 +263,15 @@ def _guarded(place: Path) -> Iterator[Path]:
 
 def _git_dirs(place: Path, depth: int = 0) -> Iterator[Path]:
     """The folders of git in one that holds them by names, which may have slashes."""
-    for folder in _folders_in(place):
+    for folder in folders_in(place):
         if os.path.lexists(folder / "HEAD"):
             yield folder
         elif depth < _DEEPEST_NAME:
             yield from _git_dirs(folder, depth + 1)
 
 
-def _folders_in(place: Path) -> list[Path]:
+def folders_in(place: Path) -> list[Path]:
+    """The folders in one, by name; none where it is none."""
     try:
         with os.scandir(place) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -293,6 +295,26 @@ def _is_link_below(path: Path, root: Path) -> bool:
 def _is_folder_of_git(path: Path) -> bool:
     """Whether it is a `.git` that git itself writes into; as a file it is only a link of git's."""
     return path.name == ".git" and path.is_dir()
+
+
+def settings_by_file(
+    place: Path, environment: Mapping[str, str], roots: Iterable[Path]
+) -> dict[Path, list[tuple[str, str]]]:
+    """The settings that a repository brings itself, by the file of the workspace that has them.
+    Runs nothing that they name. Blocks."""
+    env = clean_environment(environment)
+    roots = list(roots)
+    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), roots)
+    words = ("config", "--list", "--includes", "--show-scope", "--show-origin", "-z")
+    fields = _git(place, env, *words).split("\0")
+    found: dict[Path, list[tuple[str, str]]] = {}
+    for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        file = Path(os.path.realpath(place / origin.removeprefix("file:")))
+        inside = any(file.is_relative_to(root) for root in roots)
+        if inside and scope in {"local", "worktree"} and origin.startswith("file:"):
+            name, _, value = entry.partition("\n")
+            found.setdefault(file, []).append((name, value))
+    return found
 
 
 def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:

@@ -23,6 +23,8 @@ _BESIDE_GIT = frozenset({
     "grep", "wc", "sort", "test", "[",
 })  # fmt: skip
 """Programs that delete nothing, as they stand in a line with git's."""
+_HEAD = re.compile(rb"(ref:\s*)?refs/|[0-9a-f]{40}", re.IGNORECASE)
+_MOST_HEAD = 4096
 _MOST_WORDS = 1000
 _MOST_READ = 50_000
 _BUSY = re.compile(r"resource busy|EBUSY|errno 16|os error 16", re.IGNORECASE)
@@ -31,8 +33,10 @@ _STOPPED = re.compile(
 )
 _HERE = re.compile(r"(?<![\w./-])(\./)?\.git\b")
 """A path that begins in the folder where the command ran."""
+_NAME = re.compile(r"""(?<=['"])[^'"\n]+(?=['"])""")
 _WRITES = re.compile(
-    r"\.lock\b|FETCH_HEAD|unable to (create|write)|insufficient permission|cannot (open|update)",
+    r"\.lock\b|FETCH_HEAD|unable to (create|write)|insufficient permission|cannot (open|update)"
+    r"|could not (lock|write)",
     re.IGNORECASE,
 )
 """What git says where it cannot write its own files."""
@@ -57,11 +61,15 @@ class StoppedClones:
 
 
 def is_repository(git_dir: Path) -> bool:
-    """Whether git would take a folder for a repository. If not, it goes on to the folders above."""
-    if not os.path.lexists(git_dir / "HEAD"):
+    """Whether git would take a folder for a repository: if not, it goes on to the folders above."""
+    try:
+        head = git_dir / "HEAD"
+        said = os.fsencode(head.readlink()) if head.is_symlink() else head.read_bytes()[:_MOST_HEAD]
+    except OSError:
         return False
     shared = (git_dir / "commondir").is_file()  # then the rest lies elsewhere
-    return shared or all((git_dir / name).is_dir() for name in ("objects", "refs"))
+    rest = shared or all((git_dir / name).is_dir() for name in ("objects", "refs"))
+    return rest and _HEAD.match(said) is not None
 
 
 def worked_in(command: str, cwd: Path, clones: Iterable[Path]) -> frozenset[Path]:
@@ -93,7 +101,7 @@ def stopped_at(
     said = "\n".join(line for line in output[-_MOST_READ:].splitlines() if ".git" in line)
     commands = _read(command, cwd)
     here = {cwd, *(one.cwd for one in commands)} if _HERE.search(said) else set[Path | None]()
-    moved = _named(commands) if _BUSY.search(output) else frozenset[Path]()
+    moved = _named(commands, moves=bool(_BUSY.search(output)))
     met = [
         clone
         for clone in clones
@@ -133,11 +141,13 @@ def _folder_of_git(words: Sequence[str], cwd: Path | None) -> Path | None:
     return None if "\0" in str(folder) else Path(os.path.realpath(folder))
 
 
-def _named(commands: Iterable[SimpleCommand]) -> frozenset[Path]:
-    """The paths that commands name, but for the folders that they go to."""
+def _named(commands: Iterable[SimpleCommand], *, moves: bool) -> frozenset[Path]:
+    """The paths that commands name, but for the folders that they go to: in code for an
+    interpreter, and where something could not be moved, as words."""
     return frozenset(
-        Path(os.path.realpath(one.cwd / word.text))
+        Path(os.path.realpath(one.cwd / name))
         for one in commands
         for word in one.words[1:]
         if one.cwd is not None and one.program != "cd" and word.known
+        for name in (_NAME.findall(word.text) if "(" in word.text else [word.text] * moves)
     )
