@@ -331,6 +331,43 @@ def repository(root: Path, *settings: str, branches: Sequence[str] = ()) -> Path
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
+@pytest.mark.parametrize("answer", ["once", "no"])
+async def test_deleting_a_clone_whole_is_asked(
+    root: Path, confine: Confine, engine: str, answer: Any
+) -> None:
+    repository(root)
+    clone = root / "build" / "dep"
+    clone.mkdir(parents=True)
+    repository(clone)
+    says = Says(Answer(answer))
+    command = "find build -delete"
+    agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
+    (asked,) = says.asked
+    assert asked.reason.startswith("It deletes or moves the clone build/dep whole, and was stopped")
+    assert asked.level is Level.WORKSPACE
+    assert asked.once
+    assert clone.exists() == (answer == "no")
+    if answer == "no":
+        assert (clone / ".git" / "HEAD").exists()
+        assert (
+            "[it deletes or moves the clone build/dep whole: that was not allowed.]"
+            in outputs(agent)[0]
+        )
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_new_repositories_in_filled_folders_are_told_as_a_number(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    command = "for n in a b c; do git init -q node_modules/$n/x; done; git init -q new"
+    seen: list[Event] = []
+    await agent_with(root, confine(engine), command, mode="accept_edits", seen=seen)
+    told = [event.text for event in seen if isinstance(event, Notice)]
+    what = "new/.git, 3 .git in node_modules"
+    assert told == [f"Commands changed files that your tools run later: {what}."]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
 @pytest.mark.parametrize("mode", ["ask", "accept_edits"])
 async def test_settings_of_git_are_opened_for_one_command(
     root: Path, confine: Confine, engine: str, mode: Mode

@@ -532,11 +532,15 @@ class Agent:
         return SwitchPrice("waits for the next break", f"+{anew}")
 
     @property
+    def full_outputs(self) -> Path:
+        """The folder of full results, and of the copies that the file tools made."""
+        return self._ctx.workspace.tool_results
+
+    @property
     def keeping(self) -> ShellOutput:
         """Where what the person's own commands print is stored, and cut for the model."""
         ctx = self._ctx
-        folder = ctx.workspace.tool_results
-        return ShellOutput(folder, ctx.guard_limits, self._jobs, ctx.outputs)
+        return ShellOutput(self.full_outputs, ctx.guard_limits, self._jobs, ctx.outputs)
 
     @property
     def ledger(self) -> Ledger:

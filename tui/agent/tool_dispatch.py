@@ -63,6 +63,7 @@ from tui.tools.stale_text import StaleFileError
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.explain import Explanation
+    from tui.permissions.sandbox.inner_clones import StoppedClones
 
 _ONLY_SETS = frozenset({"config", "remote"})
 """Subcommands of git that do nothing else than to write its settings."""
@@ -425,6 +426,9 @@ class ToolDispatcher:
                 output = await checked.tool.run(checked.params, checked.ctx)
             return changes.added_to(output)
         output, said = await self._at(decision.level, checked, reads=decision.by == "safe")
+        past = await self._past_clones(decision.level, checked, output)
+        if past is not output:
+            return past
         if said is None or said.level is None or self.ctx.mode == "plan":
             return output
         git = "" if call.background else _one_step_of_git(call.command)
@@ -448,7 +452,30 @@ class ToolDispatcher:
             reason = f" {answer.reason}" if answer.reason else ""
             return output.with_lines([f"[what it needs was not allowed.{reason}]"])
         await self.kept.forget(call.id)
-        return (await self._at(wider, checked, git_settings=said.git_settings))[0]
+        output, _ = await self._at(wider, checked, git_settings=said.git_settings)
+        return await self._past_clones(wider, checked, output)
+
+    async def _past_clones(self, level: Level, checked: _Checked, output: ToolOutput) -> ToolOutput:
+        """What a command gave; where the walls of a clone in the workspace stopped it, ask whether
+        it may do that, and run it again."""
+        call, confinement, workspace = checked.call, self.ctx.confinement, self.ctx.workspace
+        confined = level not in {Level.READ_ONLY, Level.OUTSIDE} and not call.background
+        if confinement is None or call.command is None or not (confined and output.is_error):
+            return output
+        cwd = workspace.resolve(call.paths[0]) if call.paths else workspace.root
+        said = text_of(output.content)
+        stopped = await asyncio.to_thread(confinement.stopped_clones, call.command, cwd, said)
+        if stopped is None:
+            return output
+        what = stopped.words(workspace.root)
+        why = f"It {what}, and was stopped there. It would run again, from its start."
+        asked = Decision("ask", why, "sandbox", level=level, walls=True, once=True)
+        answer = await self._ask_again(checked, asked)
+        if answer.answer == "no":
+            reason = f" {answer.reason}" if answer.reason else ""
+            return output.with_lines([f"[it {what}: that was not allowed.{reason}]"])
+        await self.kept.forget(call.id)
+        return (await self._at(level, checked, clones=stopped))[0]
 
     async def _ask_again(self, checked: _Checked, asked: Decision) -> Answer:
         """Ask whether a command that a wall stopped may have what it needs."""
@@ -466,6 +493,7 @@ class ToolDispatcher:
         *,
         reads: bool = False,
         git_settings: bool = False,
+        clones: StoppedClones | None = None,
     ) -> tuple[ToolOutput, Explanation | None]:
         """Run a command at a level of the sandbox; with it what a wall kept it from, if anything.
 
@@ -476,7 +504,9 @@ class ToolDispatcher:
             return await self._confined(level, checked)
         watched = nullcontext(CallChanges()) if reads else self._checkpoints(checked.call.id)
         async with self._alone(checked.state), watched as changes:
-            output, said = await self._confined(level, checked, git_settings=git_settings)
+            output, said = await self._confined(
+                level, checked, git_settings=git_settings, clones=clones
+            )
         return changes.added_to(output), said
 
     @asynccontextmanager
@@ -489,13 +519,18 @@ class ToolDispatcher:
             yield changes
 
     async def _confined(
-        self, level: Level, checked: _Checked, *, git_settings: bool = False
+        self,
+        level: Level,
+        checked: _Checked,
+        *,
+        git_settings: bool = False,
+        clones: StoppedClones | None = None,
     ) -> tuple[ToolOutput, Explanation | None]:
         tool, params, ctx = checked.tool, checked.params, checked.ctx
         confinement = self.ctx.confinement
         if confinement is None or level is Level.OUTSIDE:
             return await tool.run(params, ctx), None
-        starter = confinement.starter(level, git_settings=git_settings)
+        starter = confinement.starter(level, git_settings=git_settings, clones=clones)
         output = await tool.run(params, replace(ctx, starter=starter))
         # What only reads puts nothing anywhere; another sub-agent's command may be starting.
         moved = await confinement.tidy() if level is not Level.READ_ONLY else []

@@ -40,7 +40,6 @@ from tui.core import images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
-from tui.core.paths import shorten
 from tui.permissions.policy import Grant
 from tui.provider.base import (
     AttemptStarted,
@@ -451,13 +450,9 @@ class TurnRunner:
             self.ctx.publish(events.Notice(f"{line}."))
         paths = await confinement.changed_files()
         if paths:
-            root = self.ctx.workspace.root
-            names = [
-                str(path.relative_to(root)) if path.is_relative_to(root) else shorten(path)
-                for path in paths
-            ]
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            what = f"{', '.join(names[:_NAMED])}{more}"
+            from tui.permissions.sandbox.run_later import in_words  # noqa: PLC0415 - on demand
+
+            what = in_words(paths, self.ctx.workspace.root, _NAMED)
             text = f"Commands changed files that your tools run later: {what}."
             self.ctx.publish(events.Notice(text))
 

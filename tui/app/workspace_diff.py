@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tui.context.file_changes import FileChange, texts
+from tui.context.file_changes import FileChange, objection, texts
 from tui.context.workspace_changes import WorkspaceChanges, files_of
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
@@ -83,6 +84,8 @@ def _sizes(change: Change) -> str:
 
 def _of_file(change: FileChange, root: Path) -> str:
     name = _name(change.path, root)
+    if why := objection(change, Path(os.path.realpath(root))):
+        return f"--- {name}\n+++ {name}\n not compared: {why}\n"
     try:
         old, new = texts(change)
     except OSError as error:

@@ -22,6 +22,8 @@ from tui.context.masks import FileRead
 from tui.core.errors import StorageError
 from tui.core.files import private_file, read_small, replace_file, safe_name
 from tui.core.messages import list_of, object_of
+from tui.core.workspace import TOOL_RESULTS, worktree_of
+from tui.permissions.rules import GUARDED
 from tui.session.checkpoints.entries import RestoredFile
 from tui.session.records import FILE_CHANGE, Record
 
@@ -69,6 +71,26 @@ def changes(records: Iterable[Record]) -> list[FileChange]:
     return [change for change in found.values() if change.before_sha256 != change.after_sha256]
 
 
+def objection(change: FileChange, root: Path, copies: Path | None = None) -> str:
+    """Why what a record says of a file is not believed; "" if it may be. Blocks.
+
+    A session may have been written by somebody else: it names only files that the file tools could
+    have written below `root`, and what they held only by a copy of ours, which lie in `copies`.
+    """
+    path, place = change.path, Path(os.path.realpath(change.path.parent))
+    if root != place and root not in place.parents:
+        return "outside the workspace"
+    if place != path.parent:
+        return "a link on the way leads elsewhere"
+    below = path.relative_to(worktree_of(root) or root).parts
+    if guarded := next((part for part in below if part.lower() in GUARDED), ""):
+        return f"nothing in {guarded} is brought back: {GUARDED[guarded.lower()]}"
+    folder = change.before.parent if change.before is not None else None
+    if folder is not None and (folder.name != TOOL_RESULTS or copies not in {None, folder}):
+        return "the copy that it names isn't one of Holdfast's"
+    return ""
+
+
 def restore(change: FileChange, keep: Path) -> RestoredFile:
     """Put a file back as it was before the change. Blocks; never raises for the disk.
 
@@ -85,7 +107,7 @@ def restore(change: FileChange, keep: Path) -> RestoredFile:
     if stands != change.after_sha256:
         return RestoredFile(change.path, "changed since")
     try:
-        old = None if change.before is None else read_small(change.before, limit=READ_MAX)[0]
+        old = _copy(change)
     except OSError as error:
         return RestoredFile(change.path, "lost", detail=error.strerror or str(error))
     if (None if old is None else _sha256(old)) != change.before_sha256:
@@ -97,7 +119,7 @@ def restore(change: FileChange, keep: Path) -> RestoredFile:
             return RestoredFile(change.path, "deleted", kept)
         replace_file(change.path, old)
         if now is None and change.mode is not None:
-            change.path.chmod(stat.S_IMODE(change.mode))
+            change.path.chmod(change.mode & 0o777)
     except (OSError, StorageError) as error:
         return RestoredFile(change.path, "failed", detail=str(error))
     return RestoredFile(change.path, "restored", kept)
@@ -108,9 +130,16 @@ def texts(change: FileChange) -> tuple[str | None, str | None]:
 
     Raises OSError where one of them cannot be read.
     """
-    old = None if change.before is None else read_small(change.before, limit=READ_MAX)[0]
+    old = _copy(change)
     now = _now(change.path)
     return _text(old), _text(now)
+
+
+def _copy(change: FileChange) -> bytes | None:
+    """What a file held before, by its copy."""
+    if change.before is None:
+        return None
+    return read_small(change.before, limit=READ_MAX, follow=False)[0]
 
 
 def _text(data: bytes | None) -> str | None:

@@ -18,6 +18,8 @@ from tui.core.errors import ToolError
 PRIVATE_DIR = ".holdfast"
 WORKTREES: Final = (PRIVATE_DIR, "worktrees")
 """Where a repository has the git worktrees that were made for sessions, each by its name."""
+TOOL_RESULTS: Final = "tool-results"
+"""The folder of full tool results, wherever it lies."""
 BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
 """Where a folder has the text that its sessions begin with; the first that is there counts."""
 BOOT_READ_MAX: Final = 4_000_000
@@ -135,8 +137,8 @@ class Workspace:
     def tool_results(self) -> Path:
         """Where full tool results go. Not created by asking."""
         if self.spare is not None and self.scratch is None:
-            return self.spare / "tool-results"
-        return (self.scratch or self.root) / PRIVATE_DIR / "tool-results"
+            return self.spare / TOOL_RESULTS
+        return (self.scratch or self.root) / PRIVATE_DIR / TOOL_RESULTS
 
 
 def worktree_of(folder: Path) -> Path | None:
@@ -168,7 +170,7 @@ def text_of_path(path: Path) -> str:
 def _can_keep(root: Path) -> bool:
     """Whether private files can be made in a workspace, as far as can be told without trying."""
     place = root
-    for name in (PRIVATE_DIR, "tool-results"):
+    for name in (PRIVATE_DIR, TOOL_RESULTS):
         inner = place / name
         if not os.path.lexists(inner):
             break

@@ -15,13 +15,8 @@ import pytest
 
 from tests.permissions.sandbox.conftest import MARK, Scene, picture, sleepers
 from tui.permissions.sandbox.engine import Engine, Sandbox
-from tui.permissions.sandbox.git_walls import (
-    Watched,
-    git_places,
-    quarantine,
-    snapshot,
-    with_git,
-)
+from tui.permissions.sandbox.git_quarantine import Watched, quarantine, snapshot
+from tui.permissions.sandbox.git_walls import git_places, with_git
 from tui.permissions.sandbox.system_calls import landlock_version
 from tui.permissions.sandbox.walls import Level
 

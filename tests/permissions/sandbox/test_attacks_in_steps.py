@@ -17,7 +17,7 @@ from tests.permissions.sandbox.conftest import MARK, Scene, picture
 from tests.permissions.sandbox.test_attacks import use_git_outside
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
-from tui.keeper.command import SupervisedCommand
+from tui.keeper.command import Starter, SupervisedCommand
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.engine import Engine
 from tui.permissions.sandbox.walls import Level
@@ -62,10 +62,13 @@ class Played:
         finally:
             running.discard()
 
-    async def start(self, argv: Sequence[str], level: Level) -> SupervisedCommand:
+    async def start(
+        self, argv: Sequence[str], level: Level, starter: Starter | None = None
+    ) -> SupervisedCommand:
+        starter = starter or self.confinement.starter(level)
         return await SupervisedCommand.start(
             argv, cwd=self.scene.workspace, env=self.scene.environment,
-            folder=self.scene.base / "kept" / "command", starter=self.confinement.starter(level),
+            folder=self.scene.base / "kept" / "command", starter=starter,
             call={}, limit=1 << 20, min_free=0,
         )  # fmt: skip
 
@@ -108,7 +111,10 @@ async def test_an_attack_in_steps_has_no_effect(
     level = Level(attack.get("level", "workspace"))
     output, named = await play(scene, engine, attack["steps"], level)
     assert outside(scene) == before
+    for command in attack.get("later", ()):
+        without_walls(scene, f"{command}; true")
     use_git_outside(scene)
+    assert outside(scene) == before
     assert not scene.canary.exists()
     assert MARK not in output
     assert not scene.reached()

@@ -15,7 +15,8 @@ from tests.permissions.sandbox.conftest import Scene
 from tui.permissions.sandbox.bubblewrap import arguments
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.explain import explain_failure
-from tui.permissions.sandbox.git_walls import GitAnswers, git_places, quarantine, snapshot
+from tui.permissions.sandbox.git_quarantine import quarantine, snapshot
+from tui.permissions.sandbox.git_walls import GitAnswers, git_places
 from tui.permissions.sandbox.kernel_filters import call_filter, refusal
 from tui.permissions.sandbox.run_later import changed, file_states
 from tui.permissions.sandbox.seatbelt import profile
@@ -147,8 +148,8 @@ def test_what_appears_in_git_is_moved_and_links_come_back(scene: Scene) -> None:
     (folder / "config.worktree").unlink()
     (folder / "config.worktree").write_text("evil")
     moved = quarantine(before, scene.base / "q")
-    assert {path.name for path, _ in moved} == {"commondir", "config.worktree"}
-    assert all(target.read_text() == "evil" for _, target in moved)
+    assert {one.path.name for one in moved} == {"commondir", "config.worktree"}
+    assert all(one.to.read_text() == "evil" for one in moved)
     assert (folder / "config.worktree").readlink() == Path("../real")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -195,12 +196,59 @@ async def test_there_is_nothing_to_rewind_in_a_new_session(tmp_path: Path) -> No
         assert app.screen is app.chat
 
 
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_what_only_a_record_says_is_not_restored(tmp_path: Path) -> None:
+    """A session file of somebody else names what git, another session or anybody would run."""
+    root = tmp_path / "work"
+    copies = root / ".holdfast" / "tool-results"
+    for folder in (copies, root / ".git" / "hooks", tmp_path / "elsewhere"):
+        folder.mkdir(parents=True)
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    copy, planted = copies / "c1.before", root / "evil"
+    for path in (copy, planted):
+        path.write_text("evil")
+    named = {
+        ".git/hooks/pre-commit": copy,
+        "sub/.GIT/hooks/pre-commit": copy,
+        ".holdfast/config.toml": copy,
+        ".claude/settings.json": copy,
+        "link/a.txt": copy,
+        "../elsewhere/a.txt": copy,
+        "a.txt": planted,
+        "b.txt": copies / ".." / "tool-results" / "c1.before",
+    }
+    found = [
+        FileChange(root / name, source, sha256("evil"), None, mode=0o755)
+        for name, source in named.items()
+    ]
+    done = restore_files(found, root, copies)
+    assert {one.outcome for one in done} == {"failed"}
+    assert (
+        done[0].detail == "nothing in .git is brought back: hooks and settings there run programs"
+    )
+    assert done[-2].detail == "the copy that it names isn't one of Holdfast's"
+    assert not any(os.path.lexists(root / name) for name in named)
+
+
+def test_a_file_that_was_deleted_comes_back_from_its_own_copy(tmp_path: Path) -> None:
+    copies = tmp_path / ".holdfast" / "tool-results"
+    copies.mkdir(parents=True)
+    (copies / "c1.before").write_text("text")
+    change = FileChange(tmp_path / "a.sh", copies / "c1.before", sha256("text"), None, mode=0o4755)
+    (done,) = restore_files([change], tmp_path, copies)
+    assert done.outcome == "restored"
+    assert (tmp_path / "a.sh").stat().st_mode & 0o7777 == 0o755
+
+
 async def test_files_outside_the_workspace_are_never_touched(tmp_path: Path) -> None:
     outside = tmp_path / "elsewhere.txt"
     outside.write_text("new")
     (tmp_path / "work").mkdir()
-    digest = hashlib.sha256(b"new").hexdigest()
-    (done,) = restore_files([FileChange(outside, None, None, digest)], tmp_path / "work")
+    change = FileChange(outside, None, None, sha256("new"))
+    (done,) = restore_files([change], tmp_path / "work", tmp_path)
     assert done.outcome == "failed"
     assert outside.read_text() == "new"
 

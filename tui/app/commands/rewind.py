@@ -17,7 +17,7 @@ from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Point, PointQuesti
 from tui.app.models import use_model
 from tui.app.open_session import switch_session
 from tui.app.services import SessionChoice
-from tui.context.file_changes import FileChange, changes, restore
+from tui.context.file_changes import FileChange, changes, objection, restore
 from tui.context.workspace_changes import (
     Difference,
     WorkspaceChanges,
@@ -29,7 +29,7 @@ from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.images import prompt_of
 from tui.core.text_cleaning import one_line
-from tui.core.workspace import PRIVATE_DIR
+from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS
 from tui.session.checkpoints.entries import Change, CheckpointError, RestoredFile
 from tui.session.records import CHECKPOINT, Record
 
@@ -126,7 +126,10 @@ def _files_question(conversation: Conversation, since: WorkspaceChanges) -> Choi
         text += f" What commands changed stays: there is no checkpoint from then. {_LEFT_ALONE}"
     details = [
         *_shown(since.own, root),
-        *(_shown_path(change.path, root) for change in since.beside),
+        *(
+            f"{_shown_path(change.path, root)}{' · is new, goes' if change.created else ''}"
+            for change in since.beside
+        ),
         *(f"{_shown_path(path, root)} · edited outside" for path in others),
     ]
     return ChoiceQuestion("Rewind the files too?", text, tuple(options), details=details)
@@ -160,7 +163,10 @@ async def _back_to(
     except HoldfastError as error:
         frontend.say(error.message, "error", hint="Nothing rewound.")
         return
-    done = await _restored(agent.checkpoints, files, services.workspace) if restores else []
+    done: list[RestoredFile] = []
+    if restores:
+        root, copies = services.workspace, agent.full_outputs
+        done = await _restored(agent.checkpoints, files, root, copies)
     mode, model = agent.mode, agent.model
     conversation.images.learn(point.record)  # which stands on another branch from now on
     frontend.put_prompt(point.text, replace=True)
@@ -176,7 +182,7 @@ async def _back_to(
 
 
 async def _restored(
-    checkpoints: Checkpoints | None, files: WorkspaceChanges, root: Path
+    checkpoints: Checkpoints | None, files: WorkspaceChanges, root: Path, copies: Path
 ) -> list[RestoredFile]:
     """Bring files back, and take a checkpoint of that; what became of each."""
     done: list[RestoredFile] = []
@@ -184,7 +190,7 @@ async def _restored(
         done = await asyncio.to_thread(_put_back, files.own, checkpoints.store())
         await checkpoints.after_rewind()
     done += [RestoredFile(path, "changed since") for path in files.edited_since]
-    return [*done, *await asyncio.to_thread(restore_files, files.beside, root)]
+    return [*done, *await asyncio.to_thread(restore_files, files.beside, root, copies)]
 
 
 def _put_back(found: Sequence[Change], store: CheckpointStore) -> list[RestoredFile]:
@@ -248,16 +254,16 @@ def _unknown(first: str, second: str) -> Sequence[Change]:
     raise CheckpointError(f"{first} and {second} aren't stored.")
 
 
-def restore_files(found: Sequence[FileChange], root: Path) -> list[RestoredFile]:
-    """Bring back the files of the workspace that no checkpoint has. Others are left alone."""
-    real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / "tool-results"
+def restore_files(found: Sequence[FileChange], root: Path, copies: Path) -> list[RestoredFile]:
+    """Bring back the files of the workspace that no checkpoint has, from what lies in `copies`.
+    What a record says without being believed is left alone, and named."""
+    real, keep = Path(os.path.realpath(root)), root / PRIVATE_DIR / TOOL_RESULTS
     done: list[RestoredFile] = []
     for change in found:
-        inside = real in Path(os.path.realpath(change.path)).parents
-        if inside:
-            done.append(restore(change, keep))
+        if why := objection(change, real, copies):
+            done.append(RestoredFile(change.path, "failed", detail=why))
         else:
-            done.append(RestoredFile(change.path, "failed", detail="outside the workspace"))
+            done.append(restore(change, keep))
     return done
 
 

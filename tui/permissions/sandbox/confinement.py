@@ -12,6 +12,7 @@ import logging
 import os
 import shutil
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from tui.keeper.parent import MonitorReport, WarmParent
     from tui.permissions.sandbox.engine import Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
+    from tui.permissions.sandbox.folder_lists import FolderLists
+    from tui.permissions.sandbox.git_quarantine import GitBefore
     from tui.permissions.sandbox.git_settings import GitSettings
-    from tui.permissions.sandbox.git_walls import GitAnswers, GitPlaces, Watched
+    from tui.permissions.sandbox.git_walls import CloneAccess, GitAnswers, GitPlaces
+    from tui.permissions.sandbox.inner_clones import StoppedClones
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +78,15 @@ class Confinement:
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
-    _watched: Mapping[Path, Watched] = field(default_factory=dict[Path, "Watched"])
+    _before: GitBefore | None = None
+    """What stood in git's folders before the commands that may write."""
+    _since_ns: int = 0
+    """When the first of them began."""
+    _lists: FolderLists | None = None
+    _new_clones: set[Path] = field(default_factory=set[Path])
+    """Made by commands since they were last named, and in the index."""
+    _done: list[str] = field(default_factory=list[str])
+    """What was done before a command, to be said after it."""
     _writers: list[Path] = field(default_factory=list[Path])
     """The folders of commands that may write, and may still run."""
     _zygote: WarmParent | None = None
@@ -139,10 +151,13 @@ class Confinement:
         if self._choice is None:
             self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
 
-    def starter(self, level: Level, *, git_settings: bool = False) -> Starter:
+    def starter(
+        self, level: Level, *, git_settings: bool = False, clones: StoppedClones | None = None
+    ) -> Starter:
         """What starts a command at a level, kept; at `Level.OUTSIDE` without walls.
 
-        With `git_settings` it may write those of the repository; `tidy` then looks at them.
+        With `git_settings` it may write those of the repository; `tidy` then looks at them. With
+        `clones` it may do with these what it was stopped at.
         """
         if level is Level.OUTSIDE:
             return self.outside
@@ -159,10 +174,12 @@ class Confinement:
                 self._sandbox = Sandbox(engine, self._parent())
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
-                self._ran_later = await asyncio.to_thread(self._file_states)
+                self._since_ns = time.time_ns()
+                await asyncio.to_thread(self._look)
             async with IN_PLACE.shared():
+                access = self._access(argv, cwd, clones) if writes else None
                 walls = await asyncio.to_thread(
-                    self._with_git, watch=writes, git_settings=git_settings, writes=writes
+                    self._with_git, access=access, git_settings=git_settings, writes=writes
                 )
                 if writes:
                     await asyncio.to_thread(self._note_state, keep.folder)
@@ -186,21 +203,25 @@ class Confinement:
     def take_over(self, folder: Path) -> None:
         """A command that an earlier run of the program left: what was there before it counts, and
         it may still write. Blocks."""
-        from tui.permissions.sandbox.git_walls import watched_from  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
 
-        with suppress(OSError, ValueError, TypeError, AttributeError):
+        with suppress(OSError, LookupError, ValueError, TypeError, AttributeError):
             said = json.loads((folder / _STATE).read_bytes())
-            self._watched = {**self._watched, **watched_from(said["watched"])}
+            before = GitBefore.from_json(said["git"])
+            self._before = before | self._before if self._before else before
+            self._since_ns = min(self._since_ns or said["since"], said["since"])
             later = {Path(path): (found[0], found[1]) for path, found in said["later"].items()}
             self._ran_later = {**(self._ran_later or self._file_states()), **later}
             self._writers.append(folder)
 
     def _note_state(self, folder: Path) -> None:
         """Leave what `tidy` and `changed_files` need for the next run of the program."""
-        watched = {str(path): one.to_json() for path, one in self._watched.items()}
+        from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
+
+        git = (self._before or GitBefore()).to_json()
         later = {str(path): found for path, found in (self._ran_later or {}).items()}
         with suppress(OSError):
-            said = json.dumps({"watched": watched, "later": later})
+            said = json.dumps({"git": git, "later": later, "since": self._since_ns})
             (folder / _STATE).write_bytes(said.encode())
 
     def _parent(self) -> WarmParent:
@@ -223,7 +244,7 @@ class Confinement:
 
         def words() -> list[str]:
             writes = level is not Level.READ_ONLY
-            walls = self._with_git(watch=False, git_settings=False, writes=writes)
+            walls = self._with_git(access=None, git_settings=False, writes=writes)
             full = [program, *argv[1:]]
             return Sandbox(engine).command(full, self.workspace.root, environment, walls, level)
 
@@ -240,17 +261,44 @@ class Confinement:
         before, self._ran_later = self._ran_later, None
         if before is None:
             return []
-        after = await asyncio.to_thread(self._file_states)
+        after, filled = await asyncio.to_thread(self._changed)
+        self._new_clones.clear()
         if self._writing():
             self._ran_later = after
-        return run_later.changed(before, after)
+        return sorted({*run_later.changed(before, after), *filled})
+
+    def _changed(self) -> tuple[dict[Path, tuple[int, int]], list[Path]]:
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
+
+        after = self._file_states()
+        return after, run_later.changed_in_filled(self._roots, self._since_ns, self._listing())
+
+    def _look(self) -> None:
+        """Look at what tools run later, before the first command that may change it. What earlier
+        commands left of a clone is moved away: git there would act on what is around it."""
+        from tui.permissions.sandbox.git_quarantine import old_remains, remains  # noqa: PLC0415
+
+        self._ran_later = self._file_states()
+        links = [path for path in self._ran_later if path.name == ".git"]
+        old = old_remains((path for path in links if path.parent not in self._roots), self._roots)
+        self._done += [f"{one}" for one in remains(old, self._quarantine)]
 
     def _file_states(self) -> dict[Path, tuple[int, int]]:
         from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import inner_repositories  # noqa: PLC0415 - on demand
 
         inner = [one for root in self._roots for one in inner_repositories(root, self.environment)]
-        return run_later.file_states(self._roots, inner)
+        return run_later.file_states(self._roots, inner, self._listing())
+
+    def _listing(self) -> FolderLists:
+        from tui.permissions.sandbox.run_later import folder_lists  # noqa: PLC0415 - on demand
+
+        self._lists = self._lists or folder_lists()
+        return self._lists
+
+    @property
+    def _quarantine(self) -> Path:
+        return self.cache.parent / "quarantine"
 
     def _writing(self) -> bool:
         """Whether a command that may write still runs."""
@@ -264,17 +312,17 @@ class Confinement:
 
         As long as one of them runs on, what was there before it counts.
         """
-        from tui.permissions.sandbox.git_walls import quarantine  # noqa: PLC0415 - on demand
-
-        before = self._watched
+        before = self._before
         if not self._writing():
-            self._watched = {}
+            self._before = None
         settings, self._git_settings = self._git_settings, None
-        lines: list[str] = []
+        lines, self._done = self._done, []
         if before:
-            place = self.cache.parent / "quarantine"
-            moved = await asyncio.to_thread(quarantine, before, place)
-            lines += [f"moved {old} to {new}: git would run it" for old, new in moved]
+            moved = await asyncio.to_thread(before.settle, self._quarantine, self._listing())
+            lines += [str(one) for one in moved]
+            self._before = self._before and self._before.without(moved)
+            if before.changed_indexes:
+                lines += await asyncio.to_thread(self._settle_new_clones)
         if settings:
             lines += await asyncio.to_thread(settings.settle)
         return lines
@@ -300,6 +348,36 @@ class Confinement:
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
         return explain_failure(output, level, self.walls(), denies=denies)
+
+    def _settle_new_clones(self) -> list[str]:
+        """Move the settings of clones away that commands made, where git runs them when it looks at
+        the repository around: that is so for those in its index. Blocks."""
+        from tui.permissions.sandbox.git_quarantine import move_away  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_settings import programs_of_new  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
+            inner_repositories,
+            settings_by_file,
+        )
+
+        roots, known = self._roots, {path.parent for path in self._ran_later or ()}
+        inner = [one for root in roots for one in inner_repositories(root, self.environment)]
+        lines: list[str] = []
+        for place in inner:
+            if place in known or not os.path.lexists(place / ".git"):
+                continue
+            self._new_clones.add(place)
+            for file, settings in settings_by_file(place, self.environment, roots).items():
+                if programs := programs_of_new(settings):
+                    why = f"git status would run {', '.join(programs)}"
+                    lines += map(str, move_away(file, roots, self._quarantine, why))
+        return lines
+
+    def stopped_clones(self, command: str, cwd: Path, output: str) -> StoppedClones | None:
+        """The clones at whose walls a command was stopped. Blocks."""
+        from tui.permissions.sandbox.inner_clones import stopped_at  # noqa: PLC0415 - on demand
+
+        clones = [path for places in self._places.values() for path in places.clones]
+        return stopped_at(command, cwd, output, clones) if clones else None
 
     async def close(self) -> None:
         """End what still runs, and remove the session's /tmp."""
@@ -370,29 +448,51 @@ class Confinement:
         known = self._outside.setdefault(root, outside)
         if outside <= known:
             return places
+        new = outside - known
         return replace(
             places,
-            folders=tuple(path for path in places.folders if path not in outside - known),
-            objects=tuple(path for path in places.objects if path not in outside - known),
+            folders=tuple(path for path in places.folders if path not in new),
+            objects=tuple(path for path in places.objects if path not in new),
+            roots=tuple(path for path in places.roots if path not in new),
+            written=tuple(path for path in places.written if path not in new),
         )
 
-    def _with_git(self, *, watch: bool, git_settings: bool, writes: bool) -> Walls:
-        """The walls with what git needs. What only reads needs its folders alone, and they stay."""
+    def _clones(self) -> list[Path]:
+        """The folders with a `.git` of their own, as far as they are known."""
+        found = [path.parent for path in self._ran_later or () if path.name == ".git"]
+        return [*found, *self._new_clones.difference(found)]
+
+    def _access(self, argv: Sequence[str], cwd: Path, asked: StoppedClones | None) -> CloneAccess:
+        """What a command may do with the clones in the workspace: git that works in one writes it,
+        and what a person was asked about."""
+        from tui.permissions.sandbox.git_walls import CloneAccess  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.inner_clones import worked_in  # noqa: PLC0415 - on demand
+
+        clones = [path for path in self._clones() if path not in self._roots]
+        line = argv[2] if len(argv) == 3 and argv[1] == "-c" else ""
+        opened = worked_in(line, cwd, clones) if clones else frozenset[Path]()
+        given = frozenset(asked.clones if asked else ())
+        if asked and asked.deletes:
+            return CloneAccess(opened - given, given)
+        return CloneAccess(opened | given)
+
+    def _with_git(self, *, access: CloneAccess | None, git_settings: bool, writes: bool) -> Walls:
+        """The walls with what git needs, watched where a command with an access will write. What
+        only reads needs its folders alone, and they stay."""
+        from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
             GitAnswers,
             git_places,
-            snapshot,
             with_git,
         )
 
         walls = self.walls()
         for root in self._roots:
-            inner = [path.parent for path in self._ran_later or () if path.name == ".git"]
-            below = [path for path in inner if path.is_relative_to(root)] if watch else []
+            below = [path for path in self._clones() if access and path.is_relative_to(root)]
             if writes or root not in self._places:
                 known = self._git_answers.setdefault(root, GitAnswers())
-                places = git_places(root, self.environment, below, known)
+                places = git_places(root, self.environment, below, known, access)
                 self._places[root] = self._of_session(root, places)
             places = self._places[root]
             if git_settings and places.folders and self._git_settings is None:
@@ -401,8 +501,9 @@ class Confinement:
                 kept = tuple(path for path in places.protected if path != open_one)
                 places = replace(places, protected=kept)
             walls = with_git(walls, places)
-            if watch:
-                self._watched = {**snapshot(places), **self._watched}
+            if access is not None:
+                now = GitBefore.of(places, self._listing())
+                self._before = self._before | now if self._before else now
         own = [root / ".holdfast" / name for root in self._roots for name in _OWN_FILES]
         own.append(Path(sys.prefix))
         return replace(walls, protected=(*walls.protected, *own))

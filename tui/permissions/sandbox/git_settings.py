@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,13 @@ _RUNS_NOTHING = re.compile(
 )
 
 
+_OF_NEW = re.compile(
+    r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository)"
+    r"|core\.(sparsecheckout|sparsecheckoutcone|commitgraph|multipackindex)"
+    r"|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects|refstorage)"
+    r"|remote\..+\.(promisor|partialclonefilter)|(gc|pack)\..+"
+)
+"""What git writes itself into the settings of a new repository."""
 _REMOTE = re.compile(r"(https?|ssh|git)://[^-]|[\w.-]+@[\w.-]+:(?!:)")
 """Addresses on another machine."""
 
@@ -81,6 +89,16 @@ def _runs_nothing(key: str, value: str) -> bool:
     """Whether git runs nothing because of a setting. A folder as a remote has hooks of its own."""
     address = key.endswith("url")
     return bool(_RUNS_NOTHING.fullmatch(key)) and (not address or bool(_REMOTE.match(value)))
+
+
+def programs_of_new(settings: Iterable[tuple[str, str]]) -> list[str]:
+    """Those settings of a new repository by which git may run something when it is looked at from
+    the one around it. Its remotes are not asked then."""
+    return sorted(
+        name
+        for name, value in settings
+        if not (_OF_NEW.fullmatch(name) or _runs_nothing(name, value) or name.endswith("url"))
+    )
 
 
 def _content(path: Path) -> bytes | None:

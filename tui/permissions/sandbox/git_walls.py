@@ -1,26 +1,25 @@
 """What git would run later: its settings, hooks and links, kept from commands that may write.
 
 What exists is mounted read-only. What does not exist cannot be (a mount point would be created
-in the repository): it is compared before and after, and what appeared is moved away.
+in the repository): it is compared before and after, and what appeared is moved away
+(`git_quarantine`).
 """
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import re
-import secrets
-import stat
 import subprocess
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from tui.core.workspace import safe_search_path
+from tui.core.files import read_small
+from tui.core.workspace import WORKTREES, safe_search_path
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Walls
 
@@ -35,10 +34,11 @@ _NAMES = (
 )
 _INNER = ("modules", "worktrees")
 """Folders of a git folder that hold more of them."""
+_DEEPEST_NAME = 8
+_MOST_LINK = 4096
 _HARDENED = (
     "-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=",
 )  # fmt: skip
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GIT_S = 5.0
 _SETTLED_NS = 1_000_000_000
 """A file that changed within so short a time may change again without its time showing it."""
@@ -62,6 +62,23 @@ class GitPlaces:
     """Names that no mount protects: they do not exist, or are links."""
     roots: tuple[Path, ...] = ()
     """The folders that commands may write: what is watched lies in them."""
+    trees: tuple[Path, ...] = ()
+    """Our worktrees below: nothing can be put beside them."""
+    clones: tuple[Path, ...] = ()
+    """Folders below with a `.git` of their own that can't be deleted or moved."""
+    freed: tuple[Path, ...] = ()
+    """Names in clones that may be deleted as a whole: what is there must stay as it is."""
+    written: tuple[Path, ...] = ()
+    """Folders of git that commands may write into."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloneAccess:
+    """What one command may do with the clones in a workspace: `opened` are those whose git it may
+    write, `without` those that it may delete or move."""
+
+    opened: frozenset[Path] = frozenset()
+    without: frozenset[Path] = frozenset()
 
 
 @dataclass(slots=True)
@@ -82,11 +99,12 @@ def git_places(
     environment: Mapping[str, str] | None = None,
     inner: Iterable[Path] = (),
     known: GitAnswers | None = None,
+    access: CloneAccess | None = None,
 ) -> GitPlaces:
     """Ask git, without running anything that the repository names. Blocks.
 
-    `inner` are folders below that have a `.git` of their own: git goes into them by itself where
-    they are submodules. What git says is kept in `known` for the next time.
+    `inner` are folders below that have a `.git` of their own. What git says is kept in `known` for
+    the next time.
     """
     env = clean_environment(os.environ if environment is None else environment)
     env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
@@ -99,140 +117,97 @@ def git_places(
     names += [link]
     if folders:
         names += _read_by_config(workspace, env, root, folders, known or GitAnswers())
-    for place in itertools.islice(inner, _MOST_REPOSITORIES):
-        names += [place / ".git"] if place != workspace else []
-        names += _guarded(place / ".git") if (place / ".git/HEAD").exists() else []
+    clones = _CloneWalls.around(inner, root, access or CloneAccess())
+    place = root.joinpath(*WORKTREES)
+    trees = [one for one in folders_in(place) if os.path.lexists(one / ".git")]
+    names += [*clones.names, *([place] if place.is_dir() else ()), *(one / ".git" for one in trees)]
     names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
     above = dict.fromkeys(part for path in dict.fromkeys(names) for part in path.parents)
     names += [part for part in above if _is_link_below(part, root)]
-    names = list(dict.fromkeys(names))
+    names = [path for path in dict.fromkeys(names) if not clones.frees(path)]
+    walled = [path for path in names if path.exists() and not _is_folder_of_git(path)]
     return GitPlaces(
-        folders,
-        tuple(path for path in names if path.exists() and not _is_folder_of_git(path)),
-        tuple(_alternates(common)) if common else (),
-        tuple(path for path in names if path.is_symlink() or not path.exists()),
-        (root, *folders),
+        folders=folders,
+        protected=(*walled, *clones.whole),
+        objects=tuple(_alternates(common)) if common else (),
+        watched=tuple(path for path in names if path.is_symlink() or not path.exists()),
+        roots=(root, *folders),
+        trees=tuple(trees),
+        clones=tuple(clones.walled),
+        freed=tuple(clones.freed),
+        written=(*folders, *clones.written),
     )
+
+
+@dataclass(slots=True)
+class _CloneWalls:
+    """The walls of the clones below a workspace."""
+
+    walled: list[Path] = field(default_factory=list[Path])
+    names: list[Path] = field(default_factory=list[Path])
+    """Protected one by one, as those of the workspace's own git."""
+    whole: list[Path] = field(default_factory=list[Path])
+    written: list[Path] = field(default_factory=list[Path])
+    freed: list[Path] = field(default_factory=list[Path])
+    places: list[Path] = field(default_factory=list[Path])
+    """What has no walls at all: clones, and what the repository keeps of them."""
+
+    @classmethod
+    def around(cls, inner: Iterable[Path], root: Path, access: CloneAccess) -> _CloneWalls:
+        made = cls()
+        own = root.joinpath(*WORKTREES)
+        below = (one for one in inner if one != root and one.parent != own)
+        for place in itertools.islice(below, _MOST_REPOSITORIES):
+            link = place / ".git"
+            is_clone = _is_folder_of_git(link) and (link / "HEAD").exists()
+            if place in access.without:
+                made._free(link)
+                continue
+            if not (is_clone and place in access.opened):
+                made.walled.append(place)
+            if not is_clone:
+                made.names.append(link)
+            elif link.is_symlink():
+                made.names.append(link)
+                made.whole += [real for real in [link.resolve()] if real.is_relative_to(root)]
+            elif place in access.opened:
+                made.names += [link, *_guarded(link)]
+                made.written.append(link)
+            else:
+                made.whole.append(link)
+        return made
+
+    def _free(self, link: Path) -> None:
+        git_dir = link if _is_folder_of_git(link) else _named_by(link)
+        self.places += [link, git_dir]
+        self.written.append(git_dir)
+        self.freed += [] if git_dir == link else [link]
+        for name in _guarded(git_dir):
+            folder = name.name in {"hooks", "info"}
+            self.freed += [name, *(sorted(name.iterdir()) if folder and name.is_dir() else ())]
+
+    def frees(self, path: Path) -> bool:
+        return any(path == one or one in path.parents for one in self.places)
+
+
+def _named_by(link: Path) -> Path:
+    """What a file `.git` of a linked worktree names; the file itself where it is none."""
+    with suppress(OSError, ValueError):
+        said = read_small(link, limit=_MOST_LINK, follow=False)[0]
+        named = link.parent / os.fsdecode(said).removeprefix("gitdir:").strip()
+        back = read_small(named / "gitdir", limit=_MOST_LINK, follow=False)[0]
+        if named.parent.name == "worktrees" and named / os.fsdecode(back).strip() == link:
+            return named
+    return link
 
 
 def with_git(walls: Walls, places: GitPlaces) -> Walls:
     return replace(
         walls,
-        git=(*walls.git, *places.folders),
+        git=(*walls.git, *places.folders, *places.trees),
         protected=(*walls.protected, *places.protected),
         readable=(*walls.readable, *places.objects),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Watched:
-    """A name that no mount protects: `folder` is where it really lies, below `root`, and `state`
-    what is there."""
-
-    root: Path
-    folder: Path
-    state: str | None
-    """None for nothing."""
-
-    def to_json(self) -> list[str | None]:
-        return [str(self.root), str(self.folder), self.state]
-
-
-def snapshot(places: GitPlaces) -> dict[Path, Watched]:
-    """What stands at the names that no mount protects."""
-    found: dict[Path, Watched] = {}
-    for path in places.watched:
-        folder = path.parent.resolve()
-        within = [root for root in places.roots if folder.is_relative_to(root)]
-        if within:
-            found[path] = Watched(max(within), folder, _state(folder / path.name))
-    return found
-
-
-def watched_from(said: Mapping[str, Sequence[str]]) -> dict[Path, Watched]:
-    """What `Watched.to_json` made of a snapshot."""
-    return {Path(path): Watched(Path(one[0]), Path(one[1]), one[2]) for path, one in said.items()}
-
-
-def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[tuple[Path, Path]]:
-    """Move what appeared at a watched name into `folder`, put links back; from where and to where.
-
-    Nothing is followed on the way: a folder that has become a link is moved itself, and what it
-    leads to stays as it is. A new `.git` is not moved: who makes a repository means it.
-    `run_later` names it.
-    """
-    moved: list[tuple[Path, Path]] = []
-    for path, known in before.items():
-        if path.name == ".git" and known.state is None:
-            continue
-        with _opened(known, path.name) as (place, real):
-            if place < 0:
-                continue
-            state = _state(real.name, place)
-            if real == known.folder / path.name and state == known.state:
-                continue
-            if state is not None:
-                moved.append((real, _move(real, place, folder)))
-            if known.state and known.state.startswith("link ") and real.parent == known.folder:
-                os.symlink(known.state.removeprefix("link "), real.name, dir_fd=place)
-    return moved
-
-
-@contextmanager
-def _opened(known: Watched, name: str) -> Generator[tuple[int, Path]]:
-    """The folder of a name, opened without following a link, and the name's path.
-
-    Where a folder on the way has become something else, that is the name. -1: nothing is there.
-    """
-    try:
-        file, at = os.open(known.root, _FOLDER), known.root
-    except OSError:
-        yield -1, known.root
-        return
-    try:
-        for part in known.folder.relative_to(known.root).parts:
-            _unlock(file)
-            try:
-                inner = os.open(part, _FOLDER, dir_fd=file)
-            except OSError as error:
-                other = error.errno in {errno.ENOTDIR, errno.ELOOP}
-                yield (file if other else -1), at / part
-                return
-            os.close(file)
-            file, at = inner, at / part
-        _unlock(file)
-        yield file, at / name
-    finally:
-        os.close(file)
-
-
-def _unlock(folder: int) -> None:
-    """Let the owner into a folder that was closed, so that what is in it is seen."""
-    if not os.access(".", os.X_OK | os.W_OK, dir_fd=folder):
-        with suppress(OSError):
-            os.chmod(f"/proc/self/fd/{folder}", 0o700)  # noqa: PTH101 - an opened folder
-
-
-def _move(path: Path, place: int, folder: Path) -> Path:
-    """Move what lies in an opened folder; where it cannot leave its file system, rename it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = folder / f"{len(list(folder.iterdir()))}-{path.name}"
-    try:
-        os.rename(path.name, target, src_dir_fd=place)
-    except OSError:
-        target = path.with_name(f"{path.name}.{secrets.token_hex(4)}.quarantine")
-        os.rename(path.name, target.name, src_dir_fd=place, dst_dir_fd=place)
-    return target
-
-
-def _state(path: Path | str, folder: int | None = None) -> str | None:
-    try:
-        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISLNK(found.st_mode):
-            return f"link {os.readlink(path, dir_fd=folder)}"
-    except OSError:
-        return None
-    return f"{found.st_ino} {found.st_ctime_ns} {found.st_size}"
 
 
 def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
@@ -282,9 +257,27 @@ def _guarded(place: Path) -> Iterator[Path]:
     """The names in a git folder and in those inside it that decide what git runs or opens."""
     yield from (place / name for name in _NAMES)
     for inner in _INNER:
-        for head in sorted((place / inner).glob("**/HEAD")):
-            if "logs" not in head.parts and "refs" not in head.parts:
-                yield from (head.parent / name for name in _NAMES)
+        for git_dir in _git_dirs(place / inner):
+            yield from _guarded(git_dir)
+
+
+def _git_dirs(place: Path, depth: int = 0) -> Iterator[Path]:
+    """The folders of git in one that holds them by names, which may have slashes."""
+    for folder in folders_in(place):
+        if os.path.lexists(folder / "HEAD"):
+            yield folder
+        elif depth < _DEEPEST_NAME:
+            yield from _git_dirs(folder, depth + 1)
+
+
+def folders_in(place: Path) -> list[Path]:
+    """The folders in one, by name; none where it is none."""
+    try:
+        with os.scandir(place) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return [place / name for name in sorted(names)]
 
 
 def _links_in(hooks: Path, root: Path) -> Iterator[Path]:
@@ -302,6 +295,26 @@ def _is_link_below(path: Path, root: Path) -> bool:
 def _is_folder_of_git(path: Path) -> bool:
     """Whether it is a `.git` that git itself writes into; as a file it is only a link of git's."""
     return path.name == ".git" and path.is_dir()
+
+
+def settings_by_file(
+    place: Path, environment: Mapping[str, str], roots: Iterable[Path]
+) -> dict[Path, list[tuple[str, str]]]:
+    """The settings that a repository brings itself, by the file of the workspace that has them.
+    Runs nothing that they name. Blocks."""
+    env = clean_environment(environment)
+    roots = list(roots)
+    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), roots)
+    words = ("config", "--list", "--includes", "--show-scope", "--show-origin", "-z")
+    fields = _git(place, env, *words).split("\0")
+    found: dict[Path, list[tuple[str, str]]] = {}
+    for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        file = Path(os.path.realpath(place / origin.removeprefix("file:")))
+        inside = any(file.is_relative_to(root) for root in roots)
+        if inside and scope in {"local", "worktree"} and origin.startswith("file:"):
+            name, _, value = entry.partition("\n")
+            found.setdefault(file, []).append((name, value))
+    return found
 
 
 def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:

@@ -1,13 +1,20 @@
 """Files of a workspace that tools run later, by themselves: who changes one may run code outside.
 
 They stay writable, since work changes them too. What commands changed is named when a turn ends.
+In folders that tools fill only what git goes by is looked for, and told as a number.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+
+from tui.core.paths import shorten
+from tui.core.workspace import PRIVATE_DIR, WORKTREES
+from tui.permissions.sandbox.folder_lists import FolderLists
 
 # fmt: off
 NAMES = frozenset({
@@ -16,33 +23,68 @@ NAMES = frozenset({
 })
 FOLDERS = frozenset({".husky", ".vscode"})
 """Folders of which every file counts."""
-_NEVER_ENTERED = frozenset({
-    ".git", "node_modules", ".venv", "venv", "target", ".tox", "__pycache__", ".holdfast",
-})
+FILLED = frozenset({"node_modules", ".venv", "venv", "target", ".tox"})
+"""Folders that tools fill: only a `.git` in them counts."""
+_NEVER_ENTERED = frozenset({".git", "__pycache__", PRIVATE_DIR})
 # fmt: on
 _MOST_FOLDERS = 20_000
+_MOST_FILLED = 20_000
+_SLACK_NS = 20_000_000
+"""The clock of the file system may lag so far behind."""
+
+
+def folder_lists() -> FolderLists:
+    return FolderLists(lambda folder, name: name in NAMES or folder in FOLDERS or name == "HEAD")
 
 
 def file_states(
-    roots: Iterable[Path], repositories: Iterable[Path] = ()
+    roots: Iterable[Path], repositories: Iterable[Path] = (), lists: FolderLists | None = None
 ) -> dict[Path, tuple[int, int]]:
     """When each of these files was changed, and its size. At most 20,000 folders; blocks.
 
-    `repositories` are further folders whose `.git` counts, wherever they lie.
+    `repositories` are further folders whose `.git` counts, wherever they lie. `lists` remembers
+    what is in folders.
     """
+    lists = lists or folder_lists()
+    lists.begin()
     inner = (folder / ".git" for folder in repositories)
     found = {path: _state(path) for path in inner if os.path.lexists(path)}
     for root in roots:
-        for count, (place, folders, files) in enumerate(os.walk(root)):
-            every = Path(place).name in FOLDERS
-            for name in (*files, *folders):
-                if name in NAMES or (every and name in files):
-                    path = Path(place) / name
+        for place in islice(_folders(root, lists), _MOST_FOLDERS):
+            listing, every = lists.of(place), place.rpartition("/")[2] in FOLDERS
+            for name in (*listing.files, *listing.folders, *listing.links):
+                if name in NAMES or (every and name not in listing.folders):
+                    path = Path(place, name)
                     found[path] = _state(path)
-            folders[:] = [name for name in folders if name not in _NEVER_ENTERED]
-            if count > _MOST_FOLDERS:
-                break
+        for name in lists.of(str(root.joinpath(*WORKTREES))).folders:
+            tree = root.joinpath(*WORKTREES, name, ".git")
+            if os.path.lexists(tree):
+                found[tree] = _state(tree)
     return found
+
+
+def changed_in_filled(
+    roots: Iterable[Path], since_ns: int, lists: FolderLists | None = None
+) -> list[Path]:
+    """The `.git` in folders that tools fill that were changed since a time. At most 20,000 of their
+    folders are looked at; blocks."""
+    lists = lists or folder_lists()
+    tops = (
+        f"{place}/{name}"
+        for root in roots
+        for place in islice(_folders(root, lists), _MOST_FOLDERS)
+        for name in lists.of(place).folders
+        if name in FILLED
+    )
+    every = (place for top in tops for place in _folders(top, lists, frozenset({".git"})))
+    found: list[Path] = []
+    for place in islice(every, _MOST_FILLED):
+        listing = lists.of(place)
+        if ".git" in (*listing.files, *listing.folders, *listing.links):
+            path = Path(place, ".git")
+            if _state(path)[0] >= since_ns - _SLACK_NS:
+                found.append(path)
+    return sorted(found)
 
 
 def changed(
@@ -52,13 +94,44 @@ def changed(
     return sorted(path for path, state in after.items() if before.get(path) != state)
 
 
+def in_words(paths: Sequence[Path], root: Path, most: int) -> str:
+    """Names for the end of a turn, at most so many; those in folders that tools fill as a number
+    for each folder."""
+    shown: list[str] = []
+    filled: Counter[str] = Counter()
+    for path in paths:
+        inside = path.is_relative_to(root)
+        parts = path.relative_to(root).parts if inside else path.parts
+        name = str(Path(*parts)) if inside else shorten(path)
+        at = next((n for n, part in enumerate(parts) if part in FILLED), None)
+        if at is None or path.name != ".git":
+            shown.append(name)
+        else:
+            filled[str(Path(*parts[: at + 1]))] += 1
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    words = [f"{', '.join(shown[:most])}{more}"] if shown else []
+    words += [f"{count} .git in {name}" for name, count in islice(sorted(filled.items()), most)]
+    return ", ".join(words)
+
+
+def _folders(
+    top: Path | str, lists: FolderLists, never: frozenset[str] = _NEVER_ENTERED | FILLED
+) -> Iterator[str]:
+    """A folder and all below it but those that are not entered, in an order that stays."""
+    waiting = [str(top)]
+    while waiting:
+        place = waiting.pop()
+        yield place
+        waiting += [f"{place}/{name}" for name in lists.of(place).folders if name not in never]
+
+
 def _state(path: Path) -> tuple[int, int]:
     """When it was changed, by the clock that nobody can set back, and its size.
 
     Of the folder `.git` its settings count: the folder changes with every commit.
     """
     try:
-        if path.name == ".git" and path.is_dir():
+        if path.name == ".git" and path.is_dir() and not path.is_symlink():
             path /= "config"
         found = path.lstat()
     except OSError:
