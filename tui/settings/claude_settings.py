@@ -65,7 +65,11 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
     loaded = hook_files.load([source])
     here = hook_files.load([folders.config / hook_files.NAME])
     there = {(one.event, one.matcher, one.command) for one in here.all}
-    hooks = tuple(one for one in loaded.all if (one.event, one.matcher, one.command) not in there)
+    hooks = tuple(
+        one
+        for one in loaded.all
+        if not one.problem and (one.event, one.matcher, one.command) not in there
+    )
     return Takeover(source, rules, hooks, tuple(ignored), loaded.problems)
 
 
@@ -102,6 +106,8 @@ def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
             one: dict[str, Any] = {"type": "command", "command": hook.command}
             if hook.timeout_s != hook_files.DEFAULT_TIMEOUT_S:
                 one["timeout"] = hook.timeout_s
+            if hook.on_error != "continue":
+                one["on_error"] = hook.on_error
             group = {"matcher": hook.matcher} if hook.matcher else {}
             every[hook.event] = [*list_of(every.get(hook.event)), {**group, "hooks": [one]}]
         replace_file(file, (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode())
