@@ -68,7 +68,10 @@ NOTHING: Final = HookSaid()
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:
     """What several verdicts come to."""
     said = set(verdicts)
-    return next((one for one in _BY_WEIGHT if one in said), "")
+    for one in _BY_WEIGHT:
+        if one in said:
+            return one
+    return ""
 
 
 class _Object(dict[str, Any]):
