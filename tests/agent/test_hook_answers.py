@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tui.agent.hook_answers import OUTPUT_MAX, HookSaid, read
+from tui.agent.hook_answers import OUTPUT_MAX, HookReply, read
 
 PRE = "PreToolUse"
 
@@ -26,7 +26,7 @@ ALLOW = json.dumps(wrapped("allow"))
 BARE = '{"permissionDecision": "deny", "permissionDecisionReason": "no way"}'
 
 
-def said(printed: str | bytes, event: str = PRE) -> HookSaid:
+def said(printed: str | bytes, event: str = PRE) -> HookReply:
     return read(printed.encode() if isinstance(printed, str) else printed, event)
 
 
@@ -117,18 +117,18 @@ def test_what_looks_like_a_decision_and_is_none_says_why(printed: str, why: str)
     ],
 )
 def test_plain_text_is_no_decision_and_is_kept_for_the_person(printed: str) -> None:
-    assert said(printed) == HookSaid(text=printed.strip())
+    assert said(printed) == HookReply(text=printed.strip())
 
 
 def test_an_answer_without_a_decision_decides_nothing() -> None:
-    assert said('{"decision": null, "continue": true}') == HookSaid()
-    assert said('{"systemMessage": "hi"}') == HookSaid(notice="hi")
+    assert said('{"decision": null, "continue": true}') == HookReply()
+    assert said('{"systemMessage": "hi"}') == HookReply(notice="hi")
     assert said('{"branch": "main"}').text == '{"branch": "main"}', "no answer, so it is shown"
 
 
 def test_a_hook_that_prints_what_it_got_decides_nothing() -> None:
     given = {"tool_name": "x", "tool_input": {"decision": "deny", "continue": False}}
-    assert said(json.dumps(given)) == HookSaid(text=json.dumps(given))
+    assert said(json.dumps(given)) == HookReply(text=json.dumps(given))
 
 
 def test_an_allow_counts_only_by_itself_as_a_call_may_have_put_it_there() -> None:

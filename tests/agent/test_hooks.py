@@ -537,7 +537,7 @@ async def test_what_a_guard_adds_reaches_the_model_and_says_that_it_is_cut(make:
 
 WRONG_GUARDS = [
     ("{", "hooks.json is not valid JSON"),
-    ('{"PreToolUse": []}', 'PreToolUse belongs into its "hooks"'),
+    ('{"PreToolUse": []}', 'PreToolUse belongs in its "hooks"'),
     ('{"hooks": []}', "does not have the form of hooks"),
     ('{"hooks": {"PreToolUse": {}}}', "only hooks that are commands run"),
     ('{"hooks": {"PreToolUse": [{"matcher": "LS"}]}}', "only hooks that are commands run"),

@@ -48,7 +48,7 @@ _MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
-class HookSaid:
+class HookReply:
     """What one hook said. `unclear` is why its answer cannot be relied on, "" if it can; `text`
     what it printed that is no answer, `notice` what it wants to be shown to the person; `changed`
     the input that a call gets instead of its own."""
@@ -62,7 +62,7 @@ class HookSaid:
     changed: dict[str, Any] | None = None
 
 
-NOTHING: Final = HookSaid()
+NOTHING: Final = HookReply()
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -83,14 +83,14 @@ class _Object(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Decision:
     """A decision of an answer, or why what looks like one is none."""
 
     verdict: Verdict = ""
     unclear: str = ""
 
 
-def read(printed: bytes, event: str) -> HookSaid:
+def read(printed: bytes, event: str) -> HookReply:
     """What a hook for an event said with the first `OUTPUT_MAX` bytes (and one more where there
     were any) of what it printed. Never raises."""
     text = _decoded(printed[:OUTPUT_MAX])
@@ -108,7 +108,7 @@ def read(printed: bytes, event: str) -> HookSaid:
     if verdict == "allow" and (rest or len(objects) > 1):
         # A call's own words may be among those that a hook prints: they allow nothing.
         verdict, reason = "ask", "A hook allows it, but printed other text around its answer."
-    return HookSaid(
+    return HookReply(
         verdict,
         reason,
         "; ".join(dict.fromkeys(unclear)),
@@ -149,23 +149,23 @@ def _number(digits: str) -> int | float:
     return int(digits) if len(digits) < 1000 else float(digits)
 
 
-def _decisions(said: _Object, event: str) -> Iterator[_Found]:
+def _decisions(said: _Object, event: str) -> Iterator[_Decision]:
     """What an object decides where Claude Code looks for it, and what looks like it elsewhere."""
     for key, value in said.pairs:
         if key == "decision":
             yield _known(key, value, _DECISION)
         elif key == "continue":
             unclear = "" if isinstance(value, bool) else f"its continue is {_shown(value)}"
-            yield _Found("deny" if value is False else "", unclear)
+            yield _Decision("deny" if value is False else "", unclear)
         elif key == _OWN and value is not None:
             yield from _permission(value, event)
         else:
             yield from _misplaced(key, value)
 
 
-def _permission(own: object, event: str) -> Iterator[_Found]:
+def _permission(own: object, event: str) -> Iterator[_Decision]:
     if not isinstance(own, _Object):
-        yield _Found(unclear=f"its {_OWN} is {_shown(own)} and no object")
+        yield _Decision(unclear=f"its {_OWN} is {_shown(own)} and no object")
         return
     meant = own.get("hookEventName", event)
     for key, value in own.pairs:
@@ -174,19 +174,19 @@ def _permission(own: object, event: str) -> Iterator[_Found]:
             continue
         one = _known(key, value, _PERMISSION)
         if meant != event and one.verdict != "deny":
-            one = _Found(unclear=f"its {key} is for {_shown(meant)}")
+            one = _Decision(unclear=f"its {key} is for {_shown(meant)}")
         yield one
 
 
-def _known(key: str, value: object, words: Mapping[str, Verdict]) -> _Found:
+def _known(key: str, value: object, words: Mapping[str, Verdict]) -> _Decision:
     if value is None:
-        return _Found()
+        return _Decision()
     verdict = words.get(value, "") if isinstance(value, str) else ""
     known = ", ".join(words)
-    return _Found(verdict, "" if verdict else f"its {key} is {_shown(value)}, none of {known}")
+    return _Decision(verdict, "" if verdict else f"its {key} is {_shown(value)}, none of {known}")
 
 
-def _misplaced(key: str, value: object) -> Iterator[_Found]:
+def _misplaced(key: str, value: object) -> Iterator[_Decision]:
     """Decisions where none belongs."""
     left: list[tuple[str, object]] = [(key, value)]
     while left:
@@ -194,7 +194,7 @@ def _misplaced(key: str, value: object) -> Iterator[_Found]:
         if name in _ECHOED:
             continue
         if re.sub(r"[\W_]", "", name).casefold() in _NAMES:
-            yield _Found(unclear=f"{name} ({_shown(inner)}) is not where a decision belongs")
+            yield _Decision(unclear=f"{name} ({_shown(inner)}) is not where a decision belongs")
         elif isinstance(inner, _Object):
             left += inner.pairs
         elif isinstance(inner, list):

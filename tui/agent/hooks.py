@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import HookFinished, Notice
-from tui.agent.hook_answers import OUTPUT_MAX, HookSaid, Verdict
+from tui.agent.hook_answers import OUTPUT_MAX, HookReply, Verdict
 from tui.core import claude_names
 from tui.core.redaction import child_environment
 from tui.core.text_cleaning import clean, one_line
@@ -77,7 +77,7 @@ class _Run:
     outcome: Outcome
     code: int | None
     seconds: float
-    said: HookSaid = hook_answers.NOTHING
+    said: HookReply = hook_answers.NOTHING
     problem: str = ""
 
 
@@ -313,7 +313,7 @@ _BLOCK: Final = frozenset(EVENTS) - {"SessionStart", "SessionEnd"}
 """Events that a hook can block."""
 
 
-def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookSaid, problem: str) -> str:
+def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, problem: str) -> str:
     """Why a hook blocks what it ran for; "" if it doesn't."""
     name = f"the hook {one_line(hook.command)[:_NAME_CHARS]}"
     if said.unclear and hook.event != "PostToolUse":

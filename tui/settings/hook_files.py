@@ -174,7 +174,7 @@ def hooks_in(path: Path) -> dict[str, Any] | str:
     hooks = object_of(found).get("hooks", {})
     misplaced = next((event for event in EVENTS if event in object_of(found)), "")
     if not is_object(found) or not is_object(hooks) or misplaced:
-        where = f': {misplaced} belongs into its "hooks"' if misplaced else ""
+        where = f': {misplaced} belongs in its "hooks"' if misplaced else ""
         return f"{path.name} does not have the form of hooks{where}; its hooks don't run."
     return hooks
 
