@@ -401,3 +401,251 @@ async def test_a_script_that_changes_in_the_session_runs_no_more(
     assert "a script that it names has changed" in last.text
     assert not (root / "ran").exists()
     await agent.close()
+
+
+DENY = (
+    "answer = json.dumps({'hookSpecificOutput': {'hookEventName': 'PreToolUse', "
+    "'permissionDecision': 'deny', 'permissionDecisionReason': 'not this one'}})\n"
+)
+
+
+def permissions(agent: Agent) -> list[tuple[str, str]]:
+    found = (one.data for one in agent.session.records if one.type == "permission")
+    return [(one["answer"], one["by"]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        (f"{DENY}print('checking', answer, 'done')", "not this one"),
+        (f"{DENY}print(answer); sys.exit(1)", "not this one"),
+        (f"{DENY}print(answer, flush=True); time.sleep(600)", "not this one"),
+        (f"{DENY}print(answer, flush=True); os.close(1); os._exit(0)", "not this one"),
+        (f"{DENY}print(answer, flush=True); os.kill(os.getpid(), 9)", "not this one"),
+        (f"{DENY}print(answer.replace('deny', 'Deny'))", 'is "Deny", none of allow, ask, deny'),
+        (f"{DENY}print(answer[:50])", "it begins with { and is no JSON"),
+        (f"{DENY}print('x' * 300_000, answer)", "longer than 256 KiB and was cut"),
+        ("print(json.dumps({'decision': 'allow'})); sys.exit(2)", "blocked it"),
+    ],
+)
+async def test_a_guard_whose_answer_is_odd_blocks_and_says_why(
+    make: Make, tmp_path: Path, program: str, says: str
+) -> None:
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    agent = make(provider, {"PreToolUse": program}, timeout=2)
+    shown = await events_of(agent, "/elevated go")
+    assert finished(shown) == [("PreToolUse", "blocked")]
+    assert results(agent)[0].startswith("Not allowed, not run: ")
+    assert says in results(agent)[0]
+    assert any(says in line for event in shown for line in said(event)), "the person hears it"
+    (record,) = (one.data for one in agent.session.records if one.type == "hook")
+    assert record["outcome"] == "blocked"
+    assert says in record["text"]
+    assert permissions(agent) == [("deny", "hook")]
+    assert not (tmp_path / "workspace/a.txt").exists()
+    await agent.close()
+
+
+@pytest.mark.parametrize(
+    ("program", "outcome"),
+    [("sys.exit(1)", "failed"), ("sys.exit(127)", "failed"), ("time.sleep(600)", "timeout")],
+)
+@pytest.mark.parametrize("on_error", ["continue", "block", "Block"])
+async def test_one_that_fails_is_said_and_blocks_where_it_is_set_so(
+    make: Make, tmp_path: Path, program: str, outcome: str, on_error: str
+) -> None:
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    agent = make(provider, {"PreToolUse": program}, timeout=0.5)
+    file = tmp_path / "hooks.json"
+    written = json.loads(file.read_text())
+    written["hooks"]["PreToolUse"][0]["hooks"][0]["on_error"] = on_error
+    file.write_text(json.dumps(written))
+    shown = await events_of(agent, "go")
+    blocks = on_error != "continue"
+    assert finished(shown) == [("PreToolUse", "blocked" if blocks else outcome)]
+    assert (tmp_path / "workspace/a.txt").exists() is not blocks
+    assert ("what it can't judge is blocked" in results(agent)[0]) is blocks
+    await agent.close()
+
+
+async def test_progress_that_a_guard_prints_is_shown_and_decides_nothing(make: Make) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(provider, {"PreToolUse": "print('checked 3 rules')"})
+    shown = await events_of(agent, "go")
+    (ended,) = (one for one in shown if isinstance(one, events.HookFinished))
+    assert said(ended) == (f"The PreToolUse hook {ended.command} says: checked 3 rules",)
+    assert not results(agent)[0].startswith("Not allowed")
+    await agent.close()
+
+
+@pytest.mark.parametrize("mode", ["", "/elevated "])
+@pytest.mark.parametrize("verdict", ["allow", "ask", None])
+async def test_a_changed_input_is_shown_asked_and_then_runs(
+    make: Make, tmp_path: Path, verdict: str | None, mode: str
+) -> None:
+    asked: list[Call] = []
+
+    class Sees:
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            assert "A hook changed what this call does" in decision.reason
+            asked.append(call)
+            return Answer("once")
+
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    changed = {"file_path": "b.txt", "content": "y\n"}
+    agent = make(
+        provider,
+        {"PreToolUse": says(permissionDecision=verdict, updatedInput=changed)},
+        approver=Sees(),
+    )
+    await events_of(agent, f"{mode}go")
+    (shown,) = asked
+    assert (shown.subject, "+y" in shown.preview) == ("b.txt", True)
+    assert not (tmp_path / "workspace/a.txt").exists()
+    assert (tmp_path / "workspace/b.txt").read_text() == "y\n"
+    assert "[a hook of the user changed the input of this call to: " in results(agent)[0]
+    await agent.close()
+
+
+async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_path: Path) -> None:
+    calls = [call("write_file", f"w{n}", path=f"{n}.txt", content="x") for n in range(3)]
+    provider = ScriptedProvider(*([one] for one in calls), say("ok"))
+    program = (
+        "new = {'0.txt': {'path': 'no/a', 'content': ''}, '1.txt': 'text', '2.txt': {'x': 1}}\n"
+        "own = {'permissionDecision': 'allow', 'updatedInput': new[given['tool_input']['path']]}\n"
+        "print(json.dumps({'hookSpecificOutput': own}))"
+    )
+    gate = Gate(Policy.of(deny=("write_file(no/*)",)))
+    agent = make(provider, {"PreToolUse": program}, gate=gate)
+    await events_of(agent, "go")
+    first, *others = results(agent)
+    assert first.startswith("Not allowed, not run: Denied by the rule write_file(no/*).")
+    assert all("A hook gave the call an input that it can't have." in one for one in others)
+    assert list((tmp_path / "workspace").iterdir()) == []
+    await agent.close()
+
+
+async def test_what_a_guard_adds_reaches_the_model_and_says_that_it_is_cut(make: Make) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(provider, {"PreToolUse": says(additionalContext="c" * 12_000)})
+    await events_of(agent, "go")
+    assert results(agent)[0].endswith(
+        f"{'c' * 10_000}\n[cut: 10,000 of 12,000 characters of a hook]"
+    )
+    await agent.close()
+
+
+WRONG_GUARDS = [
+    ("{", "hooks.json is not valid JSON"),
+    ('{"PreToolUse": []}', 'PreToolUse belongs in its "hooks"'),
+    ('{"hooks": []}', "does not have the form of hooks"),
+    ('{"hooks": {"PreToolUse": {}}}', "only hooks that are commands run"),
+    ('{"hooks": {"PreToolUse": [{"matcher": "LS"}]}}', "only hooks that are commands run"),
+    ('{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}', "only hooks"),
+    ('{"hooks": {"PreToolUse": [{"hooks": [{"command": "\\u0000"}]}]}}', "too long to run"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), WRONG_GUARDS)
+async def test_a_guard_that_cannot_run_leaves_it_to_the_person(
+    make: Make, tmp_path: Path, text: str, why: str
+) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    approver = Counts()
+    agent = make(provider, {}, approver=approver)
+    (tmp_path / "hooks.json").write_text(text)
+    await agent.start()
+    shown = await events_of(agent, "go")
+    (reason,) = approver.reasons
+    assert reason.startswith("A hook that judges this did not run: ")
+    assert why in reason
+    notices = [one.text for one in shown if isinstance(one, events.Notice)]
+    assert any(why in one for one in notices), "and it is said when the session begins"
+    await agent.close()
+
+
+async def test_a_guard_whose_script_was_changed_leaves_it_to_the_person(
+    make: Make, tmp_path: Path
+) -> None:
+    root = tmp_path / "workspace"
+    (root / ".holdfast").mkdir(parents=True)
+    (root / "guard.sh").write_text("exit 0\n")
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": "sh guard.sh"}]}]}
+    file = root / ".holdfast/hooks.json"
+    file.write_text(json.dumps({"hooks": hooks}))
+    approver = Counts()
+    provider = ScriptedProvider(
+        [call("list_dir", "l", path=".")], say("ok"), [call("list_dir", "m", path=".")], say("ok")
+    )
+    find = partial(hook_files.load, [file], workspace=root)
+    agent = make(provider, {}, find=find, approver=approver)
+    await events_of(agent, "go")
+    assert approver.reasons == []
+    (root / "guard.sh").write_text("# nothing\n")
+    await events_of(agent, "go")
+    (reason,) = approver.reasons
+    assert "a script that it names has changed since the session began" in reason
+    await agent.close()
+
+
+@pytest.mark.parametrize(
+    ("matcher", "runs"),
+    [
+        ("LS", True),
+        ("Edit|LS", True),
+        ("Edit,LS", True),
+        ("Edit, LS", True),
+        (" LS", True),
+        ("ls", True),
+        ("list_dir", True),
+        ("^L", True),
+        ("L.", True),
+        ("L*", True),
+        ("*", True),
+        ("", True),
+        ("[", True),
+        ("(?<n>x)", True),
+        ("LS(src/*)", True),
+        ("L", False),
+        ("S", False),
+        ("Edit", False),
+        ("Edit(.*)", False),
+    ],
+)
+async def test_a_matcher_means_what_it_means_in_claude_code_and_a_wrong_one_all(
+    make: Make, matcher: str, *, runs: bool
+) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(provider, {"PreToolUse": (matcher, BLOCKS)})
+    assert bool(finished(await events_of(agent, "go"))) is runs
+    await agent.close()
+
+
+async def test_the_strictest_of_the_same_hook_counts_and_too_many_are_said(tmp_path: Path) -> None:
+    one = {"type": "command", "command": "true"}
+    groups = [{"hooks": [one, one | {"on_error": "block"}, one]}]
+    file = tmp_path / "hooks.json"
+    file.write_text(json.dumps({"hooks": {"PreToolUse": groups}}))
+    (found,) = hook_files.load([file]).of("PreToolUse", ["LS"])
+    assert found.on_error == "block"
+    many = [one | {"command": f"true {n}"} for n in range(300)]
+    file.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": many}]}}))
+    loaded = hook_files.load([file])
+    assert loaded.problems == ("Only 200 hooks run; 100 more don't.",)
+    assert loaded.all[0].problem == "Only 200 hooks run; 100 more don't"
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"on_error": "stop"}, "on_error is 'stop', not continue or block; block counts"),
+        ({"if": "Bash(rm *)"}, "the condition `if` is not known here; 'true' runs without it"),
+    ],
+)
+def test_what_is_not_known_of_a_hook_is_said(tmp_path: Path, fields: Any, why: str) -> None:
+    one = {"type": "command", "command": "true", **fields}
+    file = tmp_path / "hooks.json"
+    file.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [one]}]}}))
+    loaded = hook_files.load([file])
+    assert loaded.problems == (f"hooks.json: {why}.",)
+    assert [one.command for one in loaded.all] == ["true"]

@@ -57,7 +57,7 @@ def test_all_is_shown_and_nothing_written_without_a_yes(
         "  allow  run_command(npm run test *)",
         "  allow  web_fetch(https://docs.python.org/*)",
         "  ask    run_command(git push *)",
-        "  deny   read_file(.env)",
+        "  deny   read_file(**/.env)",
         "  hook   PostToolUse Edit|Write: ./format.sh",
         "  left   allow WebSearch: no rule here says that",
     ):
@@ -81,9 +81,9 @@ def test_it_is_taken_over_once_beside_what_is_there(
     }
     (file.parent / "hooks.json").write_text(json.dumps(own))
     assert main(["import-settings", "--yes"]) == 0
-    assert "Took over 4 rules, 1 hook and 0 MCP servers." in capsys.readouterr().err
+    assert "Took over 5 rules, 1 hook and 0 MCP servers." in capsys.readouterr().err
     assert config()["permissions"] == {
-        "deny": ["run_command(curl *)", "read_file(.env)"],
+        "deny": ["run_command(curl *)", "read_file(**/.env)", "read_file(**/.env/*)"],
         "allow": ["run_command(npm run test *)", "web_fetch(https://docs.python.org/*)"],
         "ask": ["run_command(git push *)"],
     }
@@ -95,7 +95,7 @@ def test_it_is_taken_over_once_beside_what_is_there(
     assert main(["import-settings", "--yes"]) == 0
     shown = capsys.readouterr()
     assert "Nothing more to take over." in shown.err
-    assert len(config()["permissions"]["deny"]) == 2
+    assert len(config()["permissions"]["deny"]) == 3
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"permissions": 3, "hooks": []}', ""])
@@ -198,3 +198,29 @@ def test_an_odd_file_of_servers_costs_nothing(
     shown = capsys.readouterr()
     assert "Nothing more to take over." in shown.err
     assert ("It is not valid JSON." in shown.out) is (text == "{")
+
+
+@pytest.mark.parametrize("text", ["Other", "mcp__x__y(z)", 5, {"tool": "Bash"}])
+@pytest.mark.parametrize("arguments", [["--yes"], ["--dry-run"]])
+def test_a_rule_that_forbids_and_cannot_be_taken_over_is_an_error(
+    claude: Path, capsys: pytest.CaptureFixture[str], text: object, arguments: list[str]
+) -> None:
+    permissions = {"allow": ["Bash(git *)"], "deny": ["WebSearch", "mcp__x__*", text]}
+    (claude / "settings.json").write_text(json.dumps({"permissions": permissions}))
+    assert main(["import-settings", *arguments]) == 2
+    shown = capsys.readouterr()
+    name = text if isinstance(text, str) else json.dumps(text)
+    assert "  deny   web_search" in shown.out
+    assert "  deny   mcp__x__*" in shown.out
+    assert f"  lost   deny {name}: no rule here says that" in shown.out
+    assert f"permissions.deny: holds what no rule here can say: deny {name}." in shown.err
+    assert "Nothing was written." in shown.err
+    assert not folders().config_file.exists()
+
+
+def test_a_single_rule_that_is_in_no_list_counts(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (claude / "settings.json").write_text(json.dumps({"permissions": {"deny": "Bash"}}))
+    assert main(["import-settings", "--dry-run"]) == 0
+    assert "  deny   run_command" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tui.core.errors import UsageError
 from tui.permissions.policy import Policy
-from tui.permissions.rules import Rule
+from tui.permissions.rules import Rule, require_tools, without_tool
 from tui.permissions.sandbox.walls import Level
 
 
@@ -104,3 +104,25 @@ def test_only_a_rule_that_allows_may_say_outside() -> None:
         Policy.of(deny=["run_command(docker *) outside"])
     with pytest.raises(UsageError, match="outside"):
         Policy.of(ask=["run_command(docker *) outside"])
+
+
+TOOLS = ("run_command", "read_file", "web_search")
+
+
+@pytest.mark.parametrize("rule", ["Bash(rm *)", "run_comand", "x*", "WebSearch"])
+def test_a_rule_that_forbids_and_is_about_no_tool_is_an_error(rule: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        require_tools(Policy.of(deny=[rule]).deny, TOOLS)
+    assert repr(rule) in caught.value.message
+
+
+def test_the_error_says_the_name_that_is_meant() -> None:
+    with pytest.raises(UsageError) as caught:
+        require_tools(Policy.of(ask=["Bash(rm *)"]).ask, TOOLS)
+    assert caught.value.hint == "It is called run_command here."
+
+
+def test_rules_for_tools_and_servers_are_known() -> None:
+    rules = Policy.of(deny=["run_command(x)", "*", "*_file", "mcp__x__y", "mcp__*", "m*"]).deny
+    require_tools(rules, TOOLS)
+    assert list(without_tool(rules, ())) == [rules[0], rules[2]]

@@ -11,6 +11,7 @@ import pytest
 from tests.tools.folder import Folder
 from tui.core.errors import ToolError
 from tui.tools.base import Todo
+from tui.tools import registry
 from tui.tools.registry import builtin_tools
 from tui.tools.todo_write import TodoWrite
 
@@ -96,3 +97,21 @@ async def test_wrong_todos_are_named(folder: Folder) -> None:
         await folder.call(todo_write, todos=[{"text": "a", "status": "done"}])
     with pytest.raises(ToolError, match="todos"):
         await folder.call(todo_write, todos=[{"text": "", "status": "pending"}])
+
+
+def test_the_names_that_rules_may_have_are_those_of_all_tools() -> None:
+    from tui.tools.ask_user import AskUser
+    from tui.tools.mcp.call_tool import CallTool
+    from tui.tools.mcp.read_mcp_resource import ReadMcpResource
+    from tui.tools.mcp.search_tools import SearchTools
+    from tui.tools.present_plan import PresentPlan
+    from tui.tools.recall import Recall
+    from tui.tools.skill import Skill
+    from tui.tools.submit_result import SubmitResult
+    from tui.tools.task import SubAgentTool
+
+    others = (
+        AskUser, CallTool, PresentPlan, ReadMcpResource, Recall, SearchTools, Skill, SubAgentTool,
+        SubmitResult,
+    )  # fmt: skip
+    assert {*NAMES, *(tool.name for tool in others), "web_search"} == registry.NAMES

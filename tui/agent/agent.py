@@ -52,6 +52,7 @@ from tui.core.errors import HoldfastError
 from tui.core.formatting import tokens
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
+from tui.permissions.rules import require_tools, without_tool
 from tui.permissions.types import Call, Decision, Mode
 from tui.provider.base import ModelInfo, Provider, Request
 from tui.provider.failover import Failover
@@ -65,6 +66,7 @@ from tui.tools.base import Tool
 from tui.tools.paging import PageLimits
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall, RecallParams
+from tui.tools.registry import NAMES
 from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
@@ -267,6 +269,7 @@ class Agent:
         and the redaction. What was granted for the session stays. Raises UsageError."""
         gate, rules = self._ctx.gate, config.permissions
         read = Policy.of(allow=rules.allow, ask=rules.ask, deny=rules.deny)
+        require_tools((*read.deny, *read.ask), NAMES.union(self._ctx.tools))
         gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
         self.session.redact = config.redact == "record"
 
@@ -296,6 +299,9 @@ class Agent:
         work = [self._load()]
         if self._ctx.parent is None:
             work.append(sweep_outputs(self._ctx, self._closing))
+            for rule in without_tool(self._ctx.gate.policy.allow, NAMES.union(self._ctx.tools)):
+                text = f"The rule {rule} allows nothing: there is no such tool."
+                self._ctx.publish(events.Notice(text))
             self._hooks.begin()
         self._background += map(asyncio.create_task, work)
         self._mcp.begin()

@@ -37,7 +37,7 @@ from tui.core.redaction import child_environment
 from tui.core.workspace import PRIVATE_DIR, Workspace, safe_search_path
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
-from tui.permissions.rules import Rule
+from tui.permissions.rules import Rule, require_tools
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level
@@ -58,7 +58,7 @@ from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust, trusted_programs, with_scripts
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
-from tui.tools.registry import builtin_tools
+from tui.tools.registry import NAMES, builtin_tools
 
 if TYPE_CHECKING:
     from tui.session.checkpoints.store import CheckpointStore
@@ -308,6 +308,8 @@ def make_agent(
         auto_grant=permissions.auto_grant,
         private=(launch.folders.config, launch.folders.data),
     )
+    own_tools = {tool.name: tool for tool in launch.own_tools}
+    require_tools((*policy.deny, *policy.ask), NAMES.union(own_tools))
     found = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
@@ -328,7 +330,7 @@ def make_agent(
             session=session,
             provider=provider or make_provider(launch, clock, control),
             model=listed_model(launch, launch.model),
-            tools=builtin_tools() | skills.tools() | {tool.name: tool for tool in launch.own_tools},
+            tools=builtin_tools() | skills.tools() | own_tools,
             gate=Gate(policy, remember_always=remember_always),
             approver=approver,
             workspace=replace(launch.workspace, readable=skills.folders),

@@ -16,6 +16,8 @@ from tui.tools.present_plan import PresentPlan
 
 _HEADERS = 3
 """Questions nobody could answer that a line names; the others are counted."""
+_HOOK_CHARS = 300
+"""Of what a hook prints, in a line."""
 
 
 def event_lines(event: Event) -> Sequence[str]:
@@ -54,8 +56,8 @@ def event_lines(event: Event) -> Sequence[str]:
 def _of_what_ran(event: Event) -> Sequence[str]:
     """What ran beside the conversation, and what nobody answered."""
     match event:
-        case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
-            return (hook_problem(event),)
+        case events.HookFinished():
+            return tuple(filter(None, (hook_report(event),)))
         case events.JobStarted() | events.JobFinished():
             return (f"{event.summary}.",)
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
@@ -66,14 +68,23 @@ def _of_what_ran(event: Event) -> Sequence[str]:
             return ()
 
 
-def hook_problem(event: events.HookFinished) -> str:
-    """What went wrong with a hook, as a sentence."""
+def hook_report(event: events.HookFinished) -> str:
+    """What went wrong with a hook, or what it printed for the person, as a sentence; "" where
+    there is nothing to say or others say it."""
     what = f"The {event.event} hook {one_line(event.command)}"
+    if event.outcome == "ok" and event.text:
+        return f"{what} says: {_short(one_line(event.text))}"
+    if event.outcome in {"ok", "blocked"}:
+        return ""
     if event.outcome == "cancelled":
         return f"{what} was stopped"
     code = "" if event.exit_code is None else f" (exit {event.exit_code})"
     said = f": {one_line(event.text)}" if event.text else ""
     return f"{what} failed{code}{said}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _HOOK_CHARS else f"{text[: _HOOK_CHARS - 1]}…"
 
 
 def _unanswered(event: events.QuestionAnswered) -> str:

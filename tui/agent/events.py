@@ -198,8 +198,8 @@ class ToolFinished(WireEvent, frozen=True, tag="tool_finished"):
 
 class HookFinished(WireEvent, frozen=True, tag="hook_finished"):
     """A hook of the person's ran: `event` is what it ran for, `call_id` the call, "" for none.
-    `outcome` is ok, blocked, failed, timeout or cancelled; `text` is what it wrote to standard
-    error where that is not ok."""
+    `outcome` is ok, blocked, failed, timeout or cancelled; `text` is why, where that is not ok;
+    else what it printed that is no answer."""
 
     event: str
     command: str

@@ -1,10 +1,12 @@
 """Runs the person's hooks (`tui.settings.hook_files`) and reads what they answer.
 
 A hook gets a JSON object on its standard input and answers by its exit code, or by a JSON object on
-its standard output; both as those of Claude Code. 0 is fine, 2 blocks with what it wrote to
-standard error as the reason, any other code is a failure of the hook alone: it is said, and the
-turn goes on. So is one that takes too long, which is killed, as is one that is interrupted. Each
-run is in the record.
+its standard output (`tui.agent.hook_answers`); both as those of Claude Code. A decision counts
+whatever the exit code. Without one, 0 is fine, 2 blocks with what it wrote to standard error as the
+reason, and any other code is a failure of the hook alone: it is said, and the turn continues,
+unless the hook's `on_error` is "block". The same holds for one that takes too long, which is
+killed. A call is asked about where a hook that was to judge it could not be run. Each run is in the
+record.
 
 Hooks run outside the sandbox, as the person's own commands do, without the program's keys.
 """
@@ -18,25 +20,27 @@ import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import HookFinished
+from tui.agent.events import HookFinished, Notice
+from tui.agent.hook_answers import OUTPUT_MAX, HookReply, Verdict
 from tui.core import claude_names
-from tui.core.messages import is_object, object_of, string_of
 from tui.core.redaction import child_environment
-from tui.core.text_cleaning import clean
-from tui.settings.hook_files import TIMEOUT_MAX_S, Hook, HookEvent, Hooks
+from tui.core.text_cleaning import clean, one_line
+from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookEvent, Hooks
 from tui.tools.process import shell
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
-OUTPUT_MAX: Final = 256 * 1024
-"""Bytes of an output that are read; what floods it is read on and dropped."""
 CONTEXT_CHARS: Final = 10_000
 """Of a text of hooks that the model gets."""
+_NAME_CHARS = 200
+"""Of a hook's command, where it is named."""
 _CHUNK = 64 * 1024
 _POLL_S = 0.05
 _DRAIN_S = 0.25
@@ -44,7 +48,6 @@ _DRAIN_S = 0.25
 _END_S = 10.0
 """For the hooks of a session that ends: nobody waits long for a program to quit."""
 
-Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
 Outcome: TypeAlias = Literal["ok", "blocked", "failed", "timeout", "cancelled"]
 
 log = logging.getLogger(__name__)
@@ -53,12 +56,14 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
     """What the hooks of one event said together: `blocked` is why it must not go on, "" if it may;
-    `context` what the model should know; `verdict` what they say about a call."""
+    `context` what the model should know; `verdict` what they say about a call that may, and
+    `changed` the input that it gets instead of its own."""
 
     blocked: str = ""
     context: str = ""
     verdict: Verdict = ""
     reason: str = ""
+    changed: dict[str, Any] | None = None
 
 
 NOTHING: Final = HookAnswer()
@@ -66,19 +71,18 @@ NOTHING: Final = HookAnswer()
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How one hook ended."""
+    """How one hook ended: `problem` is why it failed or blocks."""
 
     hook: Hook
     outcome: Outcome
     code: int | None
     seconds: float
-    printed: str = ""
+    said: HookReply = hook_answers.NOTHING
     problem: str = ""
 
 
 _CHANGED: Final = (
-    "not run, as a script that it names has changed since the session began; trust it in the next "
-    "session"
+    "a script that it names has changed since the session began; trust it in the next session"
 )
 
 
@@ -99,9 +103,12 @@ class HookRunner:
 
     def begin(self) -> None:
         """Run the hooks of a session that begins, beside all else."""
+        self._opening = asyncio.create_task(self._begin(), name="hooks of the session")
+
+    async def _begin(self) -> HookAnswer:
         source = "resume" if self.ctx.session.resumed else "startup"
-        work = self.run("SessionStart", {"source": source}, names=(source,))
-        self._opening = asyncio.create_task(work, name="hooks of the session")
+        self.ctx.publish(*map(Notice, (await self.load()).problems))
+        return await self.run("SessionStart", {"source": source}, names=(source,))
 
     async def opening(self) -> str:
         """What they want the model to know, until it was handed over; waits for them."""
@@ -151,7 +158,11 @@ class HookRunner:
             "tool_input": claude_names.input_of(input_),
             "tool_use_id": call_id,
         }
-        return await self.run("PreToolUse", fields, names=names, call_id=call_id)
+        answer = await self.run("PreToolUse", fields, names=names, call_id=call_id)
+        if answer.changed is None:
+            return answer
+        changed = claude_names.own_input(input_, answer.changed)
+        return replace(answer, changed=None if changed == input_ else changed)
 
     async def after_tool(
         self, call_id: str, tool: str, input_: Mapping[str, Any], text: str, *, failed: bool
@@ -180,14 +191,58 @@ class HookRunner:
 
     async def _run(self, hook: Hook, given: bytes, most_s: float) -> _Run:
         started = self.ctx.clock.monotonic()
+        process = _Process(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
+        outcome, problem = await process.run(given)
+        printed, code = bytes(process.out), process.code
+        said = hook_answers.NOTHING
+        try:
+            said = await asyncio.to_thread(hook_answers.read, printed, hook.event)
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+        if outcome == "cancelled":
+            said = hook_answers.NOTHING
+        elif hook.event in _BLOCK and (why := _blocks(hook, outcome, code, said, problem)):
+            outcome, problem = "blocked", why
+        elif said.unclear:
+            outcome, problem = "failed", f"its answer can't be understood: {said.unclear}"
+        elif said.verdict and outcome == "failed":
+            outcome = "ok"
+        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, said, problem)
 
-        def ended(outcome: Outcome, code: int | None, *texts: str) -> _Run:
-            return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, *texts)
+    def _record(self, run: _Run, call_id: str) -> None:
+        """Keep how a hook ended, and show it; of one that cannot run, the question says it."""
+        if run.hook.problem:
+            return
+        hook, seconds = run.hook, round(run.seconds, 3)
+        said = (run.said.notice, run.said.text if hook.event not in _SPEAKS else "")
+        shown = "\n".join(filter(None, said))
+        text = _cut(shown if run.outcome == "ok" else run.problem)
+        ended = HookFinished(
+            hook.event, hook.command, run.outcome, run.code, seconds, text, call_id
+        )
+        fields = {name: value for name, value in ended.to_json().items() if name != "type"}
+        self.ctx.recorder.append("hook", **fields)
+        self.ctx.publish(ended)
 
-        root, limit = self.ctx.workspace.root, min(hook.timeout_s, most_s)
-        environment = child_environment() | {"CLAUDE_PROJECT_DIR": str(root)}
-        if not await asyncio.to_thread(hook.holds_in, root):
-            return ended("failed", None, "", _CHANGED)
+
+@dataclass(slots=True)
+class _Process:
+    """Runs the command of a hook."""
+
+    hook: Hook
+    root: Path
+    limit: float
+    code: int | None = None
+    out: bytearray = field(default_factory=bytearray)
+
+    async def run(self, given: bytes) -> tuple[Outcome, str]:
+        """How it ended, and what is wrong then. An interrupt ends it; the caller raises."""
+        hook = self.hook
+        if hook.problem:
+            return "failed", hook.problem
+        environment = child_environment() | {"CLAUDE_PROJECT_DIR": str(self.root)}
+        if not await asyncio.to_thread(hook.holds_in, self.root):
+            return "failed", _CHANGED
         try:
             process = await asyncio.create_subprocess_exec(
                 *shell(),
@@ -195,64 +250,48 @@ class HookRunner:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                cwd=root,
+                cwd=self.root,
                 env=environment,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            return ended(
-                "failed", None, "", f"can't run: {getattr(error, 'strerror', '') or error}"
-            )
+            return "failed", f"can't run: {getattr(error, 'strerror', '') or error}"
         try:
-            async with asyncio.timeout(limit):
-                printed, problem, code = await _communicate(process, given)
+            async with asyncio.timeout(self.limit):
+                problem = await self._communicate(process, given)
         except asyncio.CancelledError:
-            return ended("cancelled", None)  # so that it is recorded; `run` raises
+            return "cancelled", ""  # so that it is recorded
         except TimeoutError:
-            return ended("timeout", None, "", f"took longer than {limit:g} s")
+            return "timeout", f"took longer than {self.limit:g} s"
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it left running, too
-        blocks = code == 2
-        outcome: Outcome = "blocked" if blocks else "failed" if code else "ok"
-        return ended(outcome, code, printed, problem)
+        return "failed" if self.code else "ok", problem
 
-    def _record(self, run: _Run, call_id: str) -> None:
-        """Keep how a hook ended, and show it."""
-        hook, seconds = run.hook, round(run.seconds, 3)
-        text = clean(run.problem.strip())[:CONTEXT_CHARS] if run.outcome != "ok" else ""
-        ended = HookFinished(
-            hook.event, hook.command, run.outcome, run.code, seconds, text, call_id
-        )
-        said = {name: value for name, value in ended.to_json().items() if name != "type"}
-        self.ctx.recorder.append("hook", **said)
-        self.ctx.publish(ended)
-
-
-async def _communicate(process: Process, given: bytes) -> tuple[str, str, int]:
-    """What it prints, what it writes to standard error, and its exit code. Something that it left
-    running may still hold both: its end is not waited for."""
-    assert process.stdin
-    assert process.stdout
-    assert process.stderr
-    out, err = bytearray(), bytearray()
-    writes = asyncio.create_task(_write(process.stdin, given))
-    reads = {
-        asyncio.create_task(_read(process.stdout, out)),
-        asyncio.create_task(_read(process.stderr, err)),
-    }
-    try:
-        while process.returncode is None:
-            await asyncio.wait(reads, timeout=_POLL_S)
-            if all(read.done() for read in reads):
-                await process.wait()
-        await asyncio.wait(reads, timeout=_DRAIN_S)
-    finally:
-        for task in (writes, *reads):
-            task.cancel()
-        await asyncio.gather(writes, *reads, return_exceptions=True)
-    texts = (bytes(data).decode("utf-8", "replace") for data in (out, err))
-    return next(texts), next(texts), process.returncode
+    async def _communicate(self, process: Process, given: bytes) -> str:
+        """Wait for its end and what it prints; returns what it wrote to standard error. Something
+        that it left running may still hold both: its end is not waited for."""
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        err = bytearray()
+        writes = asyncio.create_task(_write(process.stdin, given))
+        reads = {
+            asyncio.create_task(_read(process.stdout, self.out)),
+            asyncio.create_task(_read(process.stderr, err)),
+        }
+        try:
+            while process.returncode is None:
+                await asyncio.wait(reads, timeout=_POLL_S)
+                if all(read.done() for read in reads):
+                    await process.wait()
+            await asyncio.wait(reads, timeout=_DRAIN_S)
+        finally:
+            for task in (writes, *reads):
+                task.cancel()
+            await asyncio.gather(writes, *reads, return_exceptions=True)
+        self.code = process.returncode
+        return bytes(err[:OUTPUT_MAX]).decode("utf-8", "replace")
 
 
 async def _write(stream: asyncio.StreamWriter, given: bytes) -> None:
@@ -265,60 +304,70 @@ async def _write(stream: asyncio.StreamWriter, given: bytes) -> None:
 
 async def _read(stream: asyncio.StreamReader, into: bytearray) -> None:
     while chunk := await stream.read(_CHUNK):
-        into += chunk[: OUTPUT_MAX - len(into)]
+        into += chunk[: OUTPUT_MAX + 1 - len(into)]  # one more says that there was more
+
+
+_SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
+"""Events whose hooks tell the model what they print."""
+_BLOCK: Final = frozenset(EVENTS) - {"SessionStart", "SessionEnd"}
+"""Events that a hook can block."""
+
+
+def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, problem: str) -> str:
+    """Why a hook blocks what it ran for; "" if it doesn't."""
+    name = f"the hook {one_line(hook.command)[:_NAME_CHARS]}"
+    if said.unclear and hook.event != "PostToolUse":
+        reason = f" It says: {said.reason}" if said.reason else ""
+        return f"{name} blocks it, as its answer can't be understood: {said.unclear}.{reason}"
+    if said.verdict == "deny" or code == 2:
+        return (
+            said.reason
+            if said.verdict == "deny" and said.reason
+            else (problem.strip() or f"{name} blocked it")
+        )
+    judged = said.verdict and outcome != "timeout"
+    if hook.on_error == "block" and outcome in {"failed", "timeout"} and not judged:
+        ended = f"exit code {code}" if outcome == "failed" and code is not None else ""
+        what = ": ".join(filter(None, (ended, problem.strip())))
+        return f"{name} failed ({what}), and what it can't judge is blocked"
+    return ""
 
 
 def _together(runs: Sequence[_Run]) -> HookAnswer:
-    """What the hooks of an event come to: one that blocks is enough, and deny goes before ask."""
-    blocked: list[str] = []
-    context: list[str] = []
+    """What the hooks of an event come to: one that blocks is enough, and ask goes before allow."""
+    blocked = [run.problem for run in runs if run.outcome == "blocked"]
     verdicts: dict[Verdict, str] = {}
+    changed: list[dict[str, Any]] = []
     for run in runs:
-        if run.outcome == "blocked":
-            blocked.append(run.problem.strip() or f"the hook {run.hook.command} blocked it")
-        elif run.outcome == "ok":
-            _answer(run, blocked, context, verdicts)
-    verdict: Verdict = ""
-    for one in _BY_WEIGHT:
-        if one in verdicts:
-            verdict = one
-            break
+        if run.outcome == "failed" and run.code is None:
+            # A guard that did not run has not agreed.
+            verdicts.setdefault("ask", f"A hook that judges this did not run: {run.problem}.")
+        elif run.outcome == "ok" and run.said.verdict:
+            verdicts.setdefault(run.said.verdict, run.said.reason)
+        if run.said.changed is not None and run.said.changed not in changed:
+            changed.append(run.said.changed)
+    verdict = hook_answers.strictest(verdicts)
+    if len(changed) > 1:
+        blocked.append("several hooks want to change what this call does")
     return HookAnswer(
-        clean("\n".join(blocked))[:CONTEXT_CHARS],
-        clean("\n\n".join(filter(str.strip, context)))[:CONTEXT_CHARS],
+        _cut("\n".join(blocked)),
+        _cut("\n\n".join(filter(str.strip, map(_context, runs)))),
         verdict,
-        clean(verdicts.get(verdict, ""))[:CONTEXT_CHARS],
+        _cut(verdicts.get(verdict, "")),
+        changed[0] if changed else None,
     )
 
 
-_BY_WEIGHT: Final[Sequence[Verdict]] = ("deny", "ask", "allow")
-_SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
-"""Events whose hooks tell the model what they print."""
-_VERDICTS: Final[Mapping[str, Verdict]] = {
-    "allow": "allow", "approve": "allow", "ask": "ask", "deny": "deny",
-}  # fmt: skip
+def _context(run: _Run) -> str:
+    """What a hook wants the model to know."""
+    said = run.said
+    speaks = run.hook.event in _SPEAKS and run.outcome == "ok"
+    return "\n\n".join(filter(None, (said.text if speaks else "", said.context)))
 
 
-def _answer(
-    run: _Run, blocked: list[str], context: list[str], verdicts: dict[Verdict, str]
-) -> None:
-    """Take up what a hook printed: an object says what it wants, other text is for the model."""
-    printed = run.printed.strip()
-    try:
-        found: object = json.loads(printed) if printed.startswith("{") else None
-    except (ValueError, RecursionError):
-        found = None
-    if not is_object(found):
-        if run.hook.event in _SPEAKS:
-            context.append(printed)
-        return
-    said = found
-    own = object_of(said.get("hookSpecificOutput"))
-    reason = string_of(said.get("reason")) or string_of(own.get("permissionDecisionReason"))
-    decision = string_of(own.get("permissionDecision")) or string_of(said.get("decision"))
-    if decision == "block" or said.get("continue") is False:
-        blocked.append(reason or string_of(said.get("stopReason")) or "a hook blocked it")
-    elif verdict := _VERDICTS.get(decision):
-        verdicts.setdefault(verdict, reason)
-    if extra := string_of(own.get("additionalContext")):
-        context.append(extra)
+def _cut(text: str) -> str:
+    """The beginning of a long text of hooks, which says how much is missing."""
+    text = clean(text.strip())
+    if len(text) <= CONTEXT_CHARS:
+        return text
+    return f"{text[:CONTEXT_CHARS]}\n[cut: {CONTEXT_CHARS:,} of {len(text):,} characters of a hook]"

@@ -7,8 +7,9 @@ result with is_error, a refusal too, and an interrupt closes what is still open.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -69,6 +70,8 @@ _ONLY_SETS = frozenset({"config", "remote"})
 """Subcommands of git that do nothing else than to write its settings."""
 _DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
 """Those that may have done a part before they fail."""
+
+_CHANGED_BY_HOOK = "A hook changed what this call does: it is shown as it would run."
 
 SHOWN_LABEL_CHARS = 1000
 """Of a call's label in its event."""
@@ -319,13 +322,26 @@ class ToolDispatcher:
         raise ToolError(f"There is no tool named {name!r}.", hint=f"The tools are: {known}.")
 
     async def _permitted(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
-        """Decide, ask if needed, record the intent, run."""
+        """Let hooks look at a call, and carry it out as far as it is allowed."""
         if self.ctx.parent is not None and not self.ctx.isolated:
             self.ctx.workspace = self.ctx.parent.workspace
         if self.ctx.confinement is not None:
             temporary = await self.ctx.confinement.temporary()
             self.ctx.workspace = replace(self.ctx.workspace, temporary=temporary)
-        ctx = self._context(state)
+        checked = self._checked(state, tool, params)
+        self._holds = await self._levels(checked.call)
+        hooked = await self.hooks.before_tool(state.id, tool.name, _input(state.call))
+        lines = [hooked.context] if hooked.context else []
+        if hooked.changed is not None and not hooked.blocked:
+            checked = self._changed(checked, hooked.changed)
+            self._holds = await self._levels(checked.call)
+            given = json.dumps(_input(state.call), ensure_ascii=False, default=str)
+            lines.append(f"[a hook of the user changed the input of this call to: {given}]")
+        output = await self._decided(checked, hooked)
+        return output.with_lines(lines)
+
+    def _checked(self, state: PendingCall, tool: Tool[Any], params: Params) -> _Checked:
+        """A call as the permissions see it."""
         call = Call(
             id=state.id,
             tool=tool.name,
@@ -336,9 +352,21 @@ class ToolDispatcher:
             background=bool(getattr(params, "background", False)),
             agent=self.ctx.role,
         )
-        checked = _Checked(state, call, tool, params, ctx)
-        self._holds = await self._levels(call)
-        hooked = await self.hooks.before_tool(state.id, tool.name, _input(state.call))
+        return _Checked(state, call, tool, params, self._context(state))
+
+    def _changed(self, checked: _Checked, given: Mapping[str, Any]) -> _Checked:
+        """A call with the input that a hook gives it: from here on it is this call."""
+        state, tool = checked.state, checked.tool
+        try:
+            params = tool.parse(given)
+        except ToolError as error:
+            raise ToolError(f"A hook gave the call an input that it can't have. {error}") from error
+        state.call = {**state.call, "input": dict(given)}
+        return self._checked(state, tool, params)
+
+    async def _decided(self, checked: _Checked, hooked: HookAnswer) -> ToolOutput:
+        """Decide, ask if needed, record the intent, run."""
+        state, call, tool = checked.state, checked.call, checked.tool
         decision = _hooked(self._decide(call), hooked)
         if decision.answer == "ask":
             call = await self._previewed(checked, decision.level)
@@ -731,12 +759,19 @@ def _input(call: Block) -> dict[str, Any]:
 
 def _hooked(decision: Decision, hooked: HookAnswer) -> Decision:
     """A decision after what hooks said: they forbid anything, ask about what is allowed, and allow
-    what would be asked. What rules or the program forbid stays so."""
+    what would be asked; what they changed is always asked, as it would run. What rules or the
+    program forbid stays so."""
     if decision.answer == "deny":
         return decision
-    if hooked.blocked or hooked.verdict == "deny":
-        reason = hooked.blocked or hooked.reason or "A hook doesn't allow it."
-        return replace(decision, answer="deny", reason=reason, by="hook")
+    if hooked.blocked:
+        return replace(decision, answer="deny", reason=hooked.blocked, by="hook")
+    if hooked.changed is not None:
+        texts = (
+            _CHANGED_BY_HOOK,
+            hooked.reason,
+            decision.reason if decision.answer == "ask" else "",
+        )
+        return replace(decision, answer="ask", reason=" ".join(filter(None, texts)), by="hook")
     if hooked.verdict == "ask" and decision.answer == "allow":
         reason = hooked.reason or "A hook asks about it."
         return replace(decision, answer="ask", reason=reason, by="hook")

@@ -17,6 +17,7 @@ from tui.app.session_path import workspace_of
 from tui.cli.session_io import note, print_text
 from tui.core.claude_names import claude_folder
 from tui.core.config import McpServer
+from tui.core.errors import ConfigError
 from tui.core.formatting import plural
 from tui.core.paths import Folders, folders, shorten
 from tui.core.text_cleaning import one_line
@@ -43,6 +44,15 @@ def run(options: Options) -> int:
     new = {name: entry for place in servers for name, entry in place.servers.items()}
     for line in (*_lines(found), *_server_lines(servers), *_in_place(workspace_of(options))):
         print_text(line)
+    if found.lost:
+        raise ConfigError(
+            shorten(found.source),
+            "permissions.deny",
+            f"holds what no rule here can say: {one_line(', '.join(found.lost))}. "
+            "Nothing was written.",
+            hint=f"Forbid it by a rule of your own in {shorten(own.config_file)} "
+            "(holdfast help permissions), and take it out there.",
+        )
     if not (found or new):
         note("Nothing more to take over.")
         return 0
@@ -78,8 +88,9 @@ def _lines(found: Takeover) -> Iterator[str]:
         when = f"{hook.event} {hook.matcher}".rstrip()
         yield f"  hook   {one_line(when)}: {one_line(hook.command)}"
     yield from (f"  left   {one_line(one)}: no rule here says that" for one in found.ignored)
+    yield from (f"  lost   {one_line(one)}: no rule here says that" for one in found.lost)
     yield from (f"  left   {one_line(problem)}" for problem in found.problems)
-    if not (found or found.ignored or found.problems):
+    if not (found or found.ignored or found.lost or found.problems):
         yield "  nothing new"
 
 

@@ -60,6 +60,18 @@ def input_of(input_: Mapping[str, Any]) -> dict[str, Any]:
     return {**({"file_path": path} if isinstance(path, str) else {}), **input_}
 
 
+def own_input(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hook made of the arguments that `input_of` gave it, under our names: of the two names
+    of a path the one that it changed counts."""
+    input_ = dict(given)
+    if "file_path" in input_ and "file_path" not in before:
+        path = input_.pop("file_path")
+        if path != before.get("path"):
+            input_["path"] = path
+        input_.setdefault("path", path)
+    return input_
+
+
 def claude_folder() -> Path:
     """Where Claude Code keeps what is the person's."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

@@ -35,6 +35,7 @@ from tui.permissions.rules import (
     Line,
     Rule,
     RuledPath,
+    git_settings_from_elsewhere,
     matching_rule,
     parse_all,
     path_forms,
@@ -225,14 +226,21 @@ def _refused(
         return Decision("deny", why, "secret")
     if rule := matching_rule(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"Denied by the rule {rule}.", str(rule), risk)
-    named = call.command is not None and facts.line is None
-    if named and (rule := rule_naming_program(policy.deny, call)):
+    if _hides_words(facts) and (rule := rule_naming_program(policy.deny, call)):
         why = f"Denied by the rule {rule}: the command names that program and isn't in plain words."
         return Decision("deny", why, str(rule), risk)
     looks = risk == "safe" or _tried(facts, policy, holds) or _is_temporary(facts, workspace)
     if mode == "plan" and call.effect in {"write", "run"} and not looks:
         return Decision("deny", "Plan mode is read-only: nothing is written or run.", "plan", risk)
     return None
+
+
+def _hides_words(facts: CallFacts) -> bool:
+    """Whether the words of a command do not show all that it runs."""
+    if facts.call.command is None or facts.verdict is None:
+        return False
+    hidden = any(part.hidden for part in facts.verdict.parts)
+    return facts.line is None or hidden or git_settings_from_elsewhere(facts.call.command)
 
 
 def _allowed(

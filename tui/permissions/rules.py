@@ -10,15 +10,17 @@ allow narrowly: see `rule_allowing_command` and `rule_allowing_url`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
+from tui.core import claude_names
 from tui.core.errors import UsageError
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
+from tui.permissions.parsed_command import UNKNOWN
 from tui.permissions.plain_command import PlainCommand
 from tui.permissions.risk import CommandPart, RiskVerdict
 from tui.permissions.sandbox.walls import Level
@@ -29,6 +31,15 @@ _SYNTAX = re.compile(
 )
 _WORDS: Mapping[str, Level] = {"network": Level.NETWORK, "outside": Level.OUTSIDE}
 _PRIVATE = "private"
+_SERVERS = "mcp__"
+"""What the name of an MCP server's tool begins with."""
+_NO_WORD = re.compile(r"""[\s"'`();,\[\]{}|&<>!=\\]+""")
+_MOST_NAMED = 50
+"""How often a program may be named in a command for each place to be looked at."""
+_GIT_ELSEWHERE = re.compile(
+    r"GIT_CONFIG|GIT_EXEC_PATH|--exec-path=|--config-env|\binclude(if)?\.|\bconfig\b.*\balias\.",
+    re.IGNORECASE | re.DOTALL,
+)
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
@@ -111,6 +122,25 @@ def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
     return rules
 
 
+def without_tool(rules: Iterable[Rule], tools: Collection[str]) -> Iterator[Rule]:
+    """The rules that are about none of some tools, nor about one of an MCP server."""
+    for rule in rules:
+        of_server = rule.tool.startswith(_SERVERS) or fnmatchcase(f"{_SERVERS}x__x", rule.tool)
+        if not of_server and not any(map(rule.names, tools)):
+            yield rule
+
+
+def require_tools(rules: Iterable[Rule], tools: Collection[str]) -> None:
+    """Raises UsageError for a rule that would forbid nothing, or ask about nothing."""
+    for rule in without_tool(rules, tools):
+        ours = claude_names.known(rule.tool)
+        meant = f"It is called {' and '.join(ours)} here." if ours else ""
+        raise UsageError(
+            f"The rule {str(rule)!r} is about no tool that there is.",
+            hint=meant or f"The tools are: {', '.join(sorted(tools))}; and mcp__SERVER__TOOL.",
+        )
+
+
 Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None
 """The commands of a line in plain words, each with why it asks; None for every other line."""
 
@@ -153,10 +183,44 @@ def matching_rule(
         for part in verdict.parts:
             subjects |= {part.text, *part.spellings}
     for rule in rules:
-        named = any(map(rule.names, tools))
-        if named and any(rule.matches(subject) for subject in subjects):
+        if not any(map(rule.names, tools)):
+            continue
+        within = _within(rule, verdict.parts) if verdict is not None else ()
+        if any(rule.matches(subject) for subject in subjects) or any(within):
             return rule
     return None
+
+
+def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
+    """Whether a rule's program is in the words of a command that may run it: of a wrapper that is
+    not known (`setpriv … git push`), or in a text of another language (`python -c "…"`).
+
+    Git's own words are texts of the person as well; what it runs is known, see `wrapper_commands`.
+    """
+    program = rule.start.partition(" ")[0]
+    if not program or rule.glob is None:
+        return
+    for part in parts:
+        text = next(iter(part.spellings), part.text)
+        words = _NO_WORD.sub(" ", text).split()
+        own = words[0].rpartition("/")[2].lower() if words else ""
+        if own.startswith("git-"):  # `git-push` is `git push`
+            yield rule.matches(f"git {' '.join([own[4:], *words[1:]])}")
+        if own == "git":
+            # Only the shell will know the rest of it.
+            head, unknown, _ = text.partition(UNKNOWN)
+            yield bool(unknown) and (rule.start.startswith(head) or head.startswith(rule.start))
+        elif part.risk != "safe":
+            at = [n for n, word in enumerate(words) if word.rpartition("/")[2] == program]
+            yield len(at) > _MOST_NAMED
+            yield from (
+                rule.matches(" ".join([program, *words[n + 1 :]])) for n in at[:_MOST_NAMED]
+            )
+
+
+def git_settings_from_elsewhere(command: str) -> bool:
+    """Whether a line may give git's words another meaning than they have."""
+    return _GIT_ELSEWHERE.search(command) is not None
 
 
 def rule_naming_program(rules: Iterable[Rule], call: Call) -> Rule | None:

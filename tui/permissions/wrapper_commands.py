@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 
-from tui.permissions.parsed_command import UNKNOWN, ShellWord, SimpleCommand, is_option
+from tui.permissions.parsed_command import (
+    UNKNOWN,
+    ShellWord,
+    SimpleCommand,
+    invocation,
+    is_option,
+)
 from tui.permissions.risk_tiers import SHELLS, names
 
 
@@ -75,8 +82,22 @@ _TEXT_AFTER: Mapping[str, tuple[str, ...]] = {
     "env": ("-S", "--split-string"),
     "npx": ("-c", "--call"),
     "rebase": ("-x", "--exec"),
+    "difftool": ("-x", "--extcmd"),
+    "grep": ("-O", "--open-files-in-pager"),
+    "filter-branch": tuple(
+        f"--{kind}-filter" for kind in names("env tree index parent msg commit tag-name setup")
+    ),
 }
 """Options whose value is a command line."""
+
+_GIT_RUNS = {"rebase", "difftool", "grep", "filter-branch"}
+"""Subcommands of git with such options."""
+_GIT_PROGRAMS = re.compile(
+    r"pager\..+|.+\.(pager|editor|command|cmd|driver|external|textconv|sshcommand|fsmonitor"
+    r"|askpass|helper|program|clean|smudge|process|uploadpack|receivepack|difffilter"
+    r"|packobjectshook|alternaterefscommand)"
+)
+"""Settings of git that name a program, with its arguments."""
 
 _FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
 _FIND_NARROWS = re.compile(
@@ -164,21 +185,48 @@ def _text_after(words: tuple[ShellWord, ...], name: str) -> str:
                 return " ".join(word.text for word in rest)
             if option.startswith("--"):
                 value = word.text.partition("=")[2] if is_option(word.text, option) else ""
-            else:
-                value = word.text.removeprefix(option) if word.text.startswith(option) else ""
+            else:  # also at the end of a row of options: `env -vS…`
+                row = re.match(rf"-[a-zA-Z]*?{option[1]}(.*)", word.text, re.DOTALL)
+                value = row[1] if row else ""
             if value:
                 return value
     return ""
 
 
 def _git(simple: SimpleCommand) -> InnerCommands:
-    texts = [word.text for word in simple.words]
-    if "submodule" in texts and "foreach" in texts:
-        rest = texts[texts.index("foreach") + 1 :]
-        return _text(" ".join(text for text in rest if not text.startswith("-")))
-    if "bisect" in texts and "run" in texts:
-        return _commands(simple, simple.words[texts.index("run") + 1 :])
-    return _text(_text_after(simple.words, "rebase") if "rebase" in texts else "")
+    """What git runs: an alias that it is given, and programs that its settings and options name."""
+    called = invocation(simple)
+    given = [word.text for word in called.settings]
+    settings = [value for option, value in pairwise(given) if option == "-c"]
+    texts = [
+        value.removeprefix("!")
+        for name, _, value in (one.partition("=") for one in settings)
+        if _GIT_PROGRAMS.fullmatch(name.lower())
+    ]
+    if called.args and (alias := _alias(called.args[0].text, settings)):
+        # Those of the other settings count in it, too: an alias may stand for another one.
+        others = [f"-c {shlex.quote(one)}" for one in settings if one != alias]
+        value, rest = alias.partition("=")[2], [word.text for word in called.args[1:]]
+        run = [value[1:]] if value.startswith("!") else ["git", *others, value]
+        texts.append(" ".join([*run, *rest]))
+    words = [word.text for word in called.args]
+    if words[:2] == ["submodule", "foreach"]:
+        texts.append(" ".join(text for text in words[2:] if not text.startswith("-")))
+    elif words[:2] == ["bisect", "run"]:
+        return _commands(simple, called.args[2:])
+    elif words:
+        texts.append(_text_after(called.args, words[0]) if words[0] in _GIT_RUNS else "")
+    unknown = _MADE if any(UNKNOWN in text for text in texts) else ""
+    if any(one.startswith("--config-env") for one in given):
+        unknown = "runs what only its environment says"
+    found = tuple(text.replace(UNKNOWN, "$_") for text in texts if text)
+    return InnerCommands(texts=found, unknown=unknown)
+
+
+def _alias(name: str, settings: Sequence[str]) -> str:
+    """The setting by which a subcommand is an alias, "" for none: the last one counts."""
+    key = f"alias.{name}".lower()
+    return next((one for one in reversed(settings) if one.partition("=")[0].lower() == key), "")
 
 
 def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:

@@ -12,7 +12,7 @@ from math import floor
 from typing import Any
 
 from tui.agent import events
-from tui.agent.event_text import hook_problem, moment_of
+from tui.agent.event_text import hook_report, moment_of
 from tui.agent.events import Event
 from tui.agent.prompts import acknowledgement
 from tui.context import project_files
@@ -59,8 +59,8 @@ def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - 
             return _answered(event, label)
         case events.ToolFinished():
             return _finished(event, label)
-        case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
-            return [sentence(spoken(hook_problem(event)))]
+        case events.HookFinished():
+            return [sentence(spoken(said))] if (said := hook_report(event)) else []
         case events.JobStarted() | events.JobFinished():
             return [sentence(spoken(event.summary))]
         case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():

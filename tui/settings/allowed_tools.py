@@ -1,9 +1,13 @@
-"""`allowed-tools` as Claude Code writes it, as rules of ours: `Read, Bash(git add:*)`."""
+"""Rules as Claude Code writes them, as rules of ours: `Read, Bash(git add:*)`.
+
+What allows is read narrowly: what is not understood allows nothing. What forbids or asks is read
+generously: of two meanings it has both.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,22 +16,37 @@ from tui.core import claude_names
 _OURS: Final = frozenset(tool for tools in claude_names.TOOLS.values() for tool in tools)
 _NOT_SO: Final = frozenset({"web_search"})
 """What the person allows for a whole session, before its frame is made."""
+_BY_PATH: Final = frozenset(
+    {"read_file", "write_file", "edit_file", "apply_patch", "list_dir", "grep_search",
+     "find_by_name"}
+)  # fmt: skip
+_BY_NAME: Final = frozenset({"task", "skill"})
+"""Tools whose rules name a kind of sub-agent, or a skill."""
 _FORM = re.compile(r"([\w*-]+)\s*(?:\((.*)\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedTools:
-    """Rules that allow, and what was named that is no tool here or can't be allowed so."""
+    """Rules, and what was named that is no tool here or that no rule can say."""
 
     rules: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
 
 def allowed_tools(names: Iterable[str]) -> AllowedTools:
-    """The rules for what a file names."""
+    """The rules for what a file allows."""
+    return _all(names, _rules)
+
+
+def restricted_tools(names: Iterable[str]) -> AllowedTools:
+    """The rules for what a file forbids, or asks about."""
+    return _all(names, _restrictions)
+
+
+def _all(names: Iterable[str], read: Callable[[str], list[str]]) -> AllowedTools:
     rules, ignored = list[str](), list[str]()
     for name in names:
-        found = _rules(name)
+        found = read(name)
         rules += found
         ignored += [] if found else [name]
     return AllowedTools(tuple(dict.fromkeys(rules)), tuple(ignored))
@@ -48,6 +67,47 @@ def _rules(name: str) -> list[str]:
     if pattern is None:
         return []
     return [f"{tool}({pattern})" if pattern else tool for tool in tools]
+
+
+def _restrictions(name: str) -> list[str]:
+    form = _FORM.fullmatch(name.strip())
+    if form is None:
+        return []
+    named, given = form[1], (form[2] or "").strip()
+    if named == "*" or named.startswith("mcp__"):
+        whole = named.count("__") > 1 or "*" in named
+        return [] if form[2] else [named if whole else f"{named}__*"]
+    tools = [named] if named in _OURS else claude_names.known(named)
+    return [
+        f"{tool}({pattern})" if pattern else tool
+        for tool in tools
+        for pattern in _restricted(tool, named, given)
+    ]
+
+
+def _restricted(tool: str, named: str, given: str) -> Sequence[str]:
+    """The patterns of rules that forbid what Claude Code's does, "" for one that forbids all; none
+    where there is no such rule."""
+    if given in {"", "*", "**"} or (tool == "web_search" and named != tool):
+        return ("",)
+    if named == tool:  # a rule of ours
+        return (given,)
+    if tool == "run_command":
+        return (re.sub(r":\*\Z", " *", given),)
+    if tool == "web_fetch":
+        domain = re.fullmatch(r"domain:\s*([\w.*-]+)", given)
+        # Any scheme and any port of it: the rule is about the host.
+        return (f"*://{domain[1]}", f"*://{domain[1]}:*") if domain else ()
+    if tool in _BY_NAME:
+        return (given,)
+    if tool not in _BY_PATH:
+        return ()
+    # As Claude Code 2.1.332 reads it (tried): `.env` and `./.env` are meant at any depth, and what
+    # is a folder with all that is in it.
+    path = _pattern(named.lower(), given) or ""
+    path = path if "/" in path.rstrip("/") or path.startswith("~") else f"**/{path}"
+    below = () if path.endswith("*") else (f"{path.rstrip('/')}/*",)
+    return (*((path,) if not path.endswith("/") else ()), *below)
 
 
 def _pattern(named: str, given: str) -> str | None:

@@ -9,14 +9,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.messages import is_object, list_of, object_of
 from tui.core.paths import Folders, shorten
 from tui.settings import hook_files
-from tui.settings.allowed_tools import allowed_tools
+from tui.settings.allowed_tools import AllowedTools, allowed_tools, restricted_tools
 from tui.settings.edit import add_rules
 from tui.settings.hook_files import Hook
 
@@ -29,12 +29,14 @@ _EDITORS = ("edit_file", "write_file", "apply_patch")
 @dataclass(frozen=True, slots=True)
 class Takeover:
     """What can be taken over from a file: `rules` by their kind, and `hooks`; less what is here
-    already. `ignored` are rules that no rule of ours can say, `problems` what is wrong with it."""
+    already. `ignored` are rules that no rule of ours can say, `lost` those of them that forbid,
+    `problems` what is wrong with it."""
 
     source: Path
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     hooks: tuple[Hook, ...] = ()
     ignored: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -53,20 +55,36 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
         return Takeover(source, problems=(f"Can't read it: {error.strerror or error}.",))
     except (ValueError, RecursionError):
         return Takeover(source, problems=("It is not valid JSON.",))
-    permissions = object_of(object_of(found).get("permissions"))
     rules: dict[str, tuple[str, ...]] = {}
-    ignored: list[str] = []
+    left: dict[str, tuple[str, ...]] = {}
+    permissions = object_of(found).get("permissions", {})
     for kind in KINDS:
-        named = [one for one in list_of(permissions.get(kind)) if isinstance(one, str)]
-        ours = allowed_tools(named)
-        wanted = ours.rules if kind == "allow" else tuple(_for_all_editors(ours.rules))
-        rules[kind] = tuple(rule for rule in wanted if rule not in known.get(kind, ()))
-        ignored += [f"{kind} {one}" for one in ours.ignored]
+        read = _rules(permissions, kind)
+        rules[kind] = tuple(rule for rule in read.rules if rule not in known.get(kind, ()))
+        left[kind] = tuple(f"{kind} {one}" for one in read.ignored)
     loaded = hook_files.load([source])
     here = hook_files.load([folders.config / hook_files.NAME])
     there = {(one.event, one.matcher, one.command) for one in here.all}
-    hooks = tuple(one for one in loaded.all if (one.event, one.matcher, one.command) not in there)
-    return Takeover(source, rules, hooks, tuple(ignored), loaded.problems)
+    hooks = tuple(
+        one
+        for one in loaded.all
+        if not one.problem and (one.event, one.matcher, one.command) not in there
+    )
+    lost = left.pop("deny")
+    ignored = tuple(one for group in left.values() for one in group)
+    odd = () if is_object(permissions) else ("Its permissions are no object.",)
+    return Takeover(source, rules, hooks, ignored, lost, (*odd, *loaded.problems))
+
+
+def _rules(permissions: object, kind: str) -> AllowedTools:
+    """The rules of a kind in ours. What is no list of texts is named as what can't be said."""
+    named: object = object_of(permissions).get(kind, [])
+    every = cast("list[object]", named) if isinstance(named, list) else [named]
+    texts = [one for one in every if isinstance(one, str)]
+    read = allowed_tools(texts) if kind == "allow" else restricted_tools(texts)
+    rules = read.rules if kind == "allow" else tuple(_for_all_editors(read.rules))
+    odd = (json.dumps(one, default=str) for one in every if not isinstance(one, str))
+    return AllowedTools(rules, (*read.ignored, *odd))
 
 
 def _for_all_editors(rules: Iterable[str]) -> Iterator[str]:
@@ -102,6 +120,8 @@ def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
             one: dict[str, Any] = {"type": "command", "command": hook.command}
             if hook.timeout_s != hook_files.DEFAULT_TIMEOUT_S:
                 one["timeout"] = hook.timeout_s
+            if hook.on_error != "continue":
+                one["on_error"] = hook.on_error
             group = {"matcher": hook.matcher} if hook.matcher else {}
             every[hook.event] = [*list_of(every.get(hook.event)), {**group, "hooks": [one]}]
         replace_file(file, (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode())

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from tui.core.files import read_small
-from tui.core.messages import list_of, object_of, string_of
+from tui.core.messages import is_object, object_of, string_of
 from tui.core.workspace import PRIVATE_DIR
 
 HookEvent: TypeAlias = Literal[
@@ -34,6 +34,8 @@ HookEvent: TypeAlias = Literal[
     "PreCompact",
 ]
 EVENTS: Final[tuple[HookEvent, ...]] = get_args(HookEvent)
+OnError: TypeAlias = Literal["continue", "block"]
+ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
 NAME: Final = "hooks.json"
 HOOK_FILES: Final = (
@@ -59,13 +61,21 @@ _ENDINGS: Final = frozenset(
 )
 _QUOTED_OR_NOT = re.compile(r"""\"[^\"]+\"|'[^']+'|[^\s;|&<>()\"']+""")
 _COMMAND_CHARS = 10_000
+_SHOWN = 60
+_RULE = re.compile(r"(\w+)\(.*\)", re.DOTALL)
+"""A permission rule, such as `Bash(rm *)`."""
+_ROW_OF_NAMES = re.compile(r"[\w\-|, ]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A command for one event. `matcher` is a regular expression for the name of a tool, or for why
-    a session starts or is compacted; "" matches all. `scripts` are the programs of the workspace
-    that it names, with the hash of each when it was loaded; None for a hook of the person's own."""
+    """A command for one event. `matcher` is for the name of a tool, or for why a session starts or
+    is compacted: names in a row, or a regular expression; "" matches all. `scripts` are the
+    programs of the workspace that it names, with the hash of each when it was loaded; None for a
+    hook of the person's own. `on_error` says what becomes of what it can't judge, as it failed.
+
+    One with a `problem` cannot run: it stands for a guard that is missing.
+    """
 
     event: HookEvent
     matcher: str
@@ -73,6 +83,8 @@ class Hook:
     timeout_s: float = DEFAULT_TIMEOUT_S
     path: Path | None = None
     scripts: Mapping[str, str] | None = field(default=None, compare=False)
+    on_error: OnError = "continue"
+    problem: str = ""
 
     def holds_in(self, workspace: Path) -> bool:
         """Whether its scripts are what they were: what a call has changed meanwhile is not what
@@ -80,10 +92,15 @@ class Hook:
         return self.scripts is None or self.scripts == _hashes(self.command, workspace)
 
     def matches(self, names: Iterable[str]) -> bool:
-        """Whether it is meant for what has one of these names."""
+        """Whether it is meant for what has one of these names. As in Claude Code 2.1.332 (tried):
+        names with `|` or `,` between them are whole names (here in whatever letters), anything
+        else is found anywhere in one."""
         if self.matcher in {"", "*"}:
             return True
-        return any(re.fullmatch(self.matcher, name) for name in names)
+        if _ROW_OF_NAMES.fullmatch(self.matcher):
+            meant = {one.strip().casefold() for one in re.split(r"[|,]", self.matcher)}
+            return not meant.isdisjoint(map(str.casefold, names))
+        return any(re.search(self.matcher, name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +115,12 @@ class Hooks:
         """Those for an event, of what has one of these names; each command once."""
         known = tuple(names)
         found = (one for one in self.all if one.event == event and one.matches(known))
-        return list({one.command: one for one in found}.values())
+        once: dict[tuple[str, str], Hook] = {}
+        for one in found:
+            key = one.command, one.problem
+            if key not in once or one.on_error == "block":
+                once[key] = one
+        return list(once.values())
 
 
 Counts: TypeAlias = Callable[[Path, dict[str, Any]], bool]
@@ -115,15 +137,27 @@ def load(
     found: list[Hook] = []
     problems: list[str] = []
     for path in files:
+        brought = workspace is not None and workspace in path.parents
         said = hooks_in(path)
         if isinstance(said, str):
             problems.append(said)
+            # A folder's own file counts once it was trusted, so only by what it says.
+            found += [] if brought else [_missing(said, path)]
         elif said and counts(path, said):
             parsed = list(_parsed(path, said, problems))
-            if workspace is not None and workspace in path.parents:
+            if workspace is not None and brought:
                 parsed = [replace(o, scripts=_hashes(o.command, workspace)) for o in parsed]
             found += parsed
+    if more := found[HOOKS_MAX:]:
+        problems.append(f"Only {HOOKS_MAX} hooks run; {len(more)} more don't.")
+        if any(one.event == "PreToolUse" for one in more):
+            found.insert(0, _missing(problems[-1]))
     return Hooks(tuple(found[:HOOKS_MAX]), tuple(problems))
+
+
+def _missing(problem: str, path: Path | None = None) -> Hook:
+    """What stands for guards that a file may have had."""
+    return Hook("PreToolUse", "", "", path=path, problem=problem.rstrip("."))
 
 
 def hooks_in(path: Path) -> dict[str, Any] | str:
@@ -137,7 +171,12 @@ def hooks_in(path: Path) -> dict[str, Any] | str:
         return f"Can't read {path.name}: {error.strerror or error}."
     except (ValueError, RecursionError):
         return f"{path.name} is not valid JSON; its hooks don't run."
-    return object_of(object_of(found).get("hooks"))
+    hooks = object_of(found).get("hooks", {})
+    misplaced = next((event for event in EVENTS if event in object_of(found)), "")
+    if not is_object(found) or not is_object(hooks) or misplaced:
+        where = f': {misplaced} belongs in its "hooks"' if misplaced else ""
+        return f"{path.name} does not have the form of hooks{where}; its hooks don't run."
+    return hooks
 
 
 def scripts_in(hooks: dict[str, Any], workspace: Path) -> Mapping[str, bytes | None]:
@@ -213,33 +252,76 @@ def _shell_words(command: str) -> list[str]:
 def described(hooks: dict[str, Any]) -> Sequence[str]:
     """What hooks would run, and when, a line each."""
     return [
-        " ".join(filter(None, (one.event, one.matcher))) + f": {one.command}"
+        " ".join(filter(None, (one.event, one.matcher))) + f": {one.command or one.problem}"
         for one in _parsed(Path(), hooks, [])
     ]
 
 
 def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[Hook]:
+    """The hooks of a file. What is wrong with one is said; a guard that is wrong still stands, for
+    more than it was meant for or as one that cannot run."""
     for event, groups in hooks.items():
         if event not in EVENTS:
             if event != "Notification":
                 problems.append(f"{path.name}: there is no hook event {event!r}.")
             continue
-        for group in map(object_of, list_of(groups)):
-            matcher = string_of(group.get("matcher"))
-            try:
-                re.compile(matcher if matcher != "*" else "")
-            except (re.error, OverflowError, RecursionError) as error:
-                problems.append(f"{path.name}: the matcher {matcher!r} is wrong: {error}.")
+        for group in _items(groups):
+            matcher = _matcher(group, event, problem := [])
+            problems += [f"{path.name}: {one}." for one in problem]
+            if matcher is None:
                 continue
-            for one in map(object_of, list_of(group.get("hooks"))):
-                command = string_of(one.get("command")).strip()
-                if one.get("type", "command") != "command" or not command:
-                    problems.append(f"{path.name}: only hooks that are commands run ({event}).")
-                elif len(command) > _COMMAND_CHARS or "\0" in command:
-                    problems.append(f"{path.name}: a command for {event} is too long to run.")
-                else:
-                    timeout = _timeout(one.get("timeout"))
-                    yield Hook(event, matcher, command, timeout, path)
+            for one in _items(group.get("hooks")):
+                hook, wrong = _hook(one, event, matcher, path)
+                problems += [f"{path.name}: {what}." for what in wrong]
+                if hook is not None:
+                    yield hook
+
+
+def _items(value: object) -> list[dict[str, Any]]:
+    """The objects of a list. What is none is one without anything, which is found to be wrong."""
+    return list(map(object_of, cast("list[object]", value))) if isinstance(value, list) else [{}]
+
+
+def _matcher(group: dict[str, Any], event: HookEvent, problems: list[str]) -> str | None:
+    """What a group's hooks are for: of guards more, where it is not understood; None where the
+    others then don't run."""
+    matcher = group.get("matcher", "")
+    try:  # a matcher that is no text is a pattern that is wrong
+        re.compile("" if matcher == "*" else matcher if isinstance(matcher, str) else "[")
+    except (re.error, OverflowError, RecursionError) as error:
+        guard = event == "PreToolUse"
+        runs = "its hooks run for every call" if guard else "its hooks don't run"
+        problems.append(f"the matcher {matcher!r} is wrong ({error}); {runs}")
+        return "" if guard else None
+    if rule := _RULE.fullmatch(matcher):
+        problems.append(
+            f"the matcher {matcher!r} is more than a tool's name; only {rule[1]} counts"
+        )
+        return rule[1]
+    return matcher
+
+
+def _hook(
+    one: dict[str, Any], event: HookEvent, matcher: str, path: Path
+) -> tuple[Hook | None, list[str]]:
+    """A hook, and what is wrong with it. One that can't run is None if it is no guard."""
+    command, on_error = string_of(one.get("command")).strip(), one.get("on_error", "continue")
+    wrong: list[str] = []
+    if on_error not in ON_ERROR:
+        wrong.append(f"on_error is {on_error!r}, not continue or block; block counts")
+    if "if" in one:
+        wrong.append(f"the condition `if` is not known here; {command[:_SHOWN]!r} runs without it")
+    hook = Hook(event, matcher, command, _timeout(one.get("timeout")), path)
+    hook = replace(hook, on_error="continue" if on_error == "continue" else "block")
+    cannot = ""
+    if one.get("type", "command") != "command" or not command:
+        cannot = f"only hooks that are commands run ({event})"
+    elif len(command) > _COMMAND_CHARS or "\0" in command:
+        cannot = f"a command for {event} is too long to run"
+    if cannot:
+        wrong.append(cannot)
+        hook = replace(hook, command="", problem=cannot)
+    return None if cannot and event != "PreToolUse" else hook, wrong
 
 
 def _timeout(value: object) -> float:

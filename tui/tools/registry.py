@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tui.tools.base import Tool
+
+NAMES: Final = frozenset(
+    {
+        "apply_patch", "ask_user", "call_tool", "command_status", "edit_file", "find_by_name",
+        "grep_search", "list_dir", "present_plan", "read_file", "read_mcp_resource", "recall",
+        "run_command", "search_tools", "skill", "submit_result", "task", "todo_write", "web_fetch",
+        "web_search", "write_file",
+    }
+)  # fmt: skip
+"""Of all tools that a session may have, besides those of MCP servers and of a program that uses
+this one: what rules can be about."""
 
 
 def builtin_tools() -> dict[str, Tool[Any]]:

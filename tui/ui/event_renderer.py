@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent import events
-from tui.agent.event_text import hook_problem
+from tui.agent.event_text import hook_report
 from tui.agent.events import Event
 from tui.context import project_files
 from tui.core.formatting import plural, tokens
@@ -134,8 +134,9 @@ class EventRenderer:
             case events.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())
                 self._show_calls()
-            case events.HookFinished(outcome="failed" | "timeout" | "cancelled"):
-                chat.add(NoticeItem(f"{hook_problem(event)}.", "warning"))
+            case events.HookFinished() if said := hook_report(event):
+                level = "info" if event.outcome == "ok" else "warning"
+                chat.add(NoticeItem(f"{said}.", level))
             case events.JobFinished():
                 chat.add(record_items.job_item(event))
             case events.SubAgentEvent(id_) if (waits := events.awaits_person(event)) is not None:

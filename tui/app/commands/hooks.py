@@ -36,10 +36,13 @@ def hook_lines(found: Hooks, records: Sequence[Record]) -> list[str]:
     count = Counter((run.get("event"), run.get("command")) for run in runs)
     lines: list[str] = []
     for one in found.all:
+        if one.problem:
+            continue  # it is among the problems
         this = one.event, one.command
         times = f"ran {plural(count[this], 'time')}, last {ended[this]}" if this in ended else ""
         where = shorten(one.path) if one.path else ""
-        facts = (where, f"at most {one.timeout_s:g} s", times)
+        blocks = "blocks if it fails" if one.on_error == "block" else ""
+        facts = (where, f"at most {one.timeout_s:g} s", blocks, times)
         when = f"{one.event} {one.matcher}".rstrip()
         lines += [
             f"{one_line(when)}: {one_line(one.command)}",

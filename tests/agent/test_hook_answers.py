@@ -1,0 +1,147 @@
+"""What a hook's output comes to: no answer that looks like a decision is taken for none.
+
+What Claude Code 2.1.332 makes of each was tried with a server of its own; where it lets the call
+run ("drops it" below), a guard is lost without a word.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tui.agent.hook_answers import OUTPUT_MAX, HookReply, read
+
+PRE = "PreToolUse"
+
+
+def wrapped(decision: object, **more: Any) -> dict[str, Any]:
+    own = {"hookEventName": PRE, "permissionDecision": decision, **more}
+    return {"hookSpecificOutput": own}
+
+
+DENY = json.dumps(wrapped("deny", permissionDecisionReason="no way"))
+ALLOW = json.dumps(wrapped("allow"))
+BARE = '{"permissionDecision": "deny", "permissionDecisionReason": "no way"}'
+
+
+def said(printed: str | bytes, event: str = PRE) -> HookReply:
+    return read(printed.encode() if isinstance(printed, str) else printed, event)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        DENY,
+        f"checking…\n{DENY}",  # drops it
+        f"{DENY}\nchecked 1 file\n",  # drops it
+        f"{{not json}}\n{DENY}",
+        f"[{DENY}]",  # drops it
+        '{"decision": "block", "reason": "no way"}',
+        '{"decision": "deny", "reason": "no way"}',  # drops it
+        '{"decision": "deny", "decision": "allow", "reason": "no way"}',
+        '{"decision": "block", "decision": "approve", "reason": "no way"}',  # drops it
+        '{"continue": false, "continue": true, "stopReason": "no way"}',
+        f'{{"systemMessage": "hi"}}\n{DENY}',  # drops it
+        f'{DENY}\n{{"systemMessage": "hi"}}',  # drops it
+        f"{ALLOW}\n{DENY}",
+        f'{DENY[:-1]}, "x": NaN}}',  # drops it
+        f'{DENY[:-1]}, "x": {"9" * 5000}}}',
+        f'{DENY[:-1]}, "x": "\\ud800"}}',
+        f"{DENY[:-1]}, \"x\": {'[' * 500}{']' * 500}}}",
+        b"\xef\xbb\xbf" + DENY.encode(),
+        DENY.encode("utf-16"),  # drops it
+        DENY.encode("utf-16-le"),
+        DENY.encode() + b"\0",  # drops it
+        DENY.replace("{", "{\r\n").encode(),
+        '{"decision": "block", "reason": "no way", "log": "a\nb"}',  # a bare newline in a text
+        DENY.encode()[:-2] + b', "x": "\xff"}}',
+        json.dumps({"hookSpecificOutput": {"hookEventName": "PostToolUse", "permissionDecision":
+            "deny", "permissionDecisionReason": "no way"}}),  # drops it
+    ],
+    ids=lambda _: "",
+)  # fmt: skip
+def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> None:
+    found = said(printed)
+    assert (found.verdict, found.reason) == ("deny", "no way")
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        (json.dumps(wrapped("Deny")), 'its permissionDecision is "Deny", none of allow, ask, deny'),
+        (json.dumps(wrapped("denied")), 'its permissionDecision is "denied"'),
+        (json.dumps(wrapped("block!")), 'its permissionDecision is "block!"'),
+        (json.dumps(wrapped("defer")), 'its permissionDecision is "defer"'),
+        (json.dumps(wrapped("")), 'its permissionDecision is ""'),
+        (json.dumps(wrapped(["deny"])), 'its permissionDecision is ["deny"]'),
+        ('{"decision": "Block"}', 'its decision is "Block"'),
+        ('{"decision": {"behavior": "deny"}}', 'its decision is {"behavior": "deny"}'),
+        ('{"continue": "false"}', 'its continue is "false"'),
+        ('{"hookSpecificOutput": "deny"}', 'its hookSpecificOutput is "deny" and no object'),
+        (BARE, 'permissionDecision ("deny") is not where a decision belongs'),
+        (f'{{"a": [{BARE}]}}', 'permissionDecision ("deny") is not where'),
+        ('{"hook_specific_output": {"permission_decision": "deny"}}', "permission_decision"),
+        ('{"hookSpecificOutput": {"decision": "deny"}}', 'decision ("deny") is not where'),
+        ('{"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "allow"}}',
+            'its permissionDecision is for "Stop"'),
+        (DENY[:60], "it begins with { and is no JSON"),
+        ("{all fine}", "it begins with { and is no JSON"),
+        (f"{{{DENY}", "it begins with { and is no JSON"),
+        ("{'decision': 'deny'}", "it begins with { and is no JSON"),
+        ('{"a":' * 40_000, "it begins with { and is no JSON"),
+        ("{" * OUTPUT_MAX, "it begins with { and is no JSON"),
+        (f"checking…\n{DENY[:80]}", "it has a decision in a text that is no JSON"),
+        ("checking…\n{'permissionDecision': 'deny'}", "it has a decision in a text"),
+        ("checking…\n{decision: 'deny'}", "it has a decision in a text"),
+        (json.dumps(DENY), "it has a decision in a text"),
+        ('a\n{"continue": false', "it has a decision in a text"),
+        (DENY + "x" * OUTPUT_MAX, "it is longer than 256 KiB and was cut"),
+        ("x" * OUTPUT_MAX + DENY, "it is longer than 256 KiB and was cut"),
+    ],
+    ids=lambda _: "",
+)  # fmt: skip
+def test_what_looks_like_a_decision_and_is_none_says_why(printed: str, why: str) -> None:
+    assert why in said(printed).unclear
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "",
+        "all fine\n",
+        "running 3 checks: decision table ok\n{1, 2} [3] {'a': 1}",
+        "I will continue: false alarms are fine",
+        "x" * 1000,
+    ],
+)
+def test_plain_text_is_no_decision_and_is_kept_for_the_person(printed: str) -> None:
+    assert said(printed) == HookReply(text=printed.strip())
+
+
+def test_an_answer_without_a_decision_decides_nothing() -> None:
+    assert said('{"decision": null, "continue": true}') == HookReply()
+    assert said('{"systemMessage": "hi"}') == HookReply(notice="hi")
+    assert said('{"branch": "main"}').text == '{"branch": "main"}', "no answer, so it is shown"
+
+
+def test_a_hook_that_prints_what_it_got_decides_nothing() -> None:
+    given = {"tool_name": "x", "tool_input": {"decision": "deny", "continue": False}}
+    assert said(json.dumps(given)) == HookReply(text=json.dumps(given))
+
+
+def test_an_allow_counts_only_by_itself_as_a_call_may_have_put_it_there() -> None:
+    assert said(ALLOW).verdict == "allow"
+    found = said(f"checking: echo '{ALLOW}'")
+    assert (found.verdict, found.unclear) == ("ask", "")
+    assert "other text around its answer" in found.reason
+    assert said(f'{{"systemMessage": "hi"}}\n{ALLOW}').verdict == "ask"
+
+
+def test_the_input_that_it_wants_is_kept_as_it_is() -> None:
+    printed = json.dumps(wrapped("allow", updatedInput={"command": "ls", "decision": "x"}))
+    found = said(printed)
+    assert (found.verdict, found.unclear) == ("allow", "")
+    assert found.changed == {"command": "ls", "decision": "x"}
+    assert said(json.dumps(wrapped("allow", updatedInput="ls"))).changed == {"updatedInput": "ls"}

@@ -1,0 +1,224 @@
+"""Reads what a hook answered: a decision whatever stands around it, or why it can't be understood.
+
+The format is Claude Code's, but where 2.1.332 runs the call (tried: a line of text before or after
+the object, `Deny`, no wrapper, a key given twice, two objects, a cut answer), this says no: what
+looks like a decision and cannot be understood blocks, with words. Text without one is progress.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from tui.core.messages import is_object, object_of, string_of
+
+OUTPUT_MAX: Final = 256 * 1024
+"""Bytes of an output that are read; what floods it is read on and dropped."""
+_SHOWN: Final = 60
+"""Of a value in the words about it."""
+_TRIES: Final = 16
+"""How often JSON is looked for behind a brace that begins none."""
+
+Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
+
+_BY_WEIGHT: Final[Sequence[Verdict]] = ("deny", "ask", "allow")
+_PERMISSION: Final[Mapping[str, Verdict]] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+_DECISION: Final[Mapping[str, Verdict]] = {
+    **_PERMISSION, "approve": "allow", "block": "deny",
+}  # fmt: skip
+_OWN: Final = "hookSpecificOutput"
+_FIELDS: Final = frozenset(
+    {_OWN, "decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage"}
+)
+"""By which an object is an answer and not only printed."""
+_NAMES: Final = frozenset({"decision", "permissiondecision"})
+"""Keys that hold a decision, however they are written."""
+_ECHOED: Final = frozenset({"tool_input", "tool_response", "updatedInput"})
+"""What is about a call and not the hook's own word, though such a key may be in it."""
+_KEY: Final = re.compile(
+    r"""(?:["']|[{,]\s*)(?:(?:permission[_-]?)?decision\\*["']?\s*:"""
+    r"""|continue\\*["']?\s*:\s*\\*["']?false\b)""",
+    re.IGNORECASE,
+)
+_MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass(frozen=True, slots=True)
+class HookReply:
+    """What one hook said. `unclear` is why its answer cannot be relied on, "" if it can; `text`
+    what it printed that is no answer, `notice` what it wants to be shown to the person; `changed`
+    the input that a call gets instead of its own."""
+
+    verdict: Verdict = ""
+    reason: str = ""
+    unclear: str = ""
+    context: str = ""
+    text: str = ""
+    notice: str = ""
+    changed: dict[str, Any] | None = None
+
+
+NOTHING: Final = HookReply()
+
+
+def strictest(verdicts: Iterable[Verdict]) -> Verdict:
+    """What several verdicts come to."""
+    said = set(verdicts)
+    for one in _BY_WEIGHT:
+        if one in said:
+            return one
+    return ""
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that still knows keys which were given twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """A decision of an answer, or why what looks like one is none."""
+
+    verdict: Verdict = ""
+    unclear: str = ""
+
+
+def read(printed: bytes, event: str) -> HookReply:
+    """What a hook for an event said with the first `OUTPUT_MAX` bytes (and one more where there
+    were any) of what it printed. Never raises."""
+    text = _decoded(printed[:OUTPUT_MAX])
+    objects, rest = _objects(text)
+    found = [one for each in objects for one in _decisions(each, event)]
+    unclear = [one.unclear for one in found if one.unclear]
+    if len(printed) > OUTPUT_MAX:
+        unclear.append(f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut")
+    elif text.startswith("{") and rest.startswith("{"):
+        unclear.append("it begins with { and is no JSON")
+    elif _KEY.search(rest):
+        unclear.append("it has a decision in a text that is no JSON")
+    verdict = strictest(one.verdict for one in found)
+    reason = " ".join(filter(None, map(_reason, objects)))
+    if verdict == "allow" and (rest or len(objects) > 1):
+        # A call's own words may be among those that a hook prints: they allow nothing.
+        verdict, reason = "ask", "A hook allows it, but printed other text around its answer."
+    return HookReply(
+        verdict,
+        reason,
+        "; ".join(dict.fromkeys(unclear)),
+        "\n\n".join(filter(None, (string_of(_own(o).get("additionalContext")) for o in objects))),
+        text if rest or not any(_FIELDS & one.keys() for one in objects) else "",
+        "\n".join(filter(None, (string_of(one.get("systemMessage")) for one in objects))),
+        _changed(objects),
+    )
+
+
+def _decoded(data: bytes) -> str:
+    """The text of an output: marked as UTF-16 or not, and without the NULs that fill it where it
+    isn't."""
+    encoding = "utf-16" if data.startswith(_MARKED) else "utf-8"
+    return data.decode(encoding, "replace").replace("\0", "").lstrip("\ufeff").strip()
+
+
+def _objects(text: str) -> tuple[list[_Object], str]:
+    """The JSON objects in a text, and the text around them."""
+    decoder = json.JSONDecoder(object_pairs_hook=_Object, parse_int=_number, strict=False)
+    found: list[_Object] = []
+    rest: list[str] = []
+    at, tries = 0, 0
+    while tries < _TRIES and (start := text.find("{", at)) >= 0:
+        try:
+            one, end = cast("tuple[_Object, int]", decoder.raw_decode(text, start))
+        except (ValueError, RecursionError):
+            tries, end = tries + 1, start + 1
+            rest.append(text[at:end])
+        else:
+            found.append(one)
+            rest.append(text[at:start])
+        at = end
+    return found, "".join([*rest, text[at:]]).strip()
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) < 1000 else float(digits)
+
+
+def _decisions(said: _Object, event: str) -> Iterator[_Decision]:
+    """What an object decides where Claude Code looks for it, and what looks like it elsewhere."""
+    for key, value in said.pairs:
+        if key == "decision":
+            yield _known(key, value, _DECISION)
+        elif key == "continue":
+            unclear = "" if isinstance(value, bool) else f"its continue is {_shown(value)}"
+            yield _Decision("deny" if value is False else "", unclear)
+        elif key == _OWN and value is not None:
+            yield from _permission(value, event)
+        else:
+            yield from _misplaced(key, value)
+
+
+def _permission(own: object, event: str) -> Iterator[_Decision]:
+    if not isinstance(own, _Object):
+        yield _Decision(unclear=f"its {_OWN} is {_shown(own)} and no object")
+        return
+    meant = own.get("hookEventName", event)
+    for key, value in own.pairs:
+        if key != "permissionDecision":
+            yield from _misplaced(key, value)
+            continue
+        one = _known(key, value, _PERMISSION)
+        if meant != event and one.verdict != "deny":
+            one = _Decision(unclear=f"its {key} is for {_shown(meant)}")
+        yield one
+
+
+def _known(key: str, value: object, words: Mapping[str, Verdict]) -> _Decision:
+    if value is None:
+        return _Decision()
+    verdict = words.get(value, "") if isinstance(value, str) else ""
+    known = ", ".join(words)
+    return _Decision(verdict, "" if verdict else f"its {key} is {_shown(value)}, none of {known}")
+
+
+def _misplaced(key: str, value: object) -> Iterator[_Decision]:
+    """Decisions where none belongs."""
+    left: list[tuple[str, object]] = [(key, value)]
+    while left:
+        name, inner = left.pop()
+        if name in _ECHOED:
+            continue
+        if re.sub(r"[\W_]", "", name).casefold() in _NAMES:
+            yield _Decision(unclear=f"{name} ({_shown(inner)}) is not where a decision belongs")
+        elif isinstance(inner, _Object):
+            left += inner.pairs
+        elif isinstance(inner, list):
+            left += [("", one) for one in cast("list[object]", inner)]
+
+
+def _own(said: _Object) -> dict[str, Any]:
+    return object_of(said.get(_OWN))
+
+
+def _reason(said: _Object) -> str:
+    own = _own(said)
+    texts = (said.get("reason"), own.get("permissionDecisionReason"), said.get("stopReason"))
+    return next((one for one in texts if isinstance(one, str) and one), "")
+
+
+def _changed(objects: Sequence[_Object]) -> dict[str, Any] | None:
+    """The last input that they want for a call: what is not an object is one that no tool takes."""
+    found = [_own(one)["updatedInput"] for one in objects if "updatedInput" in _own(one)]
+    if not found:
+        return None
+    return dict(found[-1]) if is_object(found[-1]) else {"updatedInput": found[-1]}
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
