@@ -28,6 +28,21 @@ _NOT_YET: Final = "[OPX]^_fb"
 """After Esc: what begins a longer sequence, and Alt+F and Alt+B, which Textual knows."""
 
 
+class Unclassified(events.Event, bubble=False):
+    """Something came from the terminal that is no key and no report that is known: it was dropped.
+
+    It is sent right before the key that ended it, or that follows it. Until a person has seen to
+    it, what comes next may be a part of it: a single key answers nothing for a moment.
+
+    `kind` names what it was, for the log; `held_back_s` is for how long it kept what was typed
+    from becoming keys.
+    """
+
+    def __init__(self, kind: str, held_back_s: float = 0.0) -> None:
+        super().__init__()
+        self.kind, self.held_back_s = kind, held_back_s
+
+
 class KeyParser:
     """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn;
     `answered` hears that the terminal has drawn what it was asked about."""
