@@ -13,7 +13,7 @@ from textual import events, on, work
 from textual.screen import Screen
 
 import tui
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
 from tui.core.partly_typed import PartlyTyped
@@ -74,25 +74,25 @@ class HoldfastApp(ThemedApp):
         first: TerminalTakeover | None = None,
         end: Sequence[Item] = (),
     ) -> None:
-        super().__init__(driver_class=first.driver if first else None)
+        super().__init__(clock=clock, driver_class=first.driver if first else None)
         self.pacing = first.pacing if first else None
         self.failure: Exception | None = None
         self.ready = False
         self._load, self._first = load, first
         self._waiting: list[str] = []
-        self._clock = clock or SystemClock()
-        self._quit = DoublePress(self._clock, QUIT_WITHIN_S)
+        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
         self._asks_to_quit = False
-        self._rewind = DoublePress(self._clock, REWIND_WITHIN_S)
+        self._rewind = DoublePress(self.clock, REWIND_WITHIN_S)
         early = first.first if first else None
         self.chat = ChatScreen(
-            self._clock,
+            self.clock,
             version=version,
             layout_file=folders().data / "screen.json",
             fresh=(early is None or early.fresh) and not end,
             end=end,
             covered=early is not None and early.welcoming and not end,
         )
+        self.guard.draft = self.chat.prompt
         self.guess_theme(theme, early.look if early else None)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -275,10 +275,9 @@ class HoldfastApp(ThemedApp):
             log.exception("couldn't close the session")
         self.exit(return_code=code)
 
-    async def pass_on(self, event: events.Key | events.Paste) -> None:
-        if self.screen is self.chat and isinstance(event, events.Key) and self.chat.claim(event):
-            return
-        await super().pass_on(event)
+    def claims(self, event: events.Key) -> bool:
+        settled = not self.guard.unsettled(self.arrived_at)
+        return self.screen is self.chat and self.chat.claim(event, settled=settled)
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:

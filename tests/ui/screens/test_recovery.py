@@ -18,7 +18,8 @@ from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.picker import ModelsScreen
-from tui.ui.screens.recovery import TYPING_S, RecoveryScreen
+from tui.ui.screens.recovery import RecoveryScreen
+from tui.ui.toolkit.answer_guard import TYPING_S
 from tui.ui.screens.welcome import WelcomeScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, UserItem
 from tui.ui.widgets.dialog import GRACE_S

@@ -26,7 +26,7 @@ from tui.batch.plan import RunPlan, plan
 from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
@@ -307,8 +307,8 @@ class TasksApp(ThemedApp):
         clock: Clock | None = None,
         retry_failed: bool = False,
     ) -> None:
-        super().__init__()
-        clock, config = clock or SystemClock(), planned.launch.config
+        super().__init__(clock=clock)
+        clock, config = self.clock, planned.launch.config
         self.event_log = EventLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
         caller = notifier(self, clock, self.terminal.notification, wanted=config.notify == "auto")

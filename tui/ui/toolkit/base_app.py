@@ -32,11 +32,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
+from tui.core.clock import Clock
 from tui.core.errors import ConfigError
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
 from tui.ui.toolkit import themes
+from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
 from tui.ui.toolkit.frame_pacing import FramePacing
+from tui.ui.toolkit.key_parser import Unclassified
 from tui.ui.toolkit.key_sequencer import KeySequencer
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
@@ -149,6 +152,11 @@ class BaseScreen(Widget):
             screen._on_timer_update()  # noqa: SLF001
             sleep(YIELD_S)
 
+    def note(self, text: str) -> None:
+        """Show a line about the keys; "" takes it away."""
+        if text:
+            self.notify(text, severity="warning", markup=False)
+
     def remove(self) -> AwaitRemove:
         self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
         return super().remove()
@@ -210,13 +218,33 @@ class ThemedApp(KeySequencer):
     _signal = 0
     _heed: Callable[[int], object] | None = None
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, *, clock: Clock | None = None, **options: Any) -> None:
+        super().__init__(clock=clock, **options)
+        self.guard = AnswerGuard(self.clock)
         self._painted = PaintedScreen()
         self._frame_held = False
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, Unclassified):
+            # As soon as it comes: no key that it was sent before can have its turn yet.
+            self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
+        await super().on_event(event)
+
+    async def pass_on(self, event: events.Key | events.Paste) -> None:
+        if isinstance(event, events.Paste):
+            taken = self.guard.takes_paste(event, self.focused, self.screen)
+        else:
+            taken = self.guard.takes(event, self.arrived_at, self.focused, self.screen)
+            taken = taken or self.claims(event)
+        if not taken:
+            await super().pass_on(event)
+
+    def claims(self, event: events.Key) -> bool:  # noqa: ARG002
+        """Whether a key means something to the app before anything else gets it."""
+        return False
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Send only what the terminal does not show yet, once it is through with what it got."""
