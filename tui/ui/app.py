@@ -20,7 +20,6 @@ from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
-from tui.ui.start.first_frame import EarlyInput
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
 from tui.ui.toolkit.key_sequencer import DoublePress
@@ -74,11 +73,9 @@ class HoldfastApp(ThemedApp):
         first: TerminalTakeover | None = None,
         end: Sequence[Item] = (),
     ) -> None:
-        super().__init__(clock=clock, driver_class=first.driver if first else None)
-        self.pacing = first.pacing if first else None
-        self.failure: Exception | None = None
+        super().__init__(clock=clock, takeover=first)
         self.ready = False
-        self._load, self._first = load, first
+        self._load = load
         self._waiting: list[str] = []
         self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
         self._asks_to_quit = False
@@ -103,7 +100,7 @@ class HoldfastApp(ThemedApp):
         self.chat.use_keys(keymap)
 
     def on_mount(self) -> None:
-        typed = self._first.typed() if self._first else EarlyInput()
+        typed = self.takeover.typed()
         if typed.draft:
             self.chat.prompt.put_typed(typed.draft, typed.typed[-1])
         for pasted in typed.pasted:
@@ -130,9 +127,7 @@ class HoldfastApp(ThemedApp):
 
         Questions come before it: whether the folder is trusted, and which session is wanted.
         """
-        self.heed_signals(self._leave)
-        if self._first:
-            self._first.listen(self._leave)
+        self.heed_ends(self._leave)
         await self.painted()  # the first key comes before the thread that loads the rest
         try:
             opening = await asyncio.to_thread(self._prepare)
@@ -371,8 +366,7 @@ class HoldfastApp(ThemedApp):
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)
-        if self._first:
-            self._first.leaving = self.frontend.terminal.leave
+        self.takeover.leaving = self.frontend.terminal.leave
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
@@ -422,7 +416,7 @@ class HoldfastApp(ThemedApp):
         self._waiting.append(text)
         self.chat.queued.texts = tuple(self._waiting)
 
-    def _leave(self, number: int = 0) -> None:
+    def _leave(self, number: int) -> None:
         """A signal came, or the terminal has gone."""
         code = 128 + number if number else 0
         work = partial(self._go, code, leave=number in {0, signal.SIGHUP})

@@ -232,7 +232,7 @@ async def test_a_server_is_named_and_can_be_refused_on_every_page(
 ) -> None:
     world, given = World(), list[tuple[UserAnswer, ...] | None]()
     async with running(world, WIDE) as (app, pilot):
-        modal = QuestionnaireModal(of_a_server(), "", app.chat.clock)
+        modal = QuestionnaireModal(of_a_server(), "")
         app.push_screen(modal, given.append)  # pyright: ignore[reportUnknownMemberType]
         await until(pilot, lambda: app.screen is modal and bool(app.screen.query(AnswerRow)))
         assert title(app) == "Name · 1 of 2 · MCP server docs"

@@ -104,7 +104,7 @@ class PlanScreen(_PlanDialog[None]):
         self.show(self._plan)
 
 
-class PlanModal(ChoicePlace, _PlanDialog[PlanReview]):
+class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
     """Asks about a plan."""
 
     awaited = True

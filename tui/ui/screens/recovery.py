@@ -26,7 +26,7 @@ _WIDE = 80
 """From this many columns on every way has room to say what it does."""
 
 
-class RecoveryScreen(AnswerPlace, Dialog[str | None]):
+class RecoveryScreen(Dialog[str | None], AnswerPlace):
     """Dismissed with the name of what was chosen, or with None."""
 
     awaited = True

@@ -30,7 +30,7 @@ SMALL = 60
 """Cells: below, the answers are one under the other."""
 
 
-class RepairScreen(ChoicePlace, TableScreen[Answer]):
+class RepairScreen(TableScreen[Answer], ChoicePlace):
     """Dismissed with the way that was chosen; Esc is back.
 
     `copy` is where a repaired copy would be written; None for a session of another agent, which

@@ -211,7 +211,8 @@ class AnswerGuard:
 
 
 class AnswerPlace(Widget):
-    """A screen or a widget where a single key answers. `tell` shows a line of the guard's."""
+    """A screen or a widget where a single key answers. It follows the other bases of a class, since
+    Textual takes styles and bindings from the first."""
 
     unasked: bool = False
     """It comes by itself: what is being typed is not for it."""

@@ -38,7 +38,7 @@ _MARKS_MAX = 100
 _MARK_CHARS = 2_000
 
 
-class ApprovalModal(ChoicePlace, Dialog[Answer]):
+class ApprovalModal(Dialog[Answer], ChoicePlace):
     """Asks about one call. `begins` hears in which row of the terminal the question begins."""
 
     awaited = True

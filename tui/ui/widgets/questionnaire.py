@@ -75,7 +75,7 @@ def _rows(text: str, width: int) -> list[str]:
     return [text[piece.start : piece.end] for piece in breaks(text, width)] if text else []
 
 
-class QuestionnaireModal(ChoicePlace, Dialog[tuple[UserAnswer, ...]]):
+class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
     """Dismissed with the answers up to where the person left by Esc. `begins` hears in which row of
     the terminal it begins."""
 

@@ -84,7 +84,7 @@ class ChoicePlace(AnswerPlace):
         return focused.label if isinstance(focused, Choice) else ""
 
 
-class QuestionDialog(ChoicePlace, Dialog[ResultT]):
+class QuestionDialog(Dialog[ResultT], ChoicePlace):
     """A text, and a `Choice` for each answer; Esc is no answer. At first the focus is on what the
     person asked for, the first; where a wrong answer costs, or the question comes by itself, on the
     cautious one, the last.
@@ -174,7 +174,7 @@ class Confirmation(QuestionDialog[bool]):
         self.dismiss(name == "yes")
 
 
-class AskText(AnswerPlace, Dialog[str | None]):
+class AskText(Dialog[str | None], AnswerPlace):
     """Dismissed with what was typed, in one line; None for Esc or for nothing."""
 
     awaited = True
@@ -202,7 +202,7 @@ class AskText(AnswerPlace, Dialog[str | None]):
 _EDIT_KEYS = (("ctrl+s", "save"), ("enter", "new line"), ("esc", "back"))
 
 
-class EditText(AnswerPlace, Dialog[bool]):
+class EditText(Dialog[bool], AnswerPlace):
     """Dismissed with True once `save` has taken the text over; what it raises is shown.
 
     `what` says what may be there. What was changed is given up only by a second Esc.

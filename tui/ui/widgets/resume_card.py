@@ -32,7 +32,7 @@ class OpenItem:
     certain: bool = True
 
 
-class ResumeCard(ChoicePlace, Vertical):
+class ResumeCard(Vertical, ChoicePlace):
     """Never takes the focus by itself. `act` gets the way chosen: tell, again, leave, or stop."""
 
     takes_text = True

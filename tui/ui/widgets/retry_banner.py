@@ -59,7 +59,7 @@ class _Wait:
         return self.due is not None or self.until is not None
 
 
-class RetryBanner(AnswerPlace, TextLines, can_focus=True):
+class RetryBanner(TextLines, AnswerPlace, can_focus=True):
     """Hidden unless something is waited for. `other` is the model that f continues with, "" for
     none."""
 
