@@ -385,6 +385,9 @@ async def test_what_is_typed_when_it_opens_is_no_answer() -> None:
         await pilot.press("y")
         assert app.chat.prompt.text == "1xy"
         await pilot.press("escape")
+        assert isinstance(app.screen, RecoveryScreen)
+        world.clock.elapsed += QUIET_S
+        await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert app.chat.prompt.text == "1xy"
 

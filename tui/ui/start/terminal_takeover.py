@@ -61,7 +61,7 @@ class TerminalTakeover:
         self.failed: Callable[[Exception], object] = bool
         self._leave: Callable[[], object] | None = None
         self._usual: tuple[int, list[Any]] | None = None
-        self._broken = False
+        self.broken = False
 
     def typed(self) -> EarlyInput:
         """What the first frame took, fit to be drawn."""
@@ -85,8 +85,8 @@ class TerminalTakeover:
 
     def fail(self, error: Exception, call: Callable[..., object]) -> None:
         """A thread of the terminal met a mistake of the program."""
-        if not self._broken:
-            self._broken = True
+        if not self.broken:
+            self.broken = True
             call(self.failed, error)
 
     def held(self, fileno: int, modes: list[Any] | None) -> None:
@@ -172,7 +172,8 @@ class _Driver(LinuxDriver):
         if self._mouse_pixels:
             self.write(_PIXELS_OFF)
         super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
-        self.over.held(self.fileno, None)
+        if not self.over.broken:  # else what was just written may not have gone out
+            self.over.held(self.fileno, None)
 
     def close(self) -> None:
         """As Textual does it, but not for ever: a terminal may take nothing any more."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
 from types import FrameType
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, NoReturn, cast
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -314,9 +314,17 @@ class ThemedApp(KeySequencer):
         terminal is put back, where there is one, before this returns.
         """
         before = {number: signal.signal(number, self._signalled) for number in ENDING}
+        abort = os.abort
+
+        def aborted() -> NoReturn:
+            self.takeover.release()
+            abort()  # its signal comes too late to do anything
+
+        os.abort = aborted
         try:
             self.run()
         finally:
+            os.abort = abort
             self.takeover.release()  # where the app could not any more
             for number, handler in before.items():
                 signal.signal(number, handler or signal.SIG_DFL)
@@ -454,6 +462,7 @@ class ThemedApp(KeySequencer):
         if self._exception is None:
             self._exception = error
             self._exception_event.set()
+        if self.failure is not None:  # whoever runs the app logs the first
+            log.info("another error while the screen ends", exc_info=error)
         self.failure = self.failure or error
-        log.critical("the screen failed", exc_info=error)
         self._close_messages_no_wait()
