@@ -34,7 +34,7 @@ def told(messages: Iterable[Message]) -> list[str]:
 
 def hear(*pieces: str) -> list[str]:
     keyboard = KeyParser(lambda text: text)
-    return [one for piece in pieces for one in told(keyboard.feed(piece))]
+    return [one for piece in pieces for one in told(keyboard.feed(piece.encode()))]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_paste_is_one_however_it_is_cut(pasted: str, cuts: list[int]) -> None:
 
 def test_a_paste_is_cleaned_as_a_whole() -> None:
     keyboard = KeyParser(str.upper)
-    heard = [*keyboard.feed(f"{START}one "), *keyboard.feed(f"two{END}")]
+    heard = [*keyboard.feed(f"{START}one ".encode()), *keyboard.feed(f"two{END}".encode())]
     assert told(heard) == ["paste 'ONE TWO'"]
 
 

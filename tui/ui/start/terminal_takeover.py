@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import select
 import termios
@@ -21,8 +20,6 @@ from tui.ui.toolkit.key_parser import KeyParser
 
 _POLL_S = 0.01
 _READ = 65_536
-_TICK_S = 0.1
-"""After this long an Esc is a key of its own, not the beginning of another."""
 
 
 class TerminalTakeover:
@@ -170,15 +167,13 @@ class _Driver(LinuxDriver):
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
         keyboard = KeyParser(clean, self.over.pacing.answered)
-        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
-            patience = _TICK_S if keyboard.waits else None
-            if self.fileno in select.select([self.fileno, end], [], [], patience)[0]:
+            if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)
                 if not data:
                     self._lose()
                     return
-                for message in keyboard.feed(decode(data)):
+                for message in keyboard.feed(data):
                     self.process_message(message)
             for message in keyboard.tick():
                 self.process_message(message)
