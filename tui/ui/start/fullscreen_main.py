@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tui.ui.start.first_frame import EarlyPrompt
     from tui.ui.widgets.conversation.items import Item
 
-_TERMINAL_GONE = 129
-"""The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
-
 
 def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     """Returns the exit code; raises UsageError without a terminal, and what the loading raises.
@@ -37,7 +34,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     gc_pause.short_turns()
     gc_pause.begin()  # until everything is loaded: a collection among imports takes 50 ms
     from tui.ui.app import HoldfastApp  # noqa: PLC0415
-    from tui.ui.start.terminal_takeover import TerminalTakeover  # noqa: PLC0415
+    from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover  # noqa: PLC0415
     from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
     from tui.ui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
 
@@ -77,7 +74,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         app = HoldfastApp(load, theme=theme, first=over, end=end)
         app.run()
     if over.gone:
-        return _TERMINAL_GONE  # nobody is there to be told anything
+        return TERMINAL_GONE  # nobody is there to be told anything
     if app.failure:
         raise app.failure
     if program and program.session and program.session.path and program.session.path.exists():

@@ -13,10 +13,14 @@ from typing import Any
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui.core.terminal_input import TerminalInput
 from tui.core.text_cleaning import clean
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
+
+TERMINAL_GONE = 129
+"""The exit code then, as if the signal of it had ended the program (128 + SIGHUP)."""
 
 _POLL_S = 0.01
 _READ = 65_536
@@ -42,6 +46,7 @@ class TerminalTakeover:
         self.listening = Event()
         self.pacing = FramePacing()
         self.first = first
+        self._begun = first.input if first else None
         self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
         self._leave: Callable[[], object] | None = None
 
@@ -50,6 +55,11 @@ class TerminalTakeover:
         typed = self.first.finish() if self.first else EarlyInput()
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
         return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
+
+    def begun(self) -> TerminalInput | None:
+        """What the first frame read and could not take; None the next time."""
+        begun, self._begun = self._begun, None
+        return begun
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""
@@ -154,6 +164,15 @@ class _Driver(LinuxDriver):
             os.close(self._wake)
             self._wake = -1
 
+    def _run_input_thread(self) -> None:
+        """Whatever fails there ends the program, as what fails in the app's loop does."""
+        try:
+            self.run_input_thread()
+        except Exception as error:  # noqa: BLE001 - for the app
+            app: Any = self._app
+            with suppress(RuntimeError):  # the app has ended already
+                self._loop.call_soon_threadsafe(app._handle_exception, error)  # noqa: SLF001
+
     def disable_input(self) -> None:
         """As Textual does it, without the wait for the next tick."""
         if self.over.pacing.stuck:  # what waits there would keep the program from ending
@@ -166,7 +185,7 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing.answered)
+        keyboard = KeyParser(clean, self.over.pacing.answered, source=self.over.begun())
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)

@@ -37,6 +37,7 @@ from tui.ui.event_renderer import EventRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
+from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.tasks.run_signals import RunSignals
 from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
@@ -306,8 +307,10 @@ class TasksApp(ThemedApp):
         theme: str = themes.DEFAULT_DARK,
         clock: Clock | None = None,
         retry_failed: bool = False,
+        first: TerminalTakeover | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=first.driver if first else None)
+        self.pacing, self._first = first.pacing if first else None, first
         clock, config = clock or SystemClock(), planned.launch.config
         self.event_log = EventLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
@@ -326,6 +329,8 @@ class TasksApp(ThemedApp):
 
     def on_mount(self) -> None:
         self.heed_signals(lambda number: self.run_on.stop_and_leave(lost=number in _LOST))
+        if self._first:
+            self._first.listen(lambda: self.run_on.stop_and_leave(lost=True))
         self.app_suspend_signal.subscribe(self, lambda _: self._let_go())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
         self.run_worker(self.terminal.ask_tmux(), group="terminal")
@@ -386,9 +391,12 @@ def open_run(options: Options) -> int:
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
     draw_in_utf8()
     theme = options.theme or planned.launch.config.theme
-    app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
+    over = TerminalTakeover(None)
+    app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed, first=over)
     app.use_keys(keymap_of(planned.launch.config.keys))
     app.run()
+    if over.gone:
+        return TERMINAL_GONE
     done = app.run_on
     if done.failure:
         raise done.failure
