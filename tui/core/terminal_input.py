@@ -49,10 +49,12 @@ _C1 = dict(zip("\x8f\x90\x98\x9b\x9d\x9e\x9f" + _BARE, "OPX[]^_OPX[]^_", strict=
 """Introducers of one byte, in UTF-8 or bare."""
 _STRING_ENDS = BEL + "\x9c\udc9c"
 
-_BODY = r"[^\x00-\x1f\x7f\x9c\udc9c]*"
+_CHAR = r"[^\x00-\x1f\x7f\x8f\x90\x98\x9b-\x9f\udc8f\udc90\udc98\udc9b-\udc9f]"
+_BODY = f"{_CHAR}*"
 _ALONE = r"(?=\x1b|\Z)"
 _SURE = {
-    "[": r"[<=>?][-0-9;:]+[ -/]*[@-~]|[0-9;:]+\$[a-z]|20[01]~",
+    "[": rf"[<=>?][-0-9;:]+[ -/]*[@-~]|[0-9;:]+\$[a-z]|[0-9]*(?:;[0-9]+)+[A-HMP-Z~a-z]{_ALONE}"
+    r"|20[01]~",
     **dict.fromkeys(_STRINGS, rf"{_BODY}(?:\x07|\x1b\\|[\x9c\udc9c])"),
 }
 """The rest of a sequence, by its introducer, as nobody types it."""
@@ -65,7 +67,7 @@ _LIKELY = {
     "_": rf"G[a-z]=[0-9]{_BODY}\x1b?\Z",
 }
 """The rest, or the beginning of it, in the read that follows at once; later it may be typed."""
-_MORE = {"[": r"[0-?]+[ -/]*(?:[@-~]|\Z)", **dict.fromkeys(_STRINGS, _BODY)}
+_MORE = {"[": r"[0-?]+[ -/]*(?:[@-~]|\Z)", **dict.fromkeys(_STRINGS, f"{_CHAR}+")}
 """More of a sequence that was too long."""
 _BACKSLASH = "\\"
 """What is left of a string's end when its Esc is gone."""
@@ -180,7 +182,7 @@ class TerminalInput:
             self._begin(_C1[char])
         elif char < " " or char == "\x7f":
             yield Part("control", char)
-        else:
+        elif char not in _STRING_ENDS:
             end = _end_of_text(text, at)
             yield Part("text", _sound(text[at:end]))
             return end
@@ -219,11 +221,15 @@ class TerminalInput:
         self._size += 1
         if self._size == 1 and char in "M[":  # the mouse, in bytes; a key of the Linux console
             self._state = self._mouse if char == "M" else self._ss3
-        elif char >= "@" or (char == "$" and 2 <= self._size <= 3):
+        elif char >= "@" or (char == "$" and self._is_key_of_rxvt()):
             yield from self._whole("csi")
         elif self._size > CSI_LIMIT and not self._too_long:
             yield self._overlong()
         return at + 1
+
+    def _is_key_of_rxvt(self) -> bool:
+        """Whether a number and a dollar sign stand for a key with Shift."""
+        return self._size <= 3 and "".join(self._sequence[2:-1]).isdecimal() and not self._unwanted
 
     def _ss3(self, text: str, at: int) -> Steps:
         char, self._deadline = text[at], None
