@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import select
 import sys
@@ -15,15 +14,17 @@ from typing import Any, Final
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui.core.terminal_input import TerminalInput
 from tui.core.text_cleaning import clean
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
 
+TERMINAL_GONE = 129
+"""The exit code then, as if the signal of it had ended the program (128 + SIGHUP)."""
+
 _POLL_S = 0.01
 _READ = 65_536
-_TICK_S = 0.1
-"""After this long an Esc is a key of its own, not the beginning of another."""
 _CLOSE_S: Final = 1.0
 """How long the end waits for a terminal that takes nothing any more."""
 _PIXELS_OFF: Final = "\x1b[?1016l"
@@ -57,6 +58,7 @@ class TerminalTakeover:
         self.listening = Event()
         self.pacing = FramePacing()
         self.first = first
+        self._begun = first.input if first else None
         self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
         self.failed: Callable[[Exception], object] = bool
         self._leave: Callable[[], object] | None = None
@@ -68,6 +70,11 @@ class TerminalTakeover:
         typed = self.first.finish() if self.first else EarlyInput()
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
         return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
+
+    def begun(self) -> TerminalInput | None:
+        """What the first frame read and could not take; None the next time."""
+        begun, self._begun = self._begun, None
+        return begun
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""
@@ -217,6 +224,15 @@ class _Driver(LinuxDriver):
             os.close(self._wake)
             self._wake = -1
 
+    def _run_input_thread(self) -> None:
+        """Whatever fails there ends the program, as what fails in the app's loop does."""
+        try:
+            self.run_input_thread()
+        except Exception as error:  # noqa: BLE001 - for the app
+            app: Any = self._app
+            with suppress(RuntimeError):  # the app has ended already
+                self._loop.call_soon_threadsafe(app._handle_exception, error)  # noqa: SLF001
+
     def disable_input(self) -> None:
         """As Textual does it, without the wait for the next tick."""
         if self.over.pacing.stuck:  # what waits there would keep the program from ending
@@ -228,16 +244,14 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing.answered)
-        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        keyboard = KeyParser(clean, self.over.pacing.answered, source=self.over.begun())
         while not self.exit_event.is_set():
-            patience = _TICK_S if keyboard.waits else None
-            if self.fileno in select.select([self.fileno, end], [], [], patience)[0]:
+            if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)
                 if not data:
                     self._lose()
                     return
-                for message in keyboard.feed(decode(data)):
+                for message in keyboard.feed(data):
                     self.process_message(message)
             for message in keyboard.tick():
                 self.process_message(message)

@@ -37,7 +37,7 @@ from tui.core.clock import Clock
 from tui.core.errors import ConfigError
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
-from tui.ui.start.terminal_takeover import TerminalTakeover
+from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -208,8 +208,6 @@ ENDING: Final = (
 )
 """The signals that end a program where nothing answers them. From the keyboard none comes: there
 Ctrl+C is a key."""
-TERMINAL_GONE: Final = 128 + signal.SIGHUP
-"""The exit code where the terminal has gone, as if its signal had ended the program."""
 LONGEST_S: Final = 5.0
 """From this long after a signal on, another one ends the program at once."""
 
