@@ -23,7 +23,6 @@ from tui.session.session import Session
 from tui.ui import app
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded
-from tui.ui.start.terminal_takeover import TerminalTakeover
 
 MARK = "DRILL"
 
@@ -57,9 +56,7 @@ class GuidedApp(HoldfastApp):
     CSS_PATH = [_SHEETS / "app.tcss", _SHEETS / "screens" / "chat.tcss"]  # noqa: RUF012 - as there
 
     def __init__(self, program: GuidedProgram, *, mark: str) -> None:
-        super().__init__(
-            program.opening, theme=program.theme, clock=program.clock, first=TerminalTakeover(None)
-        )
+        super().__init__(program.opening, theme=program.theme, clock=program.clock)
         self._mark = mark
 
     def on_mount(self) -> None:

@@ -38,10 +38,7 @@ def theme_of(options: Options) -> str:
 
 def show(app: HoldfastApp) -> int:
     """Run an app to its end. Returns the exit code; raises what it failed with."""
-    app.run()
-    if app.failure:
-        raise app.failure
-    return app.return_code or 0
+    return app.run_to_end()
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from tui.core.terminal_input import TerminalInput
+
 _LFLAG: Final = 3
 _READ: Final = 65_536
 PASTE_S: Final = 0.03
@@ -133,9 +135,11 @@ def _set(when: int, modes: list[Any] | None) -> None:
 
 def meant(typed: str) -> str:
     """What was typed key by key as the terminal would have made it lines: a character and its
-    deletion are nothing. Pure."""
+    deletion are nothing, and what the terminal says by itself was not typed. Pure."""
     kept: list[str] = []
-    for char in typed.replace("\r", "\n"):
+    parts = TerminalInput().feed(typed.encode("utf-8", "surrogateescape"))
+    keys = "".join(part.text for part in parts if part.kind in {"text", "control", "paste"})
+    for char in keys.replace("\r", "\n"):
         if char in "\x7f\b":
             if kept and kept[-1] != "\n":
                 kept.pop()

@@ -13,14 +13,13 @@ from textual import events, on, work
 from textual.screen import Screen
 
 import tui
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
 from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
-from tui.ui.start.first_frame import EarlyInput
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
 from tui.ui.toolkit.key_sequencer import DoublePress
@@ -74,25 +73,23 @@ class HoldfastApp(ThemedApp):
         first: TerminalTakeover | None = None,
         end: Sequence[Item] = (),
     ) -> None:
-        super().__init__(driver_class=first.driver if first else None)
-        self.pacing = first.pacing if first else None
-        self.failure: Exception | None = None
+        super().__init__(clock=clock, takeover=first)
         self.ready = False
-        self._load, self._first = load, first
+        self._load = load
         self._waiting: list[str] = []
-        self._clock = clock or SystemClock()
-        self._quit = DoublePress(self._clock, QUIT_WITHIN_S)
+        self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
         self._asks_to_quit = False
-        self._rewind = DoublePress(self._clock, REWIND_WITHIN_S)
+        self._rewind = DoublePress(self.clock, REWIND_WITHIN_S)
         early = first.first if first else None
         self.chat = ChatScreen(
-            self._clock,
+            self.clock,
             version=version,
             layout_file=folders().data / "screen.json",
             fresh=(early is None or early.fresh) and not end,
             end=end,
             covered=early is not None and early.welcoming and not end,
         )
+        self.guard.draft = self.chat.prompt
         self.guess_theme(theme, early.look if early else None)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -103,7 +100,7 @@ class HoldfastApp(ThemedApp):
         self.chat.use_keys(keymap)
 
     def on_mount(self) -> None:
-        typed = self._first.typed() if self._first else EarlyInput()
+        typed = self.takeover.typed()
         if typed.draft:
             self.chat.prompt.put_typed(typed.draft, typed.typed[-1])
         for pasted in typed.pasted:
@@ -130,9 +127,7 @@ class HoldfastApp(ThemedApp):
 
         Questions come before it: whether the folder is trusted, and which session is wanted.
         """
-        self.heed_signals(self._leave)
-        if self._first:
-            self._first.listen(self._leave)
+        self.heed_ends(self._leave)
         await self.painted()  # the first key comes before the thread that loads the rest
         try:
             opening = await asyncio.to_thread(self._prepare)
@@ -275,10 +270,9 @@ class HoldfastApp(ThemedApp):
             log.exception("couldn't close the session")
         self.exit(return_code=code)
 
-    async def pass_on(self, event: events.Key | events.Paste) -> None:
-        if self.screen is self.chat and isinstance(event, events.Key) and self.chat.claim(event):
-            return
-        await super().pass_on(event)
+    def claims(self, event: events.Key) -> bool:
+        settled = not self.guard.unsettled(self.arrived_at)
+        return self.screen is self.chat and self.chat.claim(event, settled=settled)
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:
@@ -372,8 +366,7 @@ class HoldfastApp(ThemedApp):
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)
-        if self._first:
-            self._first.leaving = self.frontend.terminal.leave
+        self.takeover.leaving = self.frontend.terminal.leave
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
@@ -423,7 +416,7 @@ class HoldfastApp(ThemedApp):
         self._waiting.append(text)
         self.chat.queued.texts = tuple(self._waiting)
 
-    def _leave(self, number: int = 0) -> None:
+    def _leave(self, number: int) -> None:
         """A signal came, or the terminal has gone."""
         code = 128 + number if number else 0
         work = partial(self._go, code, leave=number in {0, signal.SIGHUP})

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from tui.agent.plans import ApprovedPlan
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
-    from tui.ui.widgets.dialog import Grace
 
 
 @dataclass
@@ -375,13 +374,13 @@ class ScreenFrontend:
     # Questions
 
     async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
-        wait, chat = self.app.push_screen_wait, self.chat
+        wait = self.app.push_screen_wait
         match question:
             case ChoiceQuestion():
                 from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415
                 from tui.ui.widgets.questions import ChoiceDialog  # noqa: PLC0415
 
-                return await answer_of(self.app, ChoiceDialog(question, self._grace(question)))
+                return await answer_of(self.app, ChoiceDialog(question))
             case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 
@@ -400,20 +399,12 @@ class ScreenFrontend:
             case dialog_data.FailedRequest():
                 from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
 
-                return await wait(RecoveryScreen(question, chat.clock, chat.prompt.insert))
+                return await wait(RecoveryScreen(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
         from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
-        modal = Confirmation(question, self._grace(question))
-        return await self.app.push_screen_wait(modal)
-
-    def _grace(self, question: ChoiceQuestion | YesNoQuestion) -> Grace | None:
-        """For a question that comes by itself: what is being typed still goes to the prompt."""
-        from tui.ui.widgets.dialog import Grace  # noqa: PLC0415 - on demand
-
-        chat = self.chat
-        return Grace(chat.clock, chat.prompt.insert) if question.unasked else None
+        return await self.app.push_screen_wait(Confirmation(question))
 
     async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand

@@ -22,6 +22,7 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen, HelpTable
+from tui.ui.toolkit.answer_guard import TYPING_S
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.conversation.view import ConversationView
@@ -211,10 +212,14 @@ async def test_a_key_meant_for_the_prompt_never_approves() -> None:
             await pilot.press(key)
         assert isinstance(app.screen, ApprovalModal)
         assert app.chat.prompt.text == "12"
+        world.clock.elapsed += TYPING_S
+        await pilot.press("2")
+        assert world.agent.answers == []  # there is a draft now
         world.clock.elapsed += 0.5
         await pilot.press("2")
         await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [Answer("session")]
+        assert app.chat.prompt.text == "12"
 
 
 async def test_an_approval_is_answered_by_the_mouse() -> None:

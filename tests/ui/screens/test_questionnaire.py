@@ -16,6 +16,7 @@ from tests.ui.screens.driving import WIDE, answer, items, running, say, turn, un
 from tui.agent import events
 from tui.core.questions import Alternative, AnswerChoice, UserAnswer, UserQuestion
 from tui.ui.app import HoldfastApp
+from tui.ui.toolkit.answer_guard import TYPING_S
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.questionnaire import AnswerRow, QuestionnaireModal
 
@@ -147,6 +148,9 @@ async def test_what_was_typed_for_the_prompt_goes_there_and_answers_nothing() ->
         await pilot.pause()
         assert isinstance(app.screen, QuestionnaireModal)
         assert app.chat.prompt.value == "12x"
+        world.clock.elapsed += TYPING_S
+        await press(world, pilot, "2")
+        assert isinstance(app.screen, QuestionnaireModal)
         await press(world, pilot, "2")
         await ended(app, pilot)
         assert given(world) == [(["PostgreSQL"], "")]
@@ -160,6 +164,7 @@ async def test_a_key_that_is_held_does_not_answer_the_next_question() -> None:
         await pilot.pause()
         assert isinstance(app.screen, QuestionnaireModal)
         assert app.chat.prompt.value == ""
+        await press(world, pilot, "2")
         await press(world, pilot, "2")
         await ended(app, pilot)
         assert given(world) == [(["SQLite"], ""), (["PostgreSQL"], "")]
@@ -232,7 +237,7 @@ async def test_a_server_is_named_and_can_be_refused_on_every_page(
 ) -> None:
     world, given = World(), list[tuple[UserAnswer, ...] | None]()
     async with running(world, WIDE) as (app, pilot):
-        modal = QuestionnaireModal(of_a_server(), "", app.chat.clock)
+        modal = QuestionnaireModal(of_a_server(), "")
         app.push_screen(modal, given.append)  # pyright: ignore[reportUnknownMemberType]
         await until(pilot, lambda: app.screen is modal and bool(app.screen.query(AnswerRow)))
         assert title(app) == "Name · 1 of 2 · MCP server docs"

@@ -149,7 +149,7 @@ def form(stage: Stage) -> Shot:
         app = cast("HoldfastApp", pilot.app)
 
         async def ask(questions: Sequence[UserQuestion]) -> UserAnswers:
-            await app.push_screen(QuestionnaireModal(tuple(questions), "", app.chat.clock))
+            await app.push_screen(QuestionnaireModal(tuple(questions), ""))
             return UserAnswers()
 
         await fill_form("cloud", "Where should the database be?", FORM, ask)

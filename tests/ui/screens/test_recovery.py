@@ -18,10 +18,10 @@ from tui.context.repair_levels import REPAIR_LEVELS
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.picker import ModelsScreen
-from tui.ui.screens.recovery import TYPING_S, RecoveryScreen
+from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.screens.welcome import WelcomeScreen
+from tui.ui.toolkit.answer_guard import QUIET_S, TYPING_S
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, UserItem
-from tui.ui.widgets.dialog import GRACE_S
 from tui.ui.widgets.questions import Confirmation
 
 RETRY = events.RetryScheduled(2, 3, 4.0, "Too many requests.", 429, "rate_limit", "req_1", 11)
@@ -305,7 +305,7 @@ async def refused(app: HoldfastApp, pilot: Pilot[None], world: World) -> Recover
     """Send a prompt that fails, and wait for the dialog; its keys count."""
     await say(pilot, "look at it")
     await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
-    world.clock.elapsed += GRACE_S
+    world.clock.elapsed += QUIET_S
     assert isinstance(app.screen, RecoveryScreen)
     return app.screen
 
@@ -381,9 +381,12 @@ async def test_what_is_typed_when_it_opens_is_no_answer() -> None:
         await pilot.press("1", "enter", "escape", "x")
         assert isinstance(app.screen, RecoveryScreen)
         assert app.chat.prompt.text == "1x"
-        world.clock.elapsed += GRACE_S
+        world.clock.elapsed += QUIET_S
         await pilot.press("y")
         assert app.chat.prompt.text == "1xy"
+        await pilot.press("escape")
+        assert isinstance(app.screen, RecoveryScreen)
+        world.clock.elapsed += QUIET_S
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert app.chat.prompt.text == "1xy"

@@ -119,13 +119,14 @@ def alone(env: dict[str, str], work: Path, *pieces: bytes, late: bytes = b"") ->
         ([b"one\rtwo\r", b"\r  \rthree"], ["one", "two"], "three"),
         ([b"a\nb"], [], "a\nb"),
         ([b"a\x1b\rb"], [], "a\nb"),
-        ([b"a\x1b", b"\rb"], [], "a\nb"),
         ([b"a\\\rb\r"], ["a\nb"], ""),
         ([b"!a \\\rb\r"], ["!a \\\nb"], ""),
         ([b"wrong\x15right"], [], "right"),
         ([b"a\x1b[Ab\x1bOPc\x1b[1;5Dd\x1b[15~e"], [], "abcde"),
-        ([b"a\x1b", b"[", b"1;5", b"Db"], [], "ab"),
-        ([b"\x1bx"], [], "x"),
+        ([b"a\x1b[1", b";5", b"Db"], [], "ab"),
+        ([b"a\x1bxb"], [], "ab"),
+        ([b"a\x1b]11;rgb:1e1e/1e", b"1e/2e2e\x1b\\b\x1b[?62;4c\x1bP>|foot\x1b\\"], [], "ab"),
+        ([b"a\x1b[<35;", b"33;12M\x1b[MC\x81>b\x1b[<0;1"], [], "ab"),
         ([b"\x1b[200~one\rtwo\r\nthree\x1b[201~!"], [], "one\ntwo\nthree!"),
         ([b"\x1b[20", b"0~a\rb", b"\x1b[2", b"01~c\r"], ["a\nbc"], ""),
         ([b"\x1b[200~" + b"x" * 9000 + b"\x1b[201~"], [], "x" * 9000),
@@ -174,13 +175,32 @@ def test_how_much_was_typed_is_known(
     assert counts[0] == typed
 
 
-def test_a_paste_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:
-    got = alone(env, work, b"\x1b[200~rm -rf\r", late=b"all\r\x1b[201~")
-    assert got[:3] == [[], "rm -rf\nall\n", ["rm -rf\nall\n"]]
+@pytest.mark.parametrize(
+    ("begun", "rest", "draft"),
+    [
+        ("\x1b[200~rm -rf\r", "all\r\x1b[201~!", "rm -rf⏎all⏎!"),
+        ("a\x1b]11;rgb:1e1e/1e", "1e/2e2e\x1b\\b!", "ab!"),
+        ("a\x1b[<35;", "33;12Mb!", "ab!"),
+    ],
+    ids=["a paste", "a reply", "the mouse"],
+)
+def test_what_has_begun_is_continued_by_the_real_screen(
+    env: dict[str, str], work: Path, begun: str, rest: str, draft: str
+) -> None:
+    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+        screen.wait_for("❯")
+        screen.type(begun)
+        screen.wait_for("shift+tab")
+        screen.type(rest)
+        screen.wait_until(lambda: draft in prompt(screen))
 
 
-def test_a_letter_that_has_begun_is_taken_whole(env: dict[str, str], work: Path) -> None:
-    assert alone(env, work, b"a\xc3", late=b"\xa4")[:2] == [[], "aä"]
+def prompt(screen: Terminal) -> str:
+    """What stands in the prompt, its lines joined."""
+    rows = ["".join(char for char, _ in row) for _, row in sorted(screen.shown.by_row.items())]
+    first = next((at for at, row in enumerate(rows) if "❯" in row), len(rows))
+    last = next((at for at, row in enumerate(rows) if at > first and "───" in row), first)
+    return "⏎".join(row.partition("❯")[2].strip() or row.strip() for row in rows[first:last])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

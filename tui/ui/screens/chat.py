@@ -145,6 +145,12 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if self._covered:
             yield Cover(id="cover")
 
+    def note(self, text: str) -> None:
+        if text:
+            self.notice.say(text, "warning")
+        else:
+            self.notice.clear()
+
     def uncover(self) -> None:
         """It is known by now what comes first."""
         self.query("#cover").remove()
@@ -426,14 +432,14 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _dropped(self) -> None:
         self.panes.drop()
 
-    def claim(self, event: events.Key) -> bool:
+    def claim(self, event: events.Key, *, settled: bool = True) -> bool:
         """Before a key goes to the focus: typing goes to the prompt, unless it means something.
-        True where nothing is left to do for it."""
+        True where nothing is left to do for it. Not `settled`, it chooses nothing."""
         focused, key = self.focused, event.key
         if not event.is_printable:
             return False
         first, self._typed = not self._typed, True
-        if first and self.start and self._offers_rows and key in {"1", "2", "3"}:
+        if settled and first and self.start and self._offers_rows and key in {"1", "2", "3"}:
             return self.start.choose(int(key) - 1)
         if focused is self.prompt or (focused and focused.check_consume_key(key, event.character)):
             return False

@@ -31,7 +31,7 @@ class ModalApprover:
 
         chat = self._chat
         async with self._asking:
-            modal = ApprovalModal(call, decision, chat.clock, chat.prompt.insert, chat.leave_room)
+            modal = ApprovalModal(call, decision, chat.leave_room)
             return await self._answered(modal) or Answer("no")
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
@@ -39,17 +39,14 @@ class ModalApprover:
 
         chat = self._chat
         async with self._asking:
-            modal = QuestionnaireModal(
-                questions, agent, chat.clock, chat.prompt.insert, chat.leave_room
-            )
+            modal = QuestionnaireModal(questions, agent, chat.leave_room)
             return UserAnswers(await self._answered(modal) or ())
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
         from tui.ui.screens.plan import PlanModal  # noqa: PLC0415 - as above
 
-        chat = self._chat
         async with self._asking:
-            modal = PlanModal(title, plan, chat.clock, chat.prompt.insert)
+            modal = PlanModal(title, plan)
             return await self._answered(modal) or PlanReview("none", plan)
 
     async def _answered(self, modal: Dialog[T]) -> T | None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Final, TypeVar
 
-from textual import events, on, work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.core.clock import Clock
 from tui.core.questions import PLAN_CHOICES, PlanReview, Verdict
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.screens.external_programs import edited
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.conversation.view import ConversationView
-from tui.ui.widgets.dialog import Dialog, Grace, Key, TextField
+from tui.ui.widgets.dialog import Dialog, Key, TextField
 from tui.ui.widgets.keys import PLAN_KEYS, bindings
-from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.questions import Choice, ChoicePlace
 
 T = TypeVar("T")
 
@@ -106,10 +104,11 @@ class PlanScreen(_PlanDialog[None]):
         self.show(self._plan)
 
 
-class PlanModal(_PlanDialog[PlanReview]):
-    """Asks about a plan. `stray` takes characters that were typed for the prompt."""
+class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
+    """Asks about a plan."""
 
     awaited = True
+    unasked = True
     BINDINGS = bindings(PLAN_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = f"""
@@ -122,13 +121,10 @@ class PlanModal(_PlanDialog[PlanReview]):
     }}
     """
 
-    def __init__(
-        self, title: str, plan: str, clock: Clock, stray: Callable[[str], object] | None = None
-    ) -> None:
+    def __init__(self, title: str, plan: str) -> None:
         super().__init__()
         self.plan_title, self.plan = title, plan
         self._first = plan
-        self._grace = Grace(clock, stray)
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "", *_KEYS) as box:
@@ -141,22 +137,13 @@ class PlanModal(_PlanDialog[PlanReview]):
                 yield Choice("e", "Edit it in $EDITOR", _EDIT)
             yield TextField(placeholder="What to change")
 
-    @property
-    def armed(self) -> bool:
-        """Whether keys and clicks count by now."""
-        return self._grace.over
-
     def on_mount(self) -> None:
         super().on_mount()
+        self.await_quiet()
         self.show(self.plan)
         self.query_one("#ask").focus()
 
-    def on_key(self, event: events.Key) -> None:
-        self._grace.takes(event)
-
     def action_answer(self, verdict: Verdict) -> None:
-        if not self.armed:
-            return
         if verdict == "change":
             self.add_class("-writing")
             self.show_keys(("enter", "send"), ("esc", "back"))
@@ -169,14 +156,12 @@ class PlanModal(_PlanDialog[PlanReview]):
             self.remove_class("-writing")
             self.show_keys(*_KEYS)
             self.query_one("#change").focus()
-        elif self.armed:
+        else:
             self.dismiss(PlanReview("none", self.plan))
 
     @work(exclusive=True)
     async def action_edit(self) -> None:
         """Let the person edit the plan in their editor."""
-        if not self.armed:
-            return
         app = self.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - Textual's App
         text, problem = await edited(app, self.plan)  # pyright: ignore[reportUnknownArgumentType]
         if problem:

@@ -1,14 +1,11 @@
 """A request that the server rejects: what is wrong, and what the person can do.
 
-It opens by itself, so nothing counts before a person can have seen it: what is typed in the first
-half second goes to the prompt, and so does every key that is no answer. Whoever types on chooses
-nothing with it, neither by a digit nor by Enter.
+It opens by itself: whoever types on chooses nothing with it, and what is typed goes to the prompt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,12 +16,9 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.app.dialog_data import FailedRequest, RecoveryOption
-from tui.core.clock import Clock
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.widgets.dialog import PAGES, Dialog, Grace
-
-TYPING_S: Final = 2.0
-"""How long after a letter somebody is taken to be typing."""
+from tui.ui.toolkit.answer_guard import AnswerPlace
+from tui.ui.widgets.dialog import PAGES, Dialog
 
 _SHOWN_CHARS = 2000
 _FINDINGS = 50
@@ -32,11 +26,11 @@ _WIDE = 80
 """From this many columns on every way has room to say what it does."""
 
 
-class RecoveryScreen(Dialog[str | None]):
-    """Dismissed with the name of what was chosen, or with None. `stray` takes what was typed for
-    the prompt."""
+class RecoveryScreen(Dialog[str | None], AnswerPlace):
+    """Dismissed with the name of what was chosen, or with None."""
 
     awaited = True
+    unasked = True
     CSS_PATH = "recovery.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "dismiss", show=False),
@@ -45,15 +39,11 @@ class RecoveryScreen(Dialog[str | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#ways"
 
-    def __init__(
-        self, trouble: FailedRequest, clock: Clock, stray: Callable[[str], object]
-    ) -> None:
+    def __init__(self, trouble: FailedRequest) -> None:
         super().__init__(classes="-danger")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
-        self.trouble, self._clock, self._stray = trouble, clock, stray
-        self._grace = Grace(clock, stray)
-        self._typing_until = 0.0
+        self.trouble = trouble
 
     def compose(self) -> ComposeResult:
         trouble = self.trouble
@@ -67,38 +57,33 @@ class RecoveryScreen(Dialog[str | None]):
             )
             yield Static(id="help", markup=False)
 
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.await_quiet()
+
+    def answers_key(self, event: events.Key) -> bool:
+        return self._number(event) is not None or super().answers_key(event)
+
+    def mark_answer(self, event: events.Key) -> None:
+        if (number := self._number(event)) is not None:
+            self.query_one("#ways", OptionList).highlighted = number
+
     @property
-    def armed(self) -> bool:
-        """Whether keys count by now."""
-        return self._grace.over
+    def marked_answer(self) -> str:
+        marked = self.query_one("#ways", OptionList).highlighted
+        return "" if marked is None else self.trouble.ways[marked].label
 
     def on_key(self, event: events.Key) -> None:
-        """A digit chooses. What was typed for the prompt gets there."""
-        typed = event.character if event.is_printable else None
-        now = self._clock.monotonic()
-        typing = now < self._typing_until
-        early = self._grace.takes(event)
-        if not early and (typed or (typing and event.key == "enter")):
+        """A digit chooses."""
+        if (number := self._number(event)) is not None:
             event.stop()
-            event.prevent_default()
-            if typed and (typing or not self._answer(typed)):
-                self._stray(typed)
-            else:
-                typed = None
-        if typed:
-            self._typing_until = now + TYPING_S
+            self.dismiss(self.trouble.ways[number].name)
 
-    def _answer(self, typed: str) -> bool:
-        """Go the way of a digit. False where there is none."""
-        ways = self.trouble.ways
-        if not typed.isdecimal() or not 1 <= int(typed) <= len(ways):
-            return False
-        self.dismiss(ways[int(typed) - 1].name)
-        return True
-
-    def on_paste(self, event: events.Paste) -> None:
-        event.stop()
-        self._stray(event.text)
+    def _number(self, event: events.Key) -> int | None:
+        """Which way a digit means."""
+        typed = event.character or ""
+        known = typed.isdecimal() and 1 <= int(typed) <= len(self.trouble.ways)
+        return int(typed) - 1 if known else None
 
     def on_resize(self) -> None:
         wide = self.size.width >= _WIDE
@@ -119,7 +104,7 @@ class RecoveryScreen(Dialog[str | None]):
 
     @on(OptionList.OptionSelected, "#ways")
     def _chosen(self, event: OptionList.OptionSelected) -> None:
-        if self.armed:
+        if self.counts_clicks:  # Enter comes here only when it counts
             self.dismiss(event.option_id)
 
 

@@ -20,7 +20,7 @@ from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import TableScreen, cell, whole_words
 from tui.ui.widgets.output_view import OutputView
 from tui.ui.widgets.panes import PaneRule
-from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.questions import Choice, ChoicePlace
 from tui.ui.widgets.row_list import Part, RowList
 
 Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
@@ -30,7 +30,7 @@ SMALL = 60
 """Cells: below, the answers are one under the other."""
 
 
-class RepairScreen(TableScreen[Answer]):
+class RepairScreen(TableScreen[Answer], ChoicePlace):
     """Dismissed with the way that was chosen; Esc is back.
 
     `copy` is where a repaired copy would be written; None for a session of another agent, which

@@ -28,6 +28,7 @@ from tui.core.text_cleaning import one_line
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
 from tui.ui.start.first_frame import welcome_place
+from tui.ui.toolkit.answer_guard import AnswerPlace
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.welcome_text import head
@@ -55,11 +56,12 @@ _PROFILE_HELP = (
 _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
-class WelcomeScreen(BaseScreen, Screen[Setup | None]):
+class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
     """Dismissed with what was chosen, or None for leaving. `probe` finds the servers of this
     machine."""
 
     awaited = True
+    takes_text = True
     CSS_PATH = "welcome.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),

@@ -8,7 +8,6 @@ were not read yet stay in the terminal's buffer for the real prompt.
 from __future__ import annotations
 
 import atexit
-import codecs
 import os
 import select
 import signal
@@ -17,16 +16,18 @@ import threading
 import unicodedata
 
 from tui.core import plain_detection, theme_cache
+from tui.core.terminal_input import PAUSE_S, TerminalInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import FrameType
     from typing import Any
 
+    from tui.core.terminal_input import Part
+
 ALT_SCREEN = "\x1b[?1049h"
 _MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
-_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL")
 _OLD = ("-c", "--continue", "-r", "--resume")
 """Words that open a session which is there already."""
@@ -39,9 +40,6 @@ _UNHEEDED = {
 }
 """What answers the signals that end a program, where nothing of ours does."""
 
-_PIECE_S = 0.05
-"""How long the rest of a key or a paste that has begun may take when the real screen comes."""
-_PASTE_S = 1.0
 _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
 
@@ -120,7 +118,8 @@ class EarlyPrompt:
     `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
     the end of the process, puts the terminal back, and so does a signal that ends it. `before`
     are its modes from before, `over` says that no more keys are taken, `look` is what was
-    remembered.
+    remembered. `input` holds what has begun when no more are taken: whoever reads on continues
+    with it.
     """
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
@@ -135,10 +134,8 @@ class EarlyPrompt:
         self._pasted: list[str] = []
         self._typed = _ALL
         self._sent_typed: list[int] = []
-        self._paste_at = 0
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._begun = ""
-        self._pasting = False
+        self.input = TerminalInput()
+        self._failure: Exception | None = None
         self._stands = False
         self._wake_read, self._wake_write = os.pipe()
         self._thread = threading.Thread(target=self._listen, daemon=True)
@@ -160,13 +157,14 @@ class EarlyPrompt:
         raw[6][termios.VSUSP] = b"\0"
         termios.tcsetattr(0, termios.TCSANOW, raw)
         if self._readable(0):  # typed before: the terminal has made newlines of the Enter keys
-            self._take(os.read(0, 65_536).replace(b"\n", b"\r"))
+            self._take(self.input.feed(os.read(0, 65_536).replace(b"\n", b"\r")))
         self._stands = True
         self.paint()
         self._thread.start()
 
     def finish(self, *, leave: bool = False) -> EarlyInput:
-        """Stop taking keys and say what was typed. With `leave`, put the terminal back as well."""
+        """Stop taking keys and say what was typed. With `leave`, put the terminal back as well;
+        else this raises what taking them failed with."""
         if not self.over:
             self.over = True
             os.write(self._wake_write, b"x")
@@ -185,6 +183,8 @@ class EarlyPrompt:
             for number, handler in _UNHEEDED.items():
                 signal.signal(number, handler)
         self._stands = False
+        if self._failure and not leave:
+            raise self._failure
         typed = (*self._sent_typed, min(self._typed, len(self._line)))
         return EarlyInput(self._sent, self._line, self._pasted, typed)
 
@@ -199,59 +199,46 @@ class EarlyPrompt:
         self.finish(leave=True)
 
     def _listen(self) -> None:
+        try:
+            self._take_keys()
+        except OSError:
+            return  # the terminal has gone, as the real screen will find
+        except Exception as error:  # noqa: BLE001 - for whoever finishes
+            self._failure = error
+
+    def _take_keys(self) -> None:
         while True:
-            ready, _, _ = select.select([0, self._wake_read], [], [])
+            ready, _, _ = select.select([0, self._wake_read], [], [], self.input.patience_s)
             if self._wake_read in ready:
                 break
-            try:
+            if ready:
                 data = os.read(0, 65_536)
-                self._take(data)
-                self._echo()
-            except OSError:
-                data = b""
-            if not data:
-                return  # the terminal has gone, as the real screen will find
-        while self._pasting or self._begun or self._decoder.getstate()[0]:
-            if not self._readable(_PASTE_S if self._pasting else _PIECE_S):
-                return
-            self._take(os.read(0, 1))  # not more: what follows is for the real screen
+                if not data:
+                    return
+                self._take(self.input.feed(data))
+            self._take(self.input.tick())
+            self._echo()
+        while (left := self.input.patience_s) is not None and left <= PAUSE_S:
+            if self._readable(left):
+                self._take(self.input.feed(os.read(0, 1)))  # what follows is for the real screen
+            self._take(self.input.tick())
 
     def _readable(self, seconds: float) -> bool:
         return bool(select.select([0], [], [], seconds)[0])
 
-    def _take(self, data: bytes) -> None:
-        """Keys as they come: printable text, backspace, paste, Enter. Others mean nothing yet."""
-        text = self._begun + self._decoder.decode(data)
-        self._begun = ""
-        at = 0
-        while at < len(text):
-            if self._pasting:
-                end = text.find(_PASTE_END, at)
-                stop = end if end >= 0 else len(text) - partly(text, _PASTE_END)
-                self._line += text[at:stop]
-                at = stop
-                if end < 0:
-                    break
-                self._pasting = False
-                self._line = self._line.replace("\r\n", "\n").replace("\r", "\n")
-                self._pasted.append(self._line[self._paste_at :])
-                at += len(_PASTE_END)
-            elif text.startswith("\x1b\r", at):  # Alt+Enter
+    def _take(self, parts: Iterable[Part]) -> None:
+        """Keys as they come: text, backspace, paste, Enter. Others mean nothing yet."""
+        for part in parts:
+            if part.kind == "text":
+                self._line += part.text
+            elif part.kind == "control":
+                self._key(part.text)
+            elif part.kind == "alt" and part.text == "\r":
                 self._line += "\n"
-                at += 2
-            elif text[at] == "\x1b":
-                end = _after_escape(text, at)
-                if end > len(text):
-                    break
-                self._pasting = text[at:end] == _PASTE
-                self._paste_at = len(self._line)
-                if self._pasting:
-                    self._typed = min(self._typed, self._paste_at)
-                at = end
-            else:
-                self._key(text[at])
-                at += 1
-        self._begun = text[at:]
+            elif part.kind == "paste":
+                self._typed = min(self._typed, len(self._line))
+                self._pasted.append(part.text.replace("\r\n", "\n").replace("\r", "\n"))
+                self._line += self._pasted[-1]
 
     def _key(self, key: str) -> None:
         if key == "\r" and self._line.endswith("\\"):
@@ -269,8 +256,6 @@ class EarlyPrompt:
                 self._typed = _ALL
         elif key == "\x15":
             self._clear()
-        elif key.isprintable():
-            self._line += key
 
     def _clear(self) -> None:
         self._line = ""
@@ -341,20 +326,3 @@ def _cells(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
-
-
-def partly(text: str, whole: str) -> int:
-    """How many characters at the end of a text begin `whole`."""
-    return next((n for n in range(len(whole) - 1, 0, -1) if text.endswith(whole[:n])), 0)
-
-
-def _after_escape(text: str, at: int) -> int:
-    """Where the key after an escape sequence begins; beyond the text when it is not complete."""
-    if at + 1 >= len(text):
-        return at + 2
-    if text[at + 1] not in "[O":
-        return at + 1
-    end = at + 2
-    while end < len(text) and not "@" <= text[end] <= "~":
-        end += 1
-    return end + 1

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tui.ui.start.first_frame import EarlyPrompt
     from tui.ui.widgets.conversation.items import Item
 
-_TERMINAL_GONE = 129
-"""The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
-
 
 def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     """Returns the exit code; raises UsageError without a terminal, and what the loading raises.
@@ -75,17 +72,15 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         over = TerminalTakeover(first)
         end = _end_of_session(options) if options else ()
         app = HoldfastApp(load, theme=theme, first=over, end=end)
-        app.run()
+        code = app.run_to_end()
     if over.gone:
-        return _TERMINAL_GONE  # nobody is there to be told anything
-    if app.failure:
-        raise app.failure
+        return code  # nobody is there to be told anything
     if program and program.session and program.session.path and program.session.path.exists():
         from tui.app.background import parting_words  # noqa: PLC0415 - at the end
 
         id_, home = program.session.id, program.launch.folders
         print(parting_words(home, id_, f"Resume with: holdfast -r {id_}"))  # noqa: T201
-    return app.return_code or 0
+    return code
 
 
 def _end_of_session(options: Options) -> Sequence[Item]:

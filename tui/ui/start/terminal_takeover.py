@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import select
+import sys
 import termios
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event
-from typing import Any
+from typing import Any, Final
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui.core.terminal_input import TerminalInput
 from tui.core.text_cleaning import clean
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
 
+TERMINAL_GONE = 129
+"""The exit code then, as if the signal of it had ended the program (128 + SIGHUP)."""
+
 _POLL_S = 0.01
 _READ = 65_536
-_TICK_S = 0.1
-"""After this long an Esc is a key of its own, not the beginning of another."""
+_CLOSE_S: Final = 1.0
+"""How long the end waits for a terminal that takes nothing any more."""
+_PIXELS_OFF: Final = "\x1b[?1016l"
+_RELEASE: Final = (
+    "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
+    f"{_PIXELS_OFF}\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+"""What takes back all that the driver sets, in one write."""
 
 
 class TerminalTakeover:
@@ -33,7 +43,10 @@ class TerminalTakeover:
     suspended, puts back the modes from before the first frame.
 
     When the terminal goes away (its window is closed, the connection is lost) `gone` is true and
-    what `listen` was given is called, once, in the app's loop. No signal is needed for it.
+    what `listen` was given is called, once, in the app's loop. No signal is needed for it. `failed`
+    hears of any other exception in the threads that read and write, once, in the app's loop too.
+
+    `release` lets the terminal go at once, from any thread, where nothing else can any more.
 
     `leaving` says what else is written whenever the terminal is let go. `pacing` knows whether the
     terminal keeps up with what it is sent.
@@ -45,14 +58,23 @@ class TerminalTakeover:
         self.listening = Event()
         self.pacing = FramePacing()
         self.first = first
+        self._begun = first.input if first else None
         self.driver: type[LinuxDriver] = type("Driver", (_Driver,), {"over": self})
+        self.failed: Callable[[Exception], object] = bool
         self._leave: Callable[[], object] | None = None
+        self._usual: tuple[int, list[Any]] | None = None
+        self.broken = False
 
     def typed(self) -> EarlyInput:
         """What the first frame took, fit to be drawn."""
         typed = self.first.finish() if self.first else EarlyInput()
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
         return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
+
+    def begun(self) -> TerminalInput | None:
+        """What the first frame read and could not take; None the next time."""
+        begun, self._begun = self._begun, None
+        return begun
 
     def listen(self, leave: Callable[[], object]) -> None:
         """From here on there is a prompt for what is typed."""
@@ -68,15 +90,43 @@ class TerminalTakeover:
             if self._leave:
                 call(self._leave)
 
+    def fail(self, error: Exception, call: Callable[..., object]) -> None:
+        """A thread of the terminal met a mistake of the program."""
+        if not self.broken:
+            self.broken = True
+            call(self.failed, error)
+
+    def held(self, fileno: int, modes: list[Any] | None) -> None:
+        """The app has the terminal, whose modes were these; with None, no longer."""
+        self._usual = None if modes is None else (fileno, modes)
+
+    def release(self) -> None:
+        """Put the terminal back where an app still has it."""
+        if self._usual is None:
+            return
+        fileno, modes = self._usual
+        self._usual = None
+        out = getattr(sys.__stderr__, "fileno", lambda: fileno)()
+        with suppress(OSError, termios.error):
+            termios.tcflush(out, termios.TCOFLUSH)  # what waits there would be written behind it
+            os.set_blocking(out, False)
+            os.write(out, f"{self.leaving()}{_RELEASE}".encode())
+        with suppress(OSError, termios.error):
+            os.set_blocking(out, True)
+            termios.tcsetattr(fileno, termios.TCSANOW, modes)
+
 
 class _Output:
-    """A terminal's file that can be written to even when the terminal has gone.
+    """A terminal's file that can be written to even when the terminal has gone: the thread that
+    writes never ends before the app does, whatever it meets, and `trouble` hears of it.
 
     `drained` is told how many writes the terminal has taken.
     """
 
-    def __init__(self, file: Any, lose: Callable[[], None], drained: Callable[[int], None]) -> None:
-        self._file, self._lose, self._drained = file, lose, drained
+    def __init__(
+        self, file: Any, trouble: Callable[[Exception], None], drained: Callable[[int], None]
+    ) -> None:
+        self._file, self._trouble, self._drained = file, trouble, drained
         self._taken = 0
         self.fileno = file.fileno
 
@@ -84,15 +134,15 @@ class _Output:
         self._taken += 1
         try:
             self._file.write(text)
-        except OSError:
-            self._lose()
+        except Exception as error:  # noqa: BLE001 - it may be anything, and is told
+            self._trouble(error)
 
     def flush(self) -> None:
         try:
             self._file.flush()
-        except OSError:
-            self._lose()
-        self._drained(self._taken)
+            self._drained(self._taken)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._trouble(error)
 
 
 class _Driver(LinuxDriver):
@@ -105,13 +155,17 @@ class _Driver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
         # A writer that fails would leave the app waiting for it for ever.
-        self._file: Any = _Output(self._file, self._lose, self._drained)
+        self._file: Any = _Output(self._file, self._trouble, self._drained)
 
     def start_application_mode(self) -> None:
         first = self.over.first
         following = self._following = first is not None and not first.over
         self.over.typed()
         self.over.pacing.restart()
+        with suppress(termios.error):
+            self.over.held(
+                self.fileno, first.before if first and following else _modes(self.fileno)
+            )
         super().start_application_mode()
         # What is written beside frames is little; waiting for its place would stop the program.
         vars(self._writer_thread)["_queue"].maxsize = 0
@@ -122,7 +176,20 @@ class _Driver(LinuxDriver):
     def stop_application_mode(self) -> None:
         if codes := self.over.leaving():
             self.write(codes)
+        if self._mouse_pixels:
+            self.write(_PIXELS_OFF)
         super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
+        if not self.over.broken:  # else what was just written may not have gone out
+            self.over.held(self.fileno, None)
+
+    def close(self) -> None:
+        """As Textual does it, but not for ever: a terminal may take nothing any more."""
+        if writer := self._writer_thread:
+            vars(writer)["_queue"].put(None)
+            writer.join(_CLOSE_S)
+            if writer.is_alive():
+                self._drop_output()
+                writer.join(_CLOSE_S)
 
     def _sigcont_application(self, *_: Any) -> None:
         """After Ctrl+Z the terminal was let go before; after SIGSTOP, which nobody can catch, it
@@ -150,18 +217,26 @@ class _Driver(LinuxDriver):
         end, self._wake = os.pipe()
         try:
             self._read_keys(end)
-        except OSError:
-            self._lose()
+        except Exception as error:  # noqa: BLE001 - it may be anything, and is told
+            self._trouble(error)
         finally:
             os.close(end)
             os.close(self._wake)
             self._wake = -1
 
+    def _run_input_thread(self) -> None:
+        """Whatever fails there ends the program, as what fails in the app's loop does."""
+        try:
+            self.run_input_thread()
+        except Exception as error:  # noqa: BLE001 - for the app
+            app: Any = self._app
+            with suppress(RuntimeError):  # the app has ended already
+                self._loop.call_soon_threadsafe(app._handle_exception, error)  # noqa: SLF001
+
     def disable_input(self) -> None:
         """As Textual does it, without the wait for the next tick."""
         if self.over.pacing.stuck:  # what waits there would keep the program from ending
-            with suppress(termios.error):
-                termios.tcflush(self.fileno, termios.TCOFLUSH)
+            self._drop_output()
         self.over.pacing.leave()
         if self._wake >= 0:
             os.write(self._wake, b"x")
@@ -169,16 +244,14 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` tells, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing.answered)
-        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        keyboard = KeyParser(clean, self.over.pacing.answered, source=self.over.begun())
         while not self.exit_event.is_set():
-            patience = _TICK_S if keyboard.waits else None
-            if self.fileno in select.select([self.fileno, end], [], [], patience)[0]:
+            if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)
                 if not data:
                     self._lose()
                     return
-                for message in keyboard.feed(decode(data)):
+                for message in keyboard.feed(data):
                     self.process_message(message)
             for message in keyboard.tick():
                 self.process_message(message)
@@ -186,6 +259,22 @@ class _Driver(LinuxDriver):
     def _drained(self, count: int) -> None:
         self.over.pacing.drained(count)
 
+    def _drop_output(self) -> None:
+        with suppress(termios.error):
+            termios.tcflush(self.fileno, termios.TCOFLUSH)
+
+    def _trouble(self, error: Exception) -> None:
+        """An exception in the thread that reads or writes: the terminal has gone, or a bug."""
+        if isinstance(error, OSError):
+            self._lose()
+            return
+        with suppress(RuntimeError):  # the app has ended already
+            self.over.fail(error, self._loop.call_soon_threadsafe)
+
     def _lose(self) -> None:
         with suppress(RuntimeError):  # the app has ended already
             self.over.lose(self._loop.call_soon_threadsafe)
+
+
+def _modes(fileno: int) -> list[Any]:
+    return termios.tcgetattr(fileno)

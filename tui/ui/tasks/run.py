@@ -19,14 +19,14 @@ from textual.app import App
 from tui.agent import events
 from tui.agent.events import Notice
 from tui.app.options.arguments import Options
-from tui.batch.command import exit_code, write_summary
+from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
 from tui.batch.plan import RunPlan, plan
 from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
-from tui.core.clock import Clock, SystemClock
+from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.git.branch import branch_of
 from tui.core.keymap import keymap_of
@@ -296,6 +296,8 @@ class TasksApp(ThemedApp):
     """Runs a planned task file; `run_on` is the run."""
 
     TITLE = "holdfast"
+    _left_by = 0
+    """The exit code of the signal that ended it."""
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "../screens/tasks.tcss"]  # noqa: RUF012
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
 
@@ -307,8 +309,8 @@ class TasksApp(ThemedApp):
         clock: Clock | None = None,
         retry_failed: bool = False,
     ) -> None:
-        super().__init__()
-        clock, config = clock or SystemClock(), planned.launch.config
+        super().__init__(clock=clock)
+        clock, config = self.clock, planned.launch.config
         self.event_log = EventLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
         caller = notifier(self, clock, self.terminal.notification, wanted=config.notify == "auto")
@@ -325,27 +327,26 @@ class TasksApp(ThemedApp):
         return self.run_on.screen
 
     def on_mount(self) -> None:
-        self.heed_signals(lambda number: self.run_on.stop_and_leave(lost=number in _LOST))
-        self.app_suspend_signal.subscribe(self, lambda _: self._let_go())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+        self.takeover.leaving = self.terminal.leave
+        self.heed_ends(self._leave)
         self.set_interval(SEND_AGAIN_S, self.terminal.say_again)
         self.run_worker(self.terminal.ask_tmux(), group="terminal")
         self.call_after_refresh(self.work_through)
 
     @work(group="run")
     async def work_through(self) -> None:
-        try:
-            await self.run_on.work_through()
-        finally:
-            self._let_go()
-        self.exit()
+        await self.run_on.work_through()
+        self.exit(return_code=self._left_by or self.run_on.code)
 
     def resumed(self) -> None:
         super().resumed()
         self.terminal.resume()
 
-    def _let_go(self) -> None:
-        """Put title and progress of the terminal back."""
-        write(self, self.terminal.leave())
+    def _leave(self, number: int) -> None:
+        """A signal came, or the terminal has gone."""
+        stopped = number in {signal.SIGINT, signal.SIGTERM}
+        self._left_by = EXIT_INTERRUPTED if stopped else 128 + (number or signal.SIGHUP)
+        self.run_on.stop_and_leave(lost=number in _LOST)
 
     async def action_debug_view(self) -> None:
         """F12: every event of the agents, on top of whatever is shown; again takes it away."""
@@ -388,8 +389,10 @@ def open_run(options: Options) -> int:
     theme = options.theme or planned.launch.config.theme
     app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
     app.use_keys(keymap_of(planned.launch.config.keys))
-    app.run()
+    code = app.run_to_end()
     done = app.run_on
+    if app.takeover.gone:
+        return code  # nobody is there to be told anything
     if done.failure:
         raise done.failure
     runner = done.runner
@@ -397,4 +400,4 @@ def open_run(options: Options) -> int:
         width = shutil.get_terminal_size().columns
         print(RunSummary(runner.state, runner.reason).text(width=width))  # noqa: T201
         print(f"Summary: {', '.join(shorten(path) for path in done.written)}")  # noqa: T201
-    return done.code or app.return_code or 0
+    return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
 from types import FrameType
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, NoReturn, cast
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -32,11 +33,15 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
+from tui.core.clock import Clock
 from tui.core.errors import ConfigError
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
+from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
+from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
 from tui.ui.toolkit.frame_pacing import FramePacing
+from tui.ui.toolkit.key_parser import Unclassified
 from tui.ui.toolkit.key_sequencer import KeySequencer
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
@@ -149,6 +154,11 @@ class BaseScreen(Widget):
             screen._on_timer_update()  # noqa: SLF001
             sleep(YIELD_S)
 
+    def note(self, text: str) -> None:
+        """Show a line about the keys; "" takes it away."""
+        if text:
+            self.notify(text, severity="warning", markup=False)
+
     def remove(self) -> AwaitRemove:
         self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
         return super().remove()
@@ -192,12 +202,21 @@ class TooSmall(BaseScreen, ModalScreen[None]):
         )
 
 
-ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals that ask a program to end. From the keyboard none comes: there Ctrl+C is a key."""
+ENDING: Final = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU),
+)
+"""The signals that end a program where nothing answers them. From the keyboard none comes: there
+Ctrl+C is a key."""
+LONGEST_S: Final = 5.0
+"""From this long after a signal on, another one ends the program at once."""
 
 
 class ThemedApp(KeySequencer):
-    """An app in the colors of a theme's file, on a terminal that has room for it."""
+    """An app in the colors of a theme's file, on a terminal that has room for it.
+
+    `run_to_end` runs it; so every app ends alike, whatever ends it.
+    """
 
     ENABLE_COMMAND_PALETTE = False  # there is one of our own
 
@@ -207,16 +226,45 @@ class ThemedApp(KeySequencer):
     pacing: FramePacing | None = None
     """Whether the terminal keeps up, where the driver knows."""
 
+    failure: Exception | None = None
+    """What ended it, where that was an error."""
+
     _signal = 0
+    _signalled_at = 0.0
     _heed: Callable[[int], object] | None = None
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self, *, clock: Clock | None = None, takeover: TerminalTakeover | None = None
+    ) -> None:
+        self.takeover = takeover or TerminalTakeover(None)
+        self.takeover.failed = self._handle_exception
+        super().__init__(clock=clock, driver_class=self.takeover.driver)
+        self.pacing = self.takeover.pacing
+        self.guard = AnswerGuard(self.clock)
         self._painted = PaintedScreen()
         self._frame_held = False
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, Unclassified):
+            # As soon as it comes: no key that it was sent before can have its turn yet.
+            self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
+        await super().on_event(event)
+
+    async def pass_on(self, event: events.Key | events.Paste) -> None:
+        if isinstance(event, events.Paste):
+            taken = self.guard.takes_paste(event, self.focused, self.screen)
+        else:
+            taken = self.guard.takes(event, self.arrived_at, self.focused, self.screen)
+            taken = taken or self.claims(event)
+        if not taken:
+            await super().pass_on(event)
+
+    def claims(self, event: events.Key) -> bool:  # noqa: ARG002
+        """Whether a key means something to the app before anything else gets it."""
+        return False
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Send only what the terminal does not show yet, once it is through with what it got."""
@@ -257,38 +305,69 @@ class ThemedApp(KeySequencer):
             self._frame_held = False
             self.refresh()
 
-    def run(self, *args: Any, **options: Any) -> Any:
-        """As Textual does it. No signal ends the process before the terminal is put back."""
+    def run_to_end(self) -> int:
+        """Run until the app is left. Returns the exit code; raises what it failed with.
+
+        Whatever ends it, a signal, an exception in any thread, or a terminal that goes, the
+        terminal is put back, where there is one, before this returns.
+        """
         before = {number: signal.signal(number, self._signalled) for number in ENDING}
+        abort = os.abort
+
+        def aborted() -> NoReturn:
+            self.takeover.release()
+            abort()  # its signal comes too late to do anything
+
+        os.abort = aborted
         try:
-            return super().run(*args, **options)
+            self.run()
         finally:
+            os.abort = abort
+            self.takeover.release()  # where the app could not any more
             for number, handler in before.items():
                 signal.signal(number, handler or signal.SIG_DFL)
+        if self.takeover.gone:
+            return TERMINAL_GONE
+        if self.failure:
+            raise self.failure
+        return self.return_code or 0
 
-    def heed_signals(self, leave: Callable[[int], object]) -> None:
-        """To be called when the app can be left: from here on `leave` is called in the loop, with
-        the number of each signal that asks the program to end; at once, if one has come."""
+    def heed_ends(self, leave: Callable[[int], object]) -> None:
+        """To be called when the app can be left: from here on `leave` is called in the loop with
+        the number of each signal that ends a program, with 0 where the terminal has gone; at once,
+        if that has been so before."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._callback_failed)
 
         def heed(number: int) -> None:
             if self.is_running:  # else it leaves already
                 leave(number)
 
-        with suppress(ValueError, RuntimeError, NotImplementedError):
-            for number in ENDING[1:]:
-                loop.add_signal_handler(number, heed, number)
-        # SIGINT is not the loop's: who hands the terminal to another program replaces its
-        # handler for so long.
+        # No signal is the loop's: who hands the terminal to another program replaces the handler
+        # for so long, and a loop that hangs would heed none.
         self._heed = lambda number: loop.call_soon_threadsafe(heed, number)
+        self.takeover.listen(lambda: heed(0))
         if self._signal:
             leave(self._signal)
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
-        self._signal = number
+        now = monotonic()
+        if self._signal and now - self._signalled_at > LONGEST_S:
+            self.takeover.release()
+            os._exit(128 + number)
+        if not self._signal:
+            self._signal, self._signalled_at = number, now
         if self._heed:
             with suppress(RuntimeError):  # the loop has ended
                 self._heed(number)
+
+    def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """A callback of the loop belongs to nobody who could tell; a task's error is its own."""
+        error = context.get("exception")
+        if isinstance(error, Exception) and "handle" in context:
+            self._handle_exception(error)
+        else:
+            loop.default_exception_handler(context)
 
     def on_resize(self, event: events.Resize) -> None:
         self._painted.forget()
@@ -372,13 +451,16 @@ class ThemedApp(KeySequencer):
         self._painted.forget()
         self.refresh(layout=True)
 
-    def _fatal_error(self) -> None:
-        """A mistake of the program itself: the details go to the log, not to the terminal."""
-        error = self._exception
+    def _handle_exception(self, error: Exception) -> None:
+        """A mistake of the program itself: it ends, and whoever runs it says so. The details go to
+        the log, not to the terminal."""
+        self._return_code = 1
         if isinstance(error, WorkerFailed):  # it has no traceback of its own
-            error = error.error
-        log.critical("the screen failed", exc_info=error)
-        self.panic(
-            "holdfast: stopped because of a bug. "
-            "Everything recorded is safe. Details are in the log file."
-        )
+            error = cast("Exception", error.error)
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        if self.failure is not None:  # whoever runs the app logs the first
+            log.info("another error while the screen ends", exc_info=error)
+        self.failure = self.failure or error
+        self._close_messages_no_wait()

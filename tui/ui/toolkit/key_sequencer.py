@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from tui.core.clock import Clock
+from tui.core.clock import Clock, SystemClock
 
 CHECK_S = 0.05
 """How often it is looked whether a key can still arrive, while others wait for it."""
@@ -42,20 +42,25 @@ class KeySequencer(App[None]):
             self.start, self.screen = start, screen
             self.sent = monotonic()
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, clock: Clock | None = None, **options: Any) -> None:
         super().__init__(**options)
+        self.clock: Clock = clock or SystemClock()
+        self.arrived_at = float("-inf")
+        """When the key came whose turn it is."""
         self._key_ahead: KeySequencer.Arrived | None = None
-        self._keys_behind: deque[events.Key | events.Paste] = deque()
+        self._keys_behind: deque[tuple[events.Key | events.Paste, float]] = deque()
 
     async def on_event(self, event: events.Event) -> None:
         if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
             await super().on_event(event)
-        elif self._key_ahead is None:
+            return
+        if self._key_ahead is None:
+            self.arrived_at = self.clock.monotonic()
             await self.pass_on(event)
         else:
             if not self._keys_behind:
                 self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
-            self._keys_behind.append(event)
+            self._keys_behind.append((event, self.clock.monotonic()))
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
         """It is this key's turn: let it do what it does, or send it on its way.
@@ -89,7 +94,8 @@ class KeySequencer(App[None]):
         """The key has done what it does: the next ones, up to one that may climb."""
         self._key_ahead = None
         while self._keys_behind and self._key_ahead is None:
-            await self.pass_on(self._keys_behind.popleft())
+            event, self.arrived_at = self._keys_behind.popleft()
+            await self.pass_on(event)
         if self._keys_behind:
             self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
 

@@ -3,8 +3,7 @@
 The title names the call, the answers say what they cover; what is asked about takes the room.
 `Enter` gives the marked answer: yes, once; of a high-risk call it is no.
 
-A key that was meant for the prompt must never approve. Keys and clicks count only after half a
-second without a key; what is typed until then goes to the prompt.
+A key that was meant for the prompt must never approve: see `tui.ui.toolkit.answer_guard`.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from tui.core.clock import Clock
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line, visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
-from tui.ui.widgets.dialog import SCROLL, Dialog, Grace, TextField
+from tui.ui.widgets.dialog import SCROLL, Dialog, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
-from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.questions import Choice, ChoicePlace
 from tui.ui.widgets.tool_titles import title, verb
 
 _LASTING = {"session", "always"}
@@ -40,11 +38,11 @@ _MARKS_MAX = 100
 _MARK_CHARS = 2_000
 
 
-class ApprovalModal(Dialog[Answer]):
-    """Asks about one call. `stray` takes characters that were typed for the prompt; `begins` hears
-    in which row of the terminal the question begins."""
+class ApprovalModal(Dialog[Answer], ChoicePlace):
+    """Asks about one call. `begins` hears in which row of the terminal the question begins."""
 
     awaited = True
+    unasked = True
     BINDINGS = bindings(APPROVAL_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = ""
 
@@ -87,15 +85,12 @@ class ApprovalModal(Dialog[Answer]):
         self,
         call: Call,
         decision: Decision,
-        clock: Clock,
-        stray: Callable[[str], object] | None = None,
         begins: Callable[[int], object] = bool,
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.call, self.decision = call, decision
-        self._grace = Grace(clock, stray)
         self._begins = begins
 
     def compose(self) -> ComposeResult:
@@ -119,12 +114,8 @@ class ApprovalModal(Dialog[Answer]):
                     yield Choice("esc", "no", "refuse")
             yield TextField(placeholder="Tell the model why (optional)")
 
-    @property
-    def armed(self) -> bool:
-        """Whether keys and clicks count by now."""
-        return self._grace.over
-
     def on_mount(self) -> None:
+        self.await_quiet()
         preview = self.query_one("#preview", VerticalScroll)
         for seen in ("scroll_y", "virtual_size", "size"):
             self.watch(preview, seen, self._count_hidden, init=False)
@@ -186,30 +177,30 @@ class ApprovalModal(Dialog[Answer]):
         more = self.query_one("#more", Static)
         more.update(long if len(long) <= more.size.width else f"… {above + below:,} more · {key}")
 
-    def on_key(self, event: events.Key) -> None:
-        self._grace.takes(event)
+    def mark_answer(self, event: events.Key) -> None:
+        if named := {"y": "#once", "n": "#refuse"}.get(event.character or ""):
+            self.query_one(named).focus()
+        super().mark_answer(event)
 
     def action_whole(self) -> None:
-        if self.armed:
-            self.toggle_class("-whole")
-            self.call_after_refresh(self._count_hidden)
+        self.toggle_class("-whole")
+        self.call_after_refresh(self._count_hidden)
 
     def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
-        if self.armed and not (self.decision.once and answer in _LASTING):
+        if not (self.decision.once and answer in _LASTING):
             self.dismiss(Answer(answer))
 
     def action_explain(self) -> None:
-        if self.armed:
-            self.add_class("-explaining")
-            self.show_keys(("enter", "decline"), ("esc", "back"))
-            self.query_one(Input).focus()
+        self.add_class("-explaining")
+        self.show_keys(("enter", "decline"), ("esc", "back"))
+        self.query_one(Input).focus()
 
     def action_refuse(self) -> None:
         if self.has_class("-explaining"):
             self.remove_class("-explaining")
             self.show_keys(*_KEYS)
             self._mark_usual()
-        elif self.armed:
+        else:
             self.dismiss(Answer("no"))
 
     @on(Input.Submitted)

@@ -13,6 +13,7 @@
 - Answers are `Choice`s that bear their keys, one under the other in `#answers`. At first the focus
   is on what the person asked for, which comes first; where a wrong answer costs, on the cautious
   one, the last. Esc answers nothing. Those of the agent's question are in two rows.
+- Where a key may not have been meant as an answer, the foot says so (`answer_guard`).
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
   high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
 - Below 24 rows the empty rows at the edges are given up. The answers are always in sight: what is
@@ -22,10 +23,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -35,16 +34,15 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
-from tui.core.clock import Clock
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.keys import SCREEN_KEYS, bindings, in_rows
+from tui.ui.widgets.keys import SCREEN_KEYS, bindings, fitting, in_rows
 
 T = TypeVar("T")
 BoxT = TypeVar("BoxT", bound=Widget)
 Key = tuple[str, str]
 
 _TALL, _TINY = 24, 16
-GRACE_S = 0.5
+_GAP = "   "
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
 """These are shown only where something can be scrolled."""
@@ -59,31 +57,6 @@ class TextField(Input):
     """
 
     cursor_blink = reactive(False, init=False)
-
-
-class Grace:
-    """For what opens by itself: keys count only after half a second without one, and what is typed
-    until then goes to `stray`."""
-
-    def __init__(self, clock: Clock, stray: Callable[[str], object] | None = None) -> None:
-        self._clock, self._stray = clock, stray
-        self._ends_at = clock.monotonic() + GRACE_S
-
-    @property
-    def over(self) -> bool:
-        """Whether keys count by now."""
-        return self._clock.monotonic() >= self._ends_at
-
-    def takes(self, event: events.Key) -> bool:
-        """Whether a key came too early; nothing else is done with it then."""
-        if self.over or not (event.is_printable or event.key in {"escape", "enter"}):
-            return False
-        self._ends_at = self._clock.monotonic() + GRACE_S
-        event.stop()
-        event.prevent_default()
-        if self._stray and event.is_printable and event.character:
-            self._stray(event.character)
-        return True
 
 
 class Dialog(BaseScreen, ModalScreen[T]):
@@ -124,6 +97,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         super().__init__(classes=classes)
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self._keys: tuple[Key, ...] = ()
+        self._note = ""
 
     def framed(self, box: BoxT, title: str, *keys: Key) -> BoxT:
         """A box with its title in the border above, and its keys in the border below."""
@@ -148,6 +122,10 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self._foot()
         self.call_after_refresh(self._foot)
 
+    def note(self, text: str) -> None:
+        self._note = text
+        self._foot()
+
     def action_scroll_text(self, pages: int) -> None:
         """Scroll what is asked about, where it is longer than its place."""
         for part in self.query("#preview, #details, #asked, #said, #box"):
@@ -167,7 +145,17 @@ class Dialog(BaseScreen, ModalScreen[T]):
         scrolls = any(part.max_scroll_y > 0 for part in self.query(VerticalScroll))
         for box in self.query("#box"):
             keys = [key for key in self._keys if scrolls or key not in {SCROLL, PAGES}]
-            box.border_subtitle = in_rows(keys, box.outer_size.width - 6, rows=1)
+            room = box.outer_size.width - 6
+            box.border_subtitle = (
+                _noted(self._note, keys, room) if self._note else in_rows(keys, room, rows=1)
+            )
+
+
+def _noted(note: str, keys: list[Key], room: int) -> Content:
+    """A line about the keys, and those of them for which there is room beside it."""
+    said = Content.styled(note, "bold $text-warning").truncate(room, ellipsis=True)
+    beside = fitting(keys, room - said.cell_length - len(_GAP))
+    return Content.assemble(said, _GAP, beside) if beside.plain else said
 
 
 async def answer_of(app: App[Any], dialog: Dialog[T]) -> T | None:

@@ -1,9 +1,9 @@
 """Questions to the person, of the model or of an MCP server, one page each, in a dialog below the
 conversation.
 
-A row of a page takes an answer in the person's own words, if that is possible. As in an approval,
-keys and clicks count only after half a second without a key, on each page: what is typed before the
-first goes to the prompt, and a key held too long on one page never answers the next.
+A row of a page takes an answer in the person's own words, if that is possible. Keys and clicks
+count only after half a second without a key, on each page: a key held too long on one never answers
+the next.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widgets import Input, Static
 
-from tui.core.clock import Clock
 from tui.core.questions import UserAnswer, UserQuestion
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.widgets.dialog import PAGES, Dialog, Grace, Key, TextField
+from tui.ui.widgets.dialog import PAGES, Dialog, Key, TextField
 from tui.ui.widgets.keys import QUESTION_KEYS, bindings
 from tui.ui.widgets.markdown.text import breaks
 from tui.ui.widgets.panes import hanging
-from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.questions import Choice, ChoicePlace
 
 _OWN: Final = "own"
 """The name of the row for the person's own words."""
@@ -76,11 +75,12 @@ def _rows(text: str, width: int) -> list[str]:
     return [text[piece.start : piece.end] for piece in breaks(text, width)] if text else []
 
 
-class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
-    """Dismissed with the answers up to where the person left by Esc. `stray` takes characters that
-    were typed for the prompt; `begins` hears in which row of the terminal it begins."""
+class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
+    """Dismissed with the answers up to where the person left by Esc. `begins` hears in which row of
+    the terminal it begins."""
 
     awaited = True
+    unasked = True
     BINDINGS = bindings(QUESTION_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = ""
 
@@ -103,14 +103,11 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
         self,
         questions: Sequence[UserQuestion],
         agent: str,
-        clock: Clock,
-        stray: Callable[[str], object] | None = None,
         begins: Callable[[int], object] = bool,
     ) -> None:
         super().__init__()
         self.questions, self.agent = questions, agent
-        self._clock, self._begins = clock, begins
-        self._grace = Grace(clock, stray)
+        self._begins = begins
         self._answers: list[UserAnswer] = []
         self._rows: list[AnswerRow] = []
 
@@ -123,11 +120,6 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
             with VerticalScroll(id="answers", can_focus=False):
                 yield from self._page_rows()
             yield TextField(placeholder="Your answer", id="words")
-
-    @property
-    def armed(self) -> bool:
-        """Whether keys and clicks count by now."""
-        return self._grace.over
 
     @property
     def _question(self) -> UserQuestion:
@@ -143,18 +135,23 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.await_quiet()
         self._rows[0].focus()
 
     def on_resize(self) -> None:
         super().on_resize()
         self.call_after_refresh(self._fit)
 
+    def answers_key(self, event: events.Key) -> bool:
+        return self._row_of(event) is not None or super().answers_key(event)
+
     def on_key(self, event: events.Key) -> None:
-        if self._grace.takes(event) or self.has_class("-writing"):
-            return
-        if row := next((row for row in self._rows if row.key == event.character), None):
+        if row := None if self.has_class("-writing") else self._row_of(event):
             event.stop()
             self._choose(row)
+
+    def _row_of(self, event: events.Key) -> AnswerRow | None:
+        return next((row for row in self._rows if row.key == event.character), None)
 
     def _page_rows(self) -> Sequence[AnswerRow]:
         """New rows for the next question that has no answer."""
@@ -203,8 +200,6 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
 
     def action_answer(self) -> None:
         """Enter: what is marked; where nothing is, the row in focus."""
-        if not self.armed:
-            return
         marked = [row for row in self._rows if row.marked]
         focused = next((row for row in self._rows if row.has_focus), None)
         if marked and focused is not None and focused.marked is not None:
@@ -219,7 +214,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
 
     def action_back(self) -> None:
         """Return to the question before."""
-        if self.armed and self._answers and not self.has_class("-writing"):
+        if self._answers and not self.has_class("-writing"):
             del self._answers[-1:]
             self._turn_page()
 
@@ -229,7 +224,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
             self.show_keys(*self._page_keys)
             next(row for row in self._rows if row.name == _OWN).focus()
             self.call_after_refresh(self._fit)
-        elif self.armed:
+        else:
             self.dismiss(tuple(self._answers))
 
     @on(Choice.Answered)
@@ -244,8 +239,6 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
 
     def _choose(self, row: AnswerRow, *, mark: bool = True) -> None:
         """Take a row, or mark it where several may be taken."""
-        if not self.armed:
-            return
         row.focus()
         if row.name == _OWN:
             self.add_class("-writing")
@@ -277,7 +270,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]]):
 
     @work(exclusive=True)
     async def _turn_page(self) -> None:
-        self._grace = Grace(self._clock)
+        self.await_quiet()
         answers = self.query_one("#answers")
         with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType] - Textual's App
             self.remove_class("-writing")

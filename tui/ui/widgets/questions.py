@@ -18,7 +18,8 @@ from textual.widgets import Input, Static, TextArea
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, YesNoQuestion
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import visible
-from tui.ui.widgets.dialog import PAGES, Dialog, Grace, TextField
+from tui.ui.toolkit.answer_guard import AnswerPlace, place_of
+from tui.ui.widgets.dialog import PAGES, Dialog, TextField
 
 ResultT = TypeVar("ResultT")
 
@@ -59,15 +60,36 @@ class Choice(Widget, can_focus=True):
         self.post_message(self.Answered(self.name or ""))
 
     def on_click(self) -> None:
-        self.action_choose()
+        place = place_of(self)
+        if place is None or place.counts_clicks:
+            self.action_choose()
+
+    @property
+    def label(self) -> str:
+        return self._label
 
 
-class QuestionDialog(Dialog[ResultT]):
+class ChoicePlace(AnswerPlace):
+    """A place whose answers are `Choice`s: the one that a key means gets the focus."""
+
+    def mark_answer(self, event: events.Key) -> None:
+        key = "esc" if event.key == "escape" else event.character
+        for choice in self.query(Choice):
+            if choice.key == key and choice.display:
+                choice.focus()
+
+    @property
+    def marked_answer(self) -> str:
+        focused = self.screen.focused
+        return focused.label if isinstance(focused, Choice) else ""
+
+
+class QuestionDialog(Dialog[ResultT], ChoicePlace):
     """A text, and a `Choice` for each answer; Esc is no answer. At first the focus is on what the
     person asked for, the first; where a wrong answer costs, or the question comes by itself, on the
     cautious one, the last.
 
-    One that comes by itself has a `grace`, in which keys do not answer.
+    What is typed when one comes by itself answers nothing.
     """
 
     awaited = True
@@ -79,11 +101,11 @@ class QuestionDialog(Dialog[ResultT]):
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = "QuestionDialog #asked { height: auto; }"
 
-    def __init__(self, question: ChoiceQuestion, grace: Grace | None = None) -> None:
-        self._grace = grace
+    def __init__(self, question: ChoiceQuestion) -> None:
         super().__init__(classes="-question -warning" if question.warning else "-question")
         self.title_text, self.text, self.details = question.title, question.text, question.details
         self.answers = [Choice(each.key, each.label, each.name) for each in question.options]
+        self.unasked = question.unasked
         self._usual = self.answers[-1 if question.warning or question.unasked else 0]
 
     def compose(self) -> ComposeResult:
@@ -102,6 +124,8 @@ class QuestionDialog(Dialog[ResultT]):
         raise NotImplementedError
 
     def on_mount(self) -> None:
+        if self.unasked:
+            self.await_quiet()
         self._usual.focus()
 
     def on_resize(self) -> None:
@@ -109,13 +133,17 @@ class QuestionDialog(Dialog[ResultT]):
         taken = len(self.answers) + answers.styles.margin.top
         self.query_one("#asked").styles.max_height = self.free_rows(taken)
 
+    def answers_key(self, event: events.Key) -> bool:
+        return self._answer_of(event) is not None or super().answers_key(event)
+
     def on_key(self, event: events.Key) -> None:
-        if self._grace and self._grace.takes(event):
-            return
-        answer = next((answer for answer in self.answers if event.character == answer.key), None)
+        answer = self._answer_of(event)
         if answer is not None:
             event.stop()
             self.answer(answer.name)
+
+    def _answer_of(self, event: events.Key) -> Choice | None:
+        return next((answer for answer in self.answers if event.character == answer.key), None)
 
     @on(Choice.Answered)
     def _chosen(self, event: Choice.Answered) -> None:
@@ -135,16 +163,18 @@ class ChoiceDialog(QuestionDialog[str | None]):
 class Confirmation(QuestionDialog[bool]):
     """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
 
-    def __init__(self, question: YesNoQuestion, grace: Grace | None = None) -> None:
+    def __init__(self, question: YesNoQuestion) -> None:
         answers = AnswerOption("y", question.yes, "yes"), AnswerOption("n", question.no, "no")
         title, text, details = question.title, question.text, question.details
-        super().__init__(ChoiceQuestion(title, text, answers, details, warning=True), grace)
+        super().__init__(
+            ChoiceQuestion(title, text, answers, details, warning=True, unasked=question.unasked)
+        )
 
     def answer(self, name: str | None) -> None:
         self.dismiss(name == "yes")
 
 
-class AskText(Dialog[str | None]):
+class AskText(Dialog[str | None], AnswerPlace):
     """Dismissed with what was typed, in one line; None for Esc or for nothing."""
 
     awaited = True
@@ -172,7 +202,7 @@ class AskText(Dialog[str | None]):
 _EDIT_KEYS = (("ctrl+s", "save"), ("enter", "new line"), ("esc", "back"))
 
 
-class EditText(Dialog[bool]):
+class EditText(Dialog[bool], AnswerPlace):
     """Dismissed with True once `save` has taken the text over; what it raises is shown.
 
     `what` says what may be there. What was changed is given up only by a second Esc.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -15,7 +15,7 @@ from textual.content import Content
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.panes import TextLines
-from tui.ui.widgets.questions import Choice
+from tui.ui.widgets.questions import Choice, ChoicePlace
 
 _APART = "   "
 _TIGHT = 50
@@ -32,8 +32,10 @@ class OpenItem:
     certain: bool = True
 
 
-class ResumeCard(Vertical):
+class ResumeCard(Vertical, ChoicePlace):
     """Never takes the focus by itself. `act` gets the way chosen: tell, again, leave, or stop."""
+
+    takes_text = True
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "answer('tell')", show=False),
@@ -96,6 +98,10 @@ class ResumeCard(Vertical):
         event.stop()
         work = self._act(event.name)
         self.app.run_worker(work, group="card")  # pyright: ignore[reportUnknownMemberType]
+
+    def answers_key(self, event: events.Key) -> bool:
+        keys = {choice.key for choice in self.query(Choice)}
+        return event.character in keys or event.key in {"enter", "space"}
 
     def action_answer(self, name: str) -> None:
         if choice := next((c for c in self.query(Choice) if c.name == name), None):

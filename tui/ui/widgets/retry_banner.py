@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
@@ -20,6 +21,7 @@ from tui.core.clock import Clock
 from tui.core.errors import words
 from tui.core.formatting import moment
 from tui.core.text_cleaning import one_line
+from tui.ui.toolkit.answer_guard import AnswerPlace
 from tui.ui.widgets.keys import BANNER_KEYS, bindings
 from tui.ui.widgets.panes import TextLines
 
@@ -57,9 +59,11 @@ class _Wait:
         return self.due is not None or self.until is not None
 
 
-class RetryBanner(TextLines, can_focus=True):
+class RetryBanner(TextLines, AnswerPlace, can_focus=True):
     """Hidden unless something is waited for. `other` is the model that f continues with, "" for
     none."""
+
+    takes_text = True
 
     DEFAULT_CSS = """
     RetryBanner { height: auto; max-height: 2; width: 1fr; padding: 0 1; display: none;
@@ -138,6 +142,10 @@ class RetryBanner(TextLines, can_focus=True):
             return True
         counting = self._wait is not None and self._wait.counts
         return counting and (parameters != ("other",) or bool(self.other))
+
+    def answers_key(self, event: events.Key) -> bool:
+        wish = {"r": "now", "f": "other"}.get(event.key)
+        return wish is not None and bool(self.check_action("ask", (wish,)))
 
     def action_ask(self, wish: Wish) -> None:
         self.post_message(self.Asked(wish))

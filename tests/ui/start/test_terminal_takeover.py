@@ -1,0 +1,49 @@
+"""What the thread that reads the terminal fails with ends the program, and is not on its screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.support.terminal import Terminal
+
+FAILING = """
+import sys
+from tui.{module} import {name}
+feed = {name}.feed
+def failing(self, data):
+    if b"Z" in data:
+        raise ValueError("on purpose")
+    return feed(self, data)
+{name}.feed = failing
+from tui.cli import main
+from tui.ui.start import first_frame
+sys.exit(main.main(["--practice"]))
+"""
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ANTHROPIC")}
+    return clean | {"HOLDFAST_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+
+
+@pytest.mark.parametrize("shown", ["❯", "shift+tab"], ids=["first frame", "real screen"])
+def test_a_failure_while_keys_are_read_ends_the_program(
+    env: dict[str, str], tmp_path: Path, shown: str
+) -> None:
+    failing = FAILING.format(module="core.terminal_input", name="TerminalInput")
+    with Terminal([sys.executable, "-c", failing], cwd=tmp_path, env=env) as screen:
+        screen.wait_for(shown)
+        screen.type("Z")
+        assert screen.exit_code() == 1
+        assert termios.tcgetattr(screen.slave) == screen.before
+        assert b"\x1b[?1049l" in screen.raw
+        assert "Traceback" not in screen.text
+        assert "bug" in screen.text
+    (log,) = (tmp_path / "home").rglob("*.log")
+    assert "on purpose" in log.read_text()

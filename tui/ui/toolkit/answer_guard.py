@@ -1,0 +1,280 @@
+"""One guard for every place where a single key answers: what nobody meant as an answer is none.
+
+A key answers at once only if the place was there for half a second without a key, nothing
+unclassified came from the terminal in the last second, and no draft is in the prompt. Otherwise the
+first press only marks the answer and says "Press 1 again"; the second one, half a second later,
+answers. Anything else that is typed shows that the first press was text, too: both go on into the
+draft. So whoever types a sentence never answers with it, neither by a digit nor by Enter.
+
+Ctrl+C and the keys of functions are no answers and always pass. Times are those at which keys
+arrive, so a key that waits for its turn gets no older meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Protocol, cast
+
+from textual import events
+from textual.app import App
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+from tui.core.clock import Clock
+from tui.core.keymap import shown
+
+QUIET_S: Final = 0.5
+"""What opens by itself takes a key as an answer after this long without one; so does a second
+press."""
+SETTLED_S: Final = 1.0
+"""How long after something unclassified from the terminal no key answers."""
+HELD_S: Final = 2.0
+"""Reports that hold the keys back for longer are said to do so."""
+TYPING_S: Final = 2.0
+"""How long after a letter for the draft the next one is for it, too."""
+
+REPORTS: Final = "The terminal's reports hold the keys back; Ctrl+C works."
+INTO_DRAFT: Final = "What you type goes into your draft."
+PASTED: Final = "Pasted into your draft."
+_ANSWERING: Final = {"enter", "escape"}
+_ACTING: Final = {"enter", "delete"}
+_NEVER: Final = float("-inf")
+
+
+class Draft(Protocol):
+    """The prompt, in which a text may be that was not sent."""
+
+    @property
+    def text(self) -> str: ...
+    def insert(self, text: str) -> object: ...
+    def add_paste(self, text: str) -> None: ...
+    def action_delete_left(self) -> None: ...
+
+
+class Noting(Protocol):
+    """A screen that shows a line about the keys; "" takes it away."""
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Presses:
+    """What was pressed at a place and has not answered."""
+
+    quiet_from: float = _NEVER
+    key: str = ""
+    """The key whose answer is marked."""
+    text: str = ""
+    """What was pressed since, in case that it is the beginning of a text."""
+    typing_until: float = _NEVER
+    confirmed: bool = False
+    """A second press has answered here: the person looks at the question."""
+    focus_before: Widget | None = None
+
+
+@dataclass(slots=True)
+class AnswerGuard:
+    """The guard of an app. `draft` is what a text goes on into, None where there is no prompt."""
+
+    clock: Clock
+    draft: Draft | None = None
+    _unclassified_at: float = _NEVER
+    _held_since: float = field(default=_NEVER)
+
+    def unclassified(self, held_back_s: float, place: AnswerPlace | None) -> None:
+        """Something came from the terminal that is neither a key nor a known report."""
+        now = self.clock.monotonic()
+        if now - self._unclassified_at >= SETTLED_S:
+            self._held_since = now
+        self._held_since = min(self._held_since, now - held_back_s)
+        self._unclassified_at = now
+        if place is not None and now - self._held_since > HELD_S:
+            place.tell(REPORTS)
+
+    def unsettled(self, at: float) -> bool:
+        """Whether something unclassified came just before."""
+        return at - self._unclassified_at < SETTLED_S
+
+    def counts_clicks(self, place: AnswerPlace) -> bool:
+        """Whether a click answers by now."""
+        now = self.clock.monotonic()
+        return now - place.presses.quiet_from >= QUIET_S and not self.unsettled(now)
+
+    def takes(self, event: events.Key, at: float, focused: Widget | None, over: Widget) -> bool:
+        """Whether a key is no answer, so that nothing else is done with it. `over` is the screen
+        on top; `at` is when the key arrived."""
+        place = place_of(focused or over)
+        if place is None:
+            return self._holds_action(event, at, focused, over)
+        if writes(focused):
+            return self._holds_field(place, event, at)
+        if event.key == "backspace":
+            return self._rubs_out(place)
+        text = event.character if event.is_printable and event.character else ""
+        if not text and event.key not in _ANSWERING:
+            return False
+        if not place.answers_key(event) or (text and at < place.presses.typing_until):
+            return bool(text) and self._types(place, text, at)
+        return not self._answers(place, event, text, at)
+
+    def takes_paste(self, event: events.Paste, focused: Widget | None, over: Widget) -> bool:
+        """Whether a pasted text went into the draft. It answers nothing."""
+        place = place_of(focused or over)
+        if place is None or place.takes_text or writes(focused) or self.draft is None:
+            return False
+        self._flush(place)
+        self.draft.add_paste(event.text)
+        place.tell(PASTED)
+        return True
+
+    def _answers(self, place: AnswerPlace, event: events.Key, text: str, at: float) -> bool:
+        """Whether a key that means an answer gives it. Otherwise it marks the answer."""
+        presses, name = place.presses, event.key
+        quiet = at - presses.quiet_from >= QUIET_S
+        if text and presses.text and name != presses.key and not quiet:
+            self._types(place, text, at)
+            return False
+        sure = name == presses.key or presses.confirmed or not (presses.key or self._drafting)
+        if quiet and not self.unsettled(at) and sure:
+            place.presses = Presses(confirmed=presses.confirmed or name == presses.key)
+            place.tell("")
+            return True
+        if not presses.key:
+            presses.focus_before = place.screen.focused
+        presses.key, presses.quiet_from = name, at
+        presses.text += text
+        place.mark_answer(event)
+        held = self.unsettled(at) and at - self._held_since > HELD_S
+        place.tell(REPORTS if held else _press_again(event, place.marked_answer))
+        return False
+
+    def _types(self, place: AnswerPlace, text: str, at: float) -> bool:
+        """A text goes on into the draft, with what was pressed before it. False where it gets there
+        by itself."""
+        presses = place.presses
+        if not (place.unasked or presses.text or self._drafting):
+            return False
+        self._flush(place)
+        presses.typing_until, presses.quiet_from = at + TYPING_S, at
+        if place.takes_text:
+            place.tell("")
+            return False
+        if self.draft is not None:
+            self.draft.insert(text)
+            place.tell(INTO_DRAFT)
+        return True
+
+    def _flush(self, place: AnswerPlace) -> None:
+        """What was pressed before was text: it goes into the draft, and nothing is marked."""
+        presses = place.presses
+        if self.draft is not None and presses.text:
+            self.draft.insert(presses.text)
+        if presses.key and presses.focus_before is not None and presses.focus_before.is_attached:
+            place.screen.set_focus(presses.focus_before)
+        presses.key = presses.text = ""
+        presses.focus_before = None
+
+    def _rubs_out(self, place: AnswerPlace) -> bool:
+        presses = place.presses
+        if presses.key:
+            presses.text = presses.text[:-1]
+            self._flush(place)
+            place.tell("")
+        elif self.draft is not None and self._drafting and not place.takes_text:
+            self.draft.action_delete_left()
+            place.tell(INTO_DRAFT)
+        else:
+            return False
+        return True
+
+    def _holds_field(self, place: AnswerPlace, event: events.Key, at: float) -> bool:
+        """In a field of a question, Enter and Esc end the writing: not by accident either."""
+        if event.key not in _ANSWERING or not self.unsettled(at):
+            return False
+        place.tell(_press_again(event, ""))
+        return True
+
+    def _holds_action(
+        self, event: events.Key, at: float, focused: Widget | None, over: Widget
+    ) -> bool:
+        """Elsewhere a key acts at once, but not in the wake of something unclassified."""
+        acts = event.key in _ACTING or event.is_printable
+        taken = focused is not None and focused.check_consume_key(event.key, event.character)
+        if not acts or taken or isinstance(focused, TextArea) or not self.unsettled(at):
+            return False
+        cast("Noting", over).note(_press_again(event, ""))
+        return True
+
+    @property
+    def _drafting(self) -> bool:
+        return self.draft is not None and bool(self.draft.text)
+
+
+class AnswerPlace(Widget):
+    """A screen or a widget where a single key answers. It follows the other bases of a class, since
+    Textual takes styles and bindings from the first."""
+
+    unasked: bool = False
+    """It comes by itself: what is being typed is not for it."""
+    takes_text: bool = False
+    """What is typed here, and means no answer, gets to where it belongs by itself."""
+    presses: Presses
+    told: str = ""
+    """The line that is shown about the keys."""
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)  # pyright: ignore[reportArgumentType] - as the widget's
+        self.presses = Presses()
+
+    def await_quiet(self) -> None:
+        """From now on keys count after half a second without one: something new is asked."""
+        self.presses = Presses(guard_of(self).clock.monotonic())
+
+    @property
+    def counts_clicks(self) -> bool:
+        """Whether a click answers by now."""
+        return guard_of(self).counts_clicks(self)
+
+    def answers_key(self, event: events.Key) -> bool:
+        """Whether a key means something here: by default, what is bound."""
+        bound = self.screen.active_bindings.keys()
+        return event.key in _ANSWERING or bool(bound & {event.key, event.character})
+
+    def mark_answer(self, event: events.Key) -> None:
+        """Show which answer a key means."""
+
+    @property
+    def marked_answer(self) -> str:
+        """The label of the answer that is marked, "" where none is."""
+        return ""
+
+    def tell(self, text: str) -> None:
+        """Show a line about the keys; "" takes it away."""
+        if text != self.told:
+            self.told = text
+            cast("Noting", self.screen).note(text)
+
+
+def place_of(widget: Widget) -> AnswerPlace | None:
+    """The place where a key would answer, for the widget that gets it."""
+    for node in widget.ancestors_with_self:
+        if isinstance(node, AnswerPlace):
+            return node
+    return None
+
+
+def guard_of(widget: Widget) -> AnswerGuard:
+    """The guard of a widget's app."""
+    app = cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+    return cast("AnswerGuard", vars(app)["guard"])
+
+
+def writes(focused: Widget | None) -> bool:
+    """Whether what is typed goes into a field."""
+    return isinstance(focused, (Input, TextArea)) and not focused.disabled
+
+
+def _press_again(event: events.Key, answer: str) -> str:
+    key = shown(event.key) if not event.is_printable else event.character or ""
+    key = key.strip() or "Space"
+    return f"Press {key} again for “{answer}”." if answer else f"Press {key} again."
