@@ -172,6 +172,8 @@ def _standing(folder: Path) -> Iterator[Path]:
         said = git(folder, "rev-parse", *words, "--git-common-dir")
     except GitError as error:
         if "not a git repository" in error.message:
+            if damaged := next(_with_git(folder), None):
+                _refuse(damaged, "isn't a git repository, and leads to none")
             raise NoCheckoutError(
                 f"{shorten(folder)} isn't in a git repository.",
                 hint="Make one with: git init, then commit something.",
@@ -191,6 +193,12 @@ def _standing(folder: Path) -> Iterator[Path]:
         raise
     lines = said.removesuffix("\n").split(f"\n{mark}\n")
     return (Path(os.path.realpath(folder / line)) for line in lines)
+
+
+def _with_git(folder: Path) -> Iterator[Path]:
+    """The folders with a `.git` of any kind that a folder lies in, the nearest first."""
+    real = Path(os.path.realpath(folder))
+    return (place for place in (real, *real.parents) if os.path.lexists(place / ".git"))
 
 
 def _named_in(file: Path) -> Path:
