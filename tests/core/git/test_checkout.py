@@ -403,10 +403,10 @@ def test_somebody_elses_repository_is_named(tmp_path: Path) -> None:
     repo = new(tmp_path / "repo")
     os.chown(repo, 65534, 65534)
     os.chown(repo / ".git", 65534, 65534)
-    with pytest.raises(GitError, match="somebody else's repository") as raised:
+    with pytest.raises(GitError, match="belongs to another user") as raised:
         Repository.of(repo)
     assert "safe.directory" in raised.value.hint
-    with pytest.raises(GitError, match="somebody else's"):
+    with pytest.raises(GitError, match="belongs to another user"):
         GitIsolation.find(repo, repo / "tasks.md")
 
 

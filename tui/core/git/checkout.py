@@ -56,7 +56,7 @@ class Checkout:
     def of(cls, folder: Path) -> Checkout:
         """The checkout that a folder lies in. Raises NoCheckoutError where it is in none, and
         GitError where git would act on something else than that folder's own repository."""
-        here = cls(*_standing(folder))
+        here = cls(*_located(folder))
         here._check_above(folder)
         here._check_links()
         if not here._belongs():
@@ -164,7 +164,7 @@ class Checkout:
         return False
 
 
-def _standing(folder: Path) -> Iterator[Path]:
+def _located(folder: Path) -> Iterator[Path]:
     """The work tree, its git folder and the common one, as git says. Raises GitError."""
     mark = f"--{secrets.token_hex(8)}"  # git prints an option that it doesn't know
     words = ("--show-toplevel", mark, "--absolute-git-dir", mark)
@@ -188,7 +188,7 @@ def _standing(folder: Path) -> Iterator[Path]:
         if "dubious ownership" in error.message:
             hint = f"If you trust it: git config --global --add safe.directory {folder}"
             raise GitError(
-                f"{shorten(folder)} is somebody else's repository.", hint=hint
+                f"{shorten(folder)} belongs to another user, so git doesn't use it.", hint=hint
             ) from error
         raise
     lines = said.removesuffix("\n").split(f"\n{mark}\n")
