@@ -144,3 +144,15 @@ def test_leaving_one_with_commits_says_how_to_merge_them(tree: Worktree) -> None
 def test_leaving_one_that_is_gone_says_so(tree: Worktree, repo: Path) -> None:
     git(repo, "worktree", "remove", "--force", str(tree.path))
     assert leave(tree)[0].startswith("The worktree fix is gone.")
+
+
+async def test_one_that_git_would_not_stand_in_is_named_among_the_others(
+    tree: Worktree, repo: Path
+) -> None:
+    Repository.of(repo).enter("other", repo)
+    (tree.path / ".git").unlink()
+    said = await heard(repo, "/worktree list", "2 worktrees in")
+    assert f"{tree.path}/.git isn't what git uses: it would act on {repo}." in said
+    assert "other, worktree-other, nothing changed" in said
+    said = await heard(repo, "/worktree remove fix", "isn't what git uses")
+    assert "git worktree repair" in said

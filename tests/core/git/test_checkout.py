@@ -238,6 +238,20 @@ def without_head(place: Path) -> Path:
     return inner
 
 
+def moved(place: Path) -> Path:
+    """A worktree whose repository was moved: its `.git` names the old place."""
+    tree = linked(place)
+    (place / "repo").rename(place / "elsewhere")
+    return tree
+
+
+def emptied(place: Path) -> Path:
+    repo = new(place / "repo")
+    shutil.rmtree(repo / ".git")
+    (repo / ".git").mkdir()
+    return repo
+
+
 def with_refs_elsewhere(place: Path) -> Path:
     hostile = new(place / "hostile")
     shutil.rmtree(hostile / ".git/refs")
@@ -270,6 +284,8 @@ def with_excludes_elsewhere(place: Path) -> Path:
         (with_files_elsewhere, "isn't what git uses"),
         (with_files_above, "isn't what git uses"),
         (without_head, "isn't what git uses"),
+        (moved, "isn't a git repository, and leads to none"),
+        (emptied, "isn't a git repository, and leads to none"),
         (with_refs_elsewhere, "leads out of the repository"),
         (with_a_branch_elsewhere, "leads out of the repository"),
         (with_excludes_elsewhere, "leads out of the repository"),
@@ -387,10 +403,10 @@ def test_somebody_elses_repository_is_named(tmp_path: Path) -> None:
     repo = new(tmp_path / "repo")
     os.chown(repo, 65534, 65534)
     os.chown(repo / ".git", 65534, 65534)
-    with pytest.raises(GitError, match="somebody else's repository") as raised:
+    with pytest.raises(GitError, match="belongs to another user") as raised:
         Repository.of(repo)
     assert "safe.directory" in raised.value.hint
-    with pytest.raises(GitError, match="somebody else's"):
+    with pytest.raises(GitError, match="belongs to another user"):
         GitIsolation.find(repo, repo / "tasks.md")
 
 

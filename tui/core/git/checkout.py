@@ -56,7 +56,7 @@ class Checkout:
     def of(cls, folder: Path) -> Checkout:
         """The checkout that a folder lies in. Raises NoCheckoutError where it is in none, and
         GitError where git would act on something else than that folder's own repository."""
-        here = cls(*_standing(folder))
+        here = cls(*_located(folder))
         here._check_above(folder)
         here._check_links()
         if not here._belongs():
@@ -164,7 +164,7 @@ class Checkout:
         return False
 
 
-def _standing(folder: Path) -> Iterator[Path]:
+def _located(folder: Path) -> Iterator[Path]:
     """The work tree, its git folder and the common one, as git says. Raises GitError."""
     mark = f"--{secrets.token_hex(8)}"  # git prints an option that it doesn't know
     words = ("--show-toplevel", mark, "--absolute-git-dir", mark)
@@ -172,6 +172,8 @@ def _standing(folder: Path) -> Iterator[Path]:
         said = git(folder, "rev-parse", *words, "--git-common-dir")
     except GitError as error:
         if "not a git repository" in error.message:
+            if damaged := next(_with_git(folder), None):
+                _refuse(damaged, "isn't a git repository, and leads to none")
             raise NoCheckoutError(
                 f"{shorten(folder)} isn't in a git repository.",
                 hint="Make one with: git init, then commit something.",
@@ -186,11 +188,17 @@ def _standing(folder: Path) -> Iterator[Path]:
         if "dubious ownership" in error.message:
             hint = f"If you trust it: git config --global --add safe.directory {folder}"
             raise GitError(
-                f"{shorten(folder)} is somebody else's repository.", hint=hint
+                f"{shorten(folder)} belongs to another user, so git doesn't use it.", hint=hint
             ) from error
         raise
     lines = said.removesuffix("\n").split(f"\n{mark}\n")
     return (Path(os.path.realpath(folder / line)) for line in lines)
+
+
+def _with_git(folder: Path) -> Iterator[Path]:
+    """The folders with a `.git` of any kind that a folder lies in, the nearest first."""
+    real = Path(os.path.realpath(folder))
+    return (place for place in (real, *real.parents) if os.path.lexists(place / ".git"))
 
 
 def _named_in(file: Path) -> Path:
