@@ -115,7 +115,7 @@ def play(place: Path, kill: Kill) -> Seen:
     _until_keepers_rest(running)
     ran = place / "work" / "ran"
     count = len(ran.read_text().splitlines()) if ran.exists() else 0
-    empty = {"before": "", "result": "", "results": 0, "ran_before": 0}
+    empty: dict[str, Any] = {"before": "", "result": "", "results": 0, "ran_before": 0}
     left = len(command_folders(running))
     return Seen(kill, count, left=left, steps=steps, **{**empty, **found})
 
