@@ -79,7 +79,8 @@ class Seen:
     @property
     def fault(self) -> str:
         """What may not be; "" where all is well."""
-        succeeded = "exit code 0" in self.result or " as job-" in self.result
+        began = " as job-" in self.result and not self.kill.keeper  # else its end says it
+        succeeded = "exit code 0" in self.result or began
         if self.ran > 1:
             return "it ran twice"
         if self.results != 1:
