@@ -79,7 +79,8 @@ class Seen:
     @property
     def fault(self) -> str:
         """What may not be; "" where all is well."""
-        succeeded = "exit code 0" in self.result or " as job-" in self.result
+        began = " as job-" in self.result and not self.kill.keeper  # else its end says it
+        succeeded = "exit code 0" in self.result or began
         if self.ran > 1:
             return "it ran twice"
         if self.results != 1:
@@ -115,7 +116,7 @@ def play(place: Path, kill: Kill) -> Seen:
     _until_keepers_rest(running)
     ran = place / "work" / "ran"
     count = len(ran.read_text().splitlines()) if ran.exists() else 0
-    empty = {"before": "", "result": "", "results": 0, "ran_before": 0}
+    empty: dict[str, Any] = {"before": "", "result": "", "results": 0, "ran_before": 0}
     left = len(command_folders(running))
     return Seen(kill, count, left=left, steps=steps, **{**empty, **found})
 

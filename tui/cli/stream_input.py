@@ -137,7 +137,8 @@ def _quoted(value: object) -> str:
     """What a line said, as an error names it: it may be of any size and depth."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = _QUOTED_CHARS
-    return short.repr(value)
+    text = short.repr(value)
+    return text if len(text) <= _QUOTED_CHARS else f"{text[:_QUOTED_CHARS]}…"
 
 
 class LineConversation:
