@@ -432,7 +432,7 @@ async def test_a_guard_whose_answer_is_odd_blocks_and_says_why(
     make: Make, tmp_path: Path, program: str, says: str
 ) -> None:
     provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
-    agent = make(provider, {"PreToolUse": program}, timeout=2)
+    agent = make(provider, {"PreToolUse": program}, timeout=3 if "sleep" in program else 60)
     shown = await events_of(agent, "/elevated go")
     assert finished(shown) == [("PreToolUse", "blocked")]
     assert results(agent)[0].startswith("Not allowed, not run: ")
@@ -455,7 +455,7 @@ async def test_one_that_fails_is_said_and_blocks_where_it_is_set_so(
     make: Make, tmp_path: Path, program: str, outcome: str, on_error: str
 ) -> None:
     provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
-    agent = make(provider, {"PreToolUse": program}, timeout=0.5)
+    agent = make(provider, {"PreToolUse": program}, timeout=0.5 if "sleep" in program else 60)
     file = tmp_path / "hooks.json"
     written = json.loads(file.read_text())
     written["hooks"]["PreToolUse"][0]["hooks"][0]["on_error"] = on_error

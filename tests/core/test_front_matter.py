@@ -68,3 +68,10 @@ def test_nothing_raises(data: bytes):
     for name in found.fields:
         found.text(name)
         found.names(name)
+
+
+@pytest.mark.parametrize("half", [r"\ud800", r"\uDFFF", r"\U0000d800", r"\ud83d\ude00"])
+def test_half_a_character_stays_as_it_is_written(half: str) -> None:
+    file = parse(f'---\nname: s\ndescription: "a {half} b: c"\nlist: ["{half}"]\n---\n'.encode())
+    assert file.text("description") == f"a {half} b: c"
+    str(file.fields).encode()

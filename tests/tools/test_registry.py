@@ -10,9 +10,18 @@ import pytest
 
 from tests.tools.folder import Folder
 from tui.core.errors import ToolError
-from tui.tools.base import Todo
 from tui.tools import registry
+from tui.tools.ask_user import AskUser
+from tui.tools.base import Todo
+from tui.tools.mcp.call_tool import CallTool
+from tui.tools.mcp.read_mcp_resource import ReadMcpResource
+from tui.tools.mcp.search_tools import SearchTools
+from tui.tools.present_plan import PresentPlan
+from tui.tools.recall import Recall
 from tui.tools.registry import builtin_tools
+from tui.tools.skill import Skill
+from tui.tools.submit_result import SubmitResult
+from tui.tools.task import SubAgentTool
 from tui.tools.todo_write import TodoWrite
 
 NAMES = [
@@ -100,16 +109,6 @@ async def test_wrong_todos_are_named(folder: Folder) -> None:
 
 
 def test_the_names_that_rules_may_have_are_those_of_all_tools() -> None:
-    from tui.tools.ask_user import AskUser
-    from tui.tools.mcp.call_tool import CallTool
-    from tui.tools.mcp.read_mcp_resource import ReadMcpResource
-    from tui.tools.mcp.search_tools import SearchTools
-    from tui.tools.present_plan import PresentPlan
-    from tui.tools.recall import Recall
-    from tui.tools.skill import Skill
-    from tui.tools.submit_result import SubmitResult
-    from tui.tools.task import SubAgentTool
-
     others = (
         AskUser, CallTool, PresentPlan, ReadMcpResource, Recall, SearchTools, Skill, SubAgentTool,
         SubmitResult,

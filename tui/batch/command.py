@@ -34,7 +34,7 @@ from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.core.text_cleaning import clean, for_stream
+from tui.core.text_cleaning import clean
 from tui.permissions.gate import RulesOnly
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ def width() -> int:
 def print_line(text: str) -> None:
     """A line of data. Raises StorageError, or BrokenPipeError when nobody reads."""
     try:
-        text = for_stream(text, sys.stdout)
         sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
     except BrokenPipeError:
         raise
@@ -272,7 +271,6 @@ class _Printer:
         if self.lost:
             return
         try:
-            text = for_stream(text, sys.stdout)
             sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
             sys.stdout.flush()
         except OSError:

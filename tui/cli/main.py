@@ -12,6 +12,7 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, TextIO
 
     from tui.app.options.arguments import Options
     from tui.core.errors import HoldfastError
@@ -75,6 +76,32 @@ def _sound_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="replace")
+    sys.stdout, sys.stderr = _for_person(sys.stdout), _for_person(sys.stderr)
+
+
+class TerminalStream:
+    """A standard stream that is a terminal: nothing that is written on it steers the terminal.
+
+    It is the one door by which texts get there, so none has to be cleaned for it where it is made.
+    What the program itself says to the terminal goes on the stream below, or to its file.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text without what steers the terminal."""
+        from tui.core.text_cleaning import clean  # noqa: PLC0415 - start-up stays light
+
+        return self._stream.write(clean(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _for_person(stream: TextIO) -> TextIO:
+    """A stream, made safe where a person looks at it."""
+    return TerminalStream(stream) if stream.isatty() else stream  # type: ignore[return-value]  # all of it is there
 
 
 def _give_up_stdout() -> None:

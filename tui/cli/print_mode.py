@@ -35,7 +35,7 @@ from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import plural, wait_time
-from tui.core.text_cleaning import clean, for_stream
+from tui.core.text_cleaning import clean
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
 from tui.tools.submit_result import SubmitResult
@@ -218,7 +218,7 @@ def _dump(value: object) -> str:
 def _line(out: TextIO, text: str) -> None:
     """Write data. Raises BrokenPipeError for a reader who left, else StorageError."""
     try:
-        out.write(for_stream(text, out) + "\n")
+        out.write(f"{text}\n")
         out.flush()
     except BrokenPipeError:
         raise

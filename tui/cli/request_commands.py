@@ -46,7 +46,11 @@ def view(options: Options, number: int) -> int:
     if options.json:
         print_json(_described(made, loaded) | {"body": _body(made)})
     elif made.request is not None:
-        sys.stdout.buffer.write(convert.body(made.request) + b"\n")
+        body = convert.body(made.request) + b"\n"
+        if sys.stdout.isatty():
+            sys.stdout.write(body.decode("utf-8", "replace"))
+        else:
+            sys.stdout.buffer.write(body)
         sys.stdout.flush()
     _note_about(made)
     return 1 if made.problem else 0

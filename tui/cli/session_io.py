@@ -9,7 +9,7 @@ from pathlib import Path
 from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import folders
-from tui.core.text_cleaning import clean, for_stream
+from tui.core.text_cleaning import clean
 from tui.session import catalog, importers
 from tui.session.reader import LoadedSession, read
 
@@ -40,7 +40,6 @@ def print_json(value: object) -> int:
 
 def print_text(text: str) -> None:
     """A text on stdout, whatever is in it."""
-    text = for_stream(text, sys.stdout)
     sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
 
 

@@ -26,7 +26,6 @@ from tui.core.errors import SessionError, UsageError
 from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders
-from tui.core.text_cleaning import for_stream
 from tui.core.workspace import worktree_of
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, chain, copies, importers, index
@@ -253,8 +252,7 @@ def _written(options: Options, document: Exported) -> int:
             }
         )
     elif options.out is None:
-        shown = for_stream(document.text, sys.stdout)
-        sys.stdout.write(shown.encode("utf-8", "replace").decode())
+        sys.stdout.write(document.text.encode("utf-8", "replace").decode())
     else:
         note(f"Exported to {options.out}.")
     if document.secrets:
@@ -333,10 +331,11 @@ def _view_of(loaded: LoadedSession) -> view.View:
 
 def _progress(done: int, of: int) -> None:
     """Say on a terminal how far a long reading is."""
-    if of >= _EVERY and sys.stderr.isatty():
+    terminal = sys.__stderr__
+    if of >= _EVERY and terminal and sys.stderr.isatty():
         end = "\r" if done < of else "\n"
-        sys.stderr.write(f"Reading sessions: {done:,} of {of:,}{end}")
-        sys.stderr.flush()
+        terminal.write(f"Reading sessions: {done:,} of {of:,}{end}")
+        terminal.flush()
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:

@@ -73,9 +73,10 @@ def _fields(front: str) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 - it takes 10 ms, and most files are plainer
 
     try:
-        # Aliases could grow without bounds, and nobody has them in a front matter.
+        # Aliases could grow without bounds, and nobody has them in a front matter. Of `\ud800` YAML
+        # makes half a character, of a pair of them too.
         # All scalars stay texts: what they would mean elsewhere is of no use here.
-        safe = not re.search(r"[&*]\w|!!", front)
+        safe = not re.search(r"[&*]\w|!!|\\(?:u|U0000)[dD][89a-fA-F]", front)
         found: Any = yaml.load(front, Loader=yaml.BaseLoader) if safe else None  # noqa: S506
     except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError):
         found = None

@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import TextIO
 
 # Sequences end with their line at the latest, so that lines can be cleaned one by one.
 _ESCAPES = (
@@ -69,14 +65,15 @@ def clean(text: str) -> str:
     return _compiled(_SURROGATES).sub("\ufffd", text)
 
 
+def controls_removed(text: str) -> str:
+    """`text` without control characters of any kind, line ends and tabs among them; what is left
+    of a sequence is text."""
+    return re.sub(r"[\t\n]", "", _compiled(_CONTROL).sub("", text))
+
+
 def without_colours(text: str) -> str:
     """`text` without the escape sequences that color it."""
     return _compiled(COLOURS).sub("", text) if "\x1b" in text else text
-
-
-def for_stream(text: str, stream: TextIO) -> str:
-    """`text` as it may be written: a terminal gets nothing that steers it, a pipe all of it."""
-    return clean(text) if stream.isatty() else text
 
 
 def printed_text(result: str) -> str:

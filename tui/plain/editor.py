@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Final
 
 from tui.app.prompt_history import PromptHistory
+from tui.core.text_cleaning import clean
 
 _READ: Final = 65_536
 _SETTINGS: Final = (
@@ -45,7 +46,7 @@ class Editor:
         lib = self._readline
         if lib is None:
             told = f"Not sent: {prefill}\n" if prefill else ""
-            os.write(1, f"{told}{prompt}".encode(errors="replace"))
+            os.write(1, clean(f"{told}{prompt}").encode(errors="replace"))
             _read_terminal(into)
             return
         if prefill:

@@ -265,4 +265,4 @@ class Terminal:
     def bell(self) -> None:
         """Call whoever listens elsewhere."""
         if os.environ.get("TERM", "") not in DUMB:
-            self._tty.write("\a")
+            self._tty.ring()

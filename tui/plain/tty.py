@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from tui.core.terminal_input import TerminalInput
+from tui.core.text_cleaning import clean
 
 _LFLAG: Final = 3
 _READ: Final = 65_536
@@ -36,7 +37,14 @@ class Tty:
         self._usual: list[Any] | None = None
 
     def write(self, text: str) -> None:
-        """Print a text. From any thread."""
+        """Print a text, in which nothing steers the terminal. From any thread."""
+        self._send(clean(text))
+
+    def ring(self) -> None:
+        """Sound the bell."""
+        self._send("\a")
+
+    def _send(self, text: str) -> None:
         data = b"" if self.gone else text.encode(sys.stdout.encoding, "replace")
         try:
             with self._writing:

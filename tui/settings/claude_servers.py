@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from msgspec import convert
 
 from tui.core.config import McpServer
 from tui.core.files import read_small
+from tui.core.json_files import parse_json
 from tui.core.messages import object_of
 from tui.settings.mcp_json import servers_of
 
@@ -80,7 +80,7 @@ def _desktop_file() -> Path:
 def _read(file: Path) -> tuple[Mapping[str, object] | None, str]:
     """What a file has, and what is wrong with it; None where there is none."""
     try:
-        found: object = json.loads(read_small(file, limit=_SIZE_MAX)[0])
+        found: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
     except (FileNotFoundError, NotADirectoryError):
         return None, ""
     except OSError as error:

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
+from tui.core.json_files import parse_json
 from tui.core.messages import is_object, list_of, object_of
 from tui.core.paths import Folders, shorten
 from tui.settings import hook_files
@@ -48,7 +49,7 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
     kind. Blocks; never raises."""
     try:
         data, _ = read_small(source, limit=_SIZE_MAX)
-        found: object = json.loads(data)
+        found: object = parse_json(data)
     except (FileNotFoundError, NotADirectoryError):
         return Takeover(source)
     except OSError as error:
@@ -129,7 +130,7 @@ def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found: object = json.loads(read_small(file, limit=_SIZE_MAX)[0])
+        found: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError):

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from tui.core.errors import CredentialsError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
+from tui.core.json_files import parse_json
 from tui.core.paths import Folders, shorten
 from tui.settings.sign_in import SignIn, named_sign_in, saved_sign_in
 
@@ -266,7 +267,7 @@ def _read(file: Path) -> dict[str, str]:
     if stat.S_IMODE(state.st_mode) & 0o077:
         raise _refused(file, "other users can reach it", f"Run: chmod 600 '{file}'")
     try:
-        found: Any = json.loads(data)
+        found: Any = parse_json(data)
         keys = found["keys"].items()
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         broken = _refused(file, "it is damaged", "Remove it, then enter the key again.")

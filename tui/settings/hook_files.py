@@ -9,7 +9,6 @@ workspace's `.claude/` count too. What a folder brings along counts once the per
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from tui.core.files import read_small
+from tui.core.json_files import parse_json
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.workspace import PRIVATE_DIR
 
@@ -164,13 +164,13 @@ def hooks_in(path: Path) -> dict[str, Any] | str:
     """What a file says under "hooks", nothing where it is not there; or why it can't be read."""
     try:
         data, _ = read_small(path, limit=_SIZE_MAX)
-        found: object = json.loads(data)
+        found = parse_json(data)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         return f"Can't read {path.name}: {error.strerror or error}."
-    except (ValueError, RecursionError):
-        return f"{path.name} is not valid JSON; its hooks don't run."
+    except ValueError as error:
+        return f"{path.name} is not valid JSON ({error}); its hooks don't run."
     hooks = object_of(found).get("hooks", {})
     misplaced = next((event for event in EVENTS if event in object_of(found)), "")
     if not is_object(found) or not is_object(hooks) or misplaced:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, Final, cast
 
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
+from tui.core.json_files import parse_json
 from tui.core.messages import is_object, object_of
 from tui.settings.validation import check, dotted
 
@@ -45,12 +45,12 @@ def read(workspace: Path) -> McpFile:
     """The servers of a folder's file; none where there is none. Never raises. Blocks."""
     try:
         data, _ = read_small(path_of(workspace))
-        parsed: Any = json.loads(data.decode("utf-8-sig"))
+        parsed: Any = parse_json(data)
     except (FileNotFoundError, NotADirectoryError):
         return McpFile()
     except OSError as error:
         return _broken(f"it can't be read: {error.strerror or error}")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return _broken(f"it is not valid JSON: {error}")
     listed = object_of(parsed).get("mcpServers")
     return servers_of(listed, NAME) if is_object(listed) else _broken("it has no object mcpServers")

@@ -6,7 +6,6 @@ rules (`anthropic.lib.credentials`), without importing it and without reading an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final, cast
 
 from tui.core.errors import CredentialsError
 from tui.core.files import read_small
+from tui.core.json_files import parse_json
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 
@@ -62,7 +62,7 @@ def _profile(env: Mapping[str, str], name: str) -> SignIn | None:
     if name != name.strip() or name.startswith(".") or {"/", "\\", "\0"} & set(name):
         raise _unusable(name, "that isn't the name of a profile")
     try:
-        data: Any = json.loads(read_small(_file(env, "configs", name), limit=_LIMIT)[0])
+        data: Any = parse_json(read_small(_file(env, "configs", name), limit=_LIMIT)[0])
         auth, base_url = data["authentication"], data.get("base_url") or ""
         kind, moved = auth["type"], auth.get("credentials_path")
     except FileNotFoundError:

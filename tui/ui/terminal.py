@@ -87,7 +87,7 @@ class TerminalCodes:
     def title(self, text: str, how: str) -> str:
         """What sets its title; "" where that is not understood or not wanted."""
         wanted = how == "on" or (how == "auto" and self.titles)
-        return f"\x1b]0;{text}\x07" if wanted else ""
+        return f"\x1b]0;{one_line(text)}\x07" if wanted else ""
 
     def progress(self, state: State, how: str) -> str:
         """What shows in its tab or task bar that something is happening."""
@@ -99,10 +99,11 @@ class TerminalCodes:
     def notification(self, text: str, how: str) -> str:
         """What makes it show a notification."""
         code = _KNOWN.get(self.program, (None, ""))[1] if how == "auto" else how.removeprefix("osc")
+        shown = one_line(text)
         if code == "9":
-            return self._through(f"\x1b]9;holdfast: {text}\x07")
+            return self._through(f"\x1b]9;holdfast: {shown}\x07")
         if code == "777":
-            return self._through(f"\x1b]777;notify;holdfast;{text}\x07")
+            return self._through(f"\x1b]777;notify;holdfast;{shown}\x07")
         return ""
 
     def _through(self, code: str) -> str:

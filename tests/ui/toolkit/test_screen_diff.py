@@ -162,3 +162,16 @@ def test_after_something_else_wrote_all_is_sent_again() -> None:
     inline = InlineUpdate([])
     assert painted.difference(inline) is inline
     assert painted.difference(update).render_segments(CONSOLE) == first
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_nothing_that_is_drawn_steers_the_terminal(*, whole: bool) -> None:
+    evil = "a\x1b]0;x\x07\x9b2Jb\x7f\u202ec\n"
+    strip = Strip([Segment(evil, Style.parse("red")), Segment("é😀👩‍👩‍👦")])
+    update = (
+        LayoutUpdate([[strip]], Region(0, 0, strip.cell_length, 1))
+        if whole
+        else ChopsUpdate([{0: strip}], [(0, 0, strip.cell_length)], [[strip.cell_length]])
+    )
+    sent = PaintedScreen().difference(update).render_segments(CONSOLE)
+    assert sent == ("\x1b[1;1H\x1b[31ma]0;x2Jbc\x1b[0mé😀👩‍👩‍👦")

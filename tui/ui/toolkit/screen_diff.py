@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import ne
 from typing import Final, NamedTuple, TypeAlias
 
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
 from rich.console import Console
+from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.strip import Strip
+
+from tui.core.text_cleaning import controls_removed
 
 _SYSTEMS: Mapping[str | None, ColorSystem] = {
     None: ColorSystem.TRUECOLOR,
@@ -151,13 +155,22 @@ def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
         for y, strips in enumerate(update.strips, update.region.y):
             x = update.region.x
             for strip in strips:
-                yield x, y, strip
+                yield x, y, _drawable(strip)
                 x += strip.cell_length
         return
     for y, first, last in update.spans:
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
             if strip is not None and x < last and end > first:
-                yield x, y, strip if end <= last else strip.crop(0, last - x)
+                yield x, y, _drawable(strip if end <= last else strip.crop(0, last - x))
+
+
+def _drawable(strip: Strip) -> Strip:
+    """A strip without characters that steer the terminal: whatever is drawn leaves here. They have
+    no width, so all else stays where it is."""
+    if strip.text.isprintable():
+        return strip
+    parts = [Segment(controls_removed(text), style, control) for text, style, control in strip]
+    return Strip(parts, strip.cell_length) if any(map(ne, parts, strip)) else strip
 
 
 def _move(x: int, y: int) -> str:

@@ -1,0 +1,33 @@
+"""JSON that lies in a file: UTF-8 and whole characters, or refused where it is read.
+
+Python reads `"\\ud800"` as half a character, which nothing can write or send again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_ESCAPES = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""One after the other; the group is half a pair."""
+
+
+def parse_json(data: bytes) -> object:
+    """The value in a file. Raises ValueError that says what is wrong with it, and where."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"line {line} is no UTF-8 text") from error
+    half = next((found for found in _ESCAPES.finditer(text) if found[1]), None)
+    if half is not None:
+        line = text.count("\n", 0, half.start()) + 1
+        raise ValueError(f"line {line} has half a character ({half[0]})")
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
