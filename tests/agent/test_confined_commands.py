@@ -340,7 +340,7 @@ async def test_deleting_a_clone_whole_is_asked(
     clone.mkdir(parents=True)
     repository(clone)
     says = Says(Answer(answer))
-    command = "find build -delete"
+    command = "python3 -c \"import shutil; shutil.rmtree('build')\""
     agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
     (asked,) = says.asked
     assert asked.reason.startswith("It deletes or moves the clone build/dep whole, and was stopped")

@@ -87,6 +87,7 @@ class Confinement:
     """Made by commands since they were last named, and in the index."""
     _done: list[str] = field(default_factory=list[str])
     """What was done before a command, to be said after it."""
+    _unsaid: list[str] = field(default_factory=list[str])
     _writers: list[Path] = field(default_factory=list[Path])
     """The folders of commands that may write, and may still run."""
     _zygote: WarmParent | None = None
@@ -323,8 +324,14 @@ class Confinement:
             self._before = self._before and self._before.without(moved)
             if before.changed_indexes:
                 lines += await asyncio.to_thread(self._settle_new_clones)
+        self._unsaid += lines
         if settings:
             lines += await asyncio.to_thread(settings.settle)
+        return lines
+
+    def take_unsaid(self) -> list[str]:
+        """What `tidy` moved away since this was asked last: the person is told once a turn."""
+        lines, self._unsaid = self._unsaid, []
         return lines
 
     async def ports(self) -> dict[int, int]:
