@@ -340,7 +340,7 @@ async def test_deleting_a_clone_whole_is_asked(
     clone.mkdir(parents=True)
     repository(clone)
     says = Says(Answer(answer))
-    command = "find build -delete"
+    command = "python3 -c \"import shutil; shutil.rmtree('build')\""
     agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
     (asked,) = says.asked
     assert asked.reason.startswith("It deletes or moves the clone build/dep whole, and was stopped")
@@ -404,6 +404,9 @@ async def test_what_git_would_run_is_put_back(
     agent = await agent_with(root, confine(engine), command, says=Says(Answer("once")))
     assert (settings.read_bytes(), settings.stat().st_mode) == before
     assert f"[put {settings} back: git may run " in outputs(agent)[0]
+    undo = outputs(agent)[0].rpartition("If you wrote it: ")[2].partition("]")[0]
+    await asyncio.to_thread(subprocess.run, undo, shell=True, check=True)
+    assert settings.read_bytes() != before[0]
 
 
 @pytest.mark.parametrize("engine", MOUNTS)

@@ -446,7 +446,8 @@ class TurnRunner:
         confinement = self.ctx.confinement
         if confinement is None or self.ctx.parent is not None:
             return
-        for line in await confinement.tidy():
+        lines = await confinement.tidy()
+        for line in dict.fromkeys([*confinement.take_unsaid(), *lines]):
             self.ctx.publish(events.Notice(f"{line}."))
         paths = await confinement.changed_files()
         if paths:

@@ -81,7 +81,7 @@ def objection(change: FileChange, root: Path, copies: Path | None = None) -> str
     if root != place and root not in place.parents:
         return "outside the workspace"
     if place != path.parent:
-        return "a link on the way leads elsewhere"
+        return "its folder is reached through a link"
     below = path.relative_to(worktree_of(root) or root).parts
     if guarded := next((part for part in below if part.lower() in GUARDED), ""):
         return f"nothing in {guarded} is brought back: {GUARDED[guarded.lower()]}"

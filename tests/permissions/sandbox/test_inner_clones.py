@@ -3,6 +3,7 @@ around for one that is gone."""
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.permissions.sandbox.conftest import Scene
 from tests.permissions.sandbox.test_attacks_in_steps import BASH, Played, without_walls
+from tui.core.worktrees import Repository
 from tui.permissions.sandbox.engine import Engine
 from tui.permissions.sandbox.inner_clones import stopped_at, worked_in
 from tui.permissions.sandbox.walls import Level
@@ -207,3 +209,13 @@ def test_the_clone_that_stopped_a_command(
 ) -> None:
     found = stopped_at(command, tmp_path, output, [tmp_path / "build/dep"])
     assert (found.words(tmp_path).partition(" ")[0] if found else "") == expected
+
+
+async def test_worktrees_that_the_program_makes_are_not_named(engine: Engine, scene: Scene) -> None:
+    played = Played.begin(scene, engine)
+    try:
+        await played.step("true", Level.WORKSPACE)
+        await asyncio.to_thread(Repository.of(scene.workspace).enter, "one", scene.workspace)
+        assert await played.confinement.changed_files() == []
+    finally:
+        await played.confinement.close()

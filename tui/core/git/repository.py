@@ -38,6 +38,8 @@ from tui.core.workspace import PRIVATE_DIR, WORKTREES, checkout_of, worktree_of
 IN_PLACE: Final = SharedLock()
 """Had alone while a worktree is removed, shared while a command starts in the sandbox: its walls
 stand around what git keeps of every worktree, and can't be built where that goes meanwhile."""
+MADE: Final[set[Path]] = set()
+"""The worktrees that this process has made: nobody else put them there."""
 INCLUDE: Final = ".worktreeinclude"
 """Patterns of ignored files that a new worktree gets, too; Claude Code reads the same file."""
 # fmt: off
@@ -147,6 +149,7 @@ class Repository:
         tree = Worktree(name, checkout, self.top, base, start)
         tree = replace(tree, copies=dict(self._copy_ignored(path, folder)))
         write_note(tree)
+        MADE.add(path)
         notes += self._notes_on(tree)
         return tree
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
-from tui.core.git.repository import IN_PLACE
+from tui.core.git.repository import IN_PLACE, MADE
 from tui.core.paths import Folders, workspace_slug
-from tui.core.workspace import Workspace
+from tui.core.workspace import WORKTREES, Workspace
 from tui.permissions.sandbox.walls import Level, Walls
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Confinement:
     """Made by commands since they were last named, and in the index."""
     _done: list[str] = field(default_factory=list[str])
     """What was done before a command, to be said after it."""
+    _unsaid: list[str] = field(default_factory=list[str])
     _writers: list[Path] = field(default_factory=list[Path])
     """The folders of commands that may write, and may still run."""
     _zygote: WarmParent | None = None
@@ -265,7 +266,17 @@ class Confinement:
         self._new_clones.clear()
         if self._writing():
             self._ran_later = after
-        return sorted({*run_later.changed(before, after), *filled})
+        found = {*run_later.changed(before, after), *filled}
+        return sorted(path for path in found if not self._is_own_worktree(path, before))
+
+    def _is_own_worktree(self, link: Path, before: Collection[Path]) -> bool:
+        """Whether the `.git` is that of a worktree of ours, new and not made by a command: where
+        the folder for them is already there, no command can put one into it."""
+        place = link.parent.parent
+        if link in before or place.parts[-2:] != WORKTREES:
+            return False
+        walled = any(path.parent.parent == place for path in before)
+        return link.name == ".git" and (walled or link.parent in MADE)
 
     def _changed(self) -> tuple[dict[Path, tuple[int, int]], list[Path]]:
         from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
@@ -323,8 +334,14 @@ class Confinement:
             self._before = self._before and self._before.without(moved)
             if before.changed_indexes:
                 lines += await asyncio.to_thread(self._settle_new_clones)
+        self._unsaid += lines
         if settings:
-            lines += await asyncio.to_thread(settings.settle)
+            lines += await asyncio.to_thread(settings.settle, self._quarantine)
+        return lines
+
+    def take_unsaid(self) -> list[str]:
+        """What `tidy` moved away since this was asked last: the person is told once a turn."""
+        lines, self._unsaid = self._unsaid, []
         return lines
 
     async def ports(self) -> dict[int, int]:

@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 import secrets
+import shlex
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,8 +60,9 @@ class GitSettings:
         before = _content(path)
         return cls(path, before, None if before is None else path.stat())
 
-    def settle(self) -> list[str]:
-        """Put back what git might run; what was changed, in lines. Blocks."""
+    def settle(self, folder: Path) -> list[str]:
+        """Put back what git might run; what was changed, in lines. What was there is kept in
+        `folder`: the person may have written it meanwhile. Blocks."""
         after = _content(self.path)
         if after == self.before:
             return []
@@ -68,21 +70,34 @@ class GitSettings:
         now, then = _values(after, root), _values(self.before, root) or set()
         bad = {key for key, value in (now or set()) - then if not _runs_nothing(key, value)}
         if now is None or bad:
-            self._put_back()
+            kept = self._put_back(folder)
             what = f"git may run {', '.join(sorted(bad))}" if bad else "git can't read it"
-            return [f"put {self.path} back: {what}"]
+            undo = (
+                f". If you wrote it: {shlex.join(['cp', str(kept), str(self.path)])}"
+                if kept
+                else ""
+            )
+            return [f"put {self.path} back: {what}{undo}"]
         diff = difflib.unified_diff(_lines(self.before), _lines(after), lineterm="", n=0)
         changed = [line for line in diff if line[:2] not in {"--", "++", "@@"}]
         more = len(changed) - _MOST_LINES
         said = [f"{self.path} was changed:", *changed[:_MOST_LINES]]
         return [*said, f"… and {more} more lines"] if more > 0 else said
 
-    def _put_back(self) -> None:
-        if self.path.is_dir() and not self.path.is_symlink():
-            self.path.rename(self.path.with_name(f"config-{secrets.token_hex(4)}"))
-        self.path.unlink(missing_ok=True)
+    def _put_back(self, folder: Path) -> Path | None:
+        """As it was before; where what stood there is now, None for nothing."""
+        kept = folder / f"{self.path.name}-{secrets.token_hex(4)}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.path.rename(kept)
+        except FileNotFoundError:
+            kept = None
+        except OSError:  # on another file system
+            kept = self.path.with_name(kept.name)
+            self.path.rename(kept)
         if self.before is not None:
             atomic_write(self.path, self.before, like=self.state, mode=0o644, check=lambda: None)
+        return kept
 
 
 def _runs_nothing(key: str, value: str) -> bool:

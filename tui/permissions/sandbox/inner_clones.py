@@ -35,8 +35,8 @@ _HERE = re.compile(r"(?<![\w./-])(\./)?\.git\b")
 """A path that begins in the folder where the command ran."""
 _NAME = re.compile(r"""(?<=['"])[^'"\n]+(?=['"])""")
 _WRITES = re.compile(
-    r"\.lock\b|FETCH_HEAD|unable to (create|write)|insufficient permission|cannot (open|update)"
-    r"|could not (lock|write)",
+    r"\.lock\b|FETCH_HEAD|unable to (create|write)|insufficient permission|[Cc]annot (open|update)"
+    r"|[Cc]ould not (lock|write)",
     re.IGNORECASE,
 )
 """What git says where it cannot write its own files."""
