@@ -34,6 +34,7 @@ from textual.worker import WorkerFailed
 
 from tui.core.errors import ConfigError
 from tui.core.keymap import DEFAULT_KEYS, Keymap
+from tui.core.log import to_file
 from tui.core.paths import folders
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -127,6 +128,17 @@ class BaseScreen(Widget):
     Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
     that as of a third, lays out the other, and so on without end. A screen that is left loses its
     widgets first, and only then its workers, which would look for them.
+
+    A class inherits style rules and names from its first base alone, which is this one. Without the
+    name for what is selected, the mouse drawn over a text would end the program.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"screen--selection"}
+    DEFAULT_CSS = """
+    BaseScreen > .screen--selection {
+        background: $screen-selection-background;
+        color: $screen-selection-foreground;
+    }
     """
 
     awaited: bool = False
@@ -377,6 +389,8 @@ class ThemedApp(KeySequencer):
         error = self._exception
         if isinstance(error, WorkerFailed):  # it has no traceback of its own
             error = error.error
+        if not logging.getLogger().handlers:  # it failed before the program was loaded
+            to_file(folders().log)
         log.critical("the screen failed", exc_info=error)
         self.panic(
             "holdfast: stopped because of a bug. "
