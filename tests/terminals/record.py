@@ -141,7 +141,7 @@ class Asked:
                 raise TimeoutError(name)
             time.sleep(0.1)
         self._fifo = os.open(fifo, os.O_WRONLY)
-        found = list[str]()
+        found, until = list[str](), time.monotonic() + 30
         while not found and time.monotonic() < until:
             time.sleep(1)
             found = self.x("search", "--onlyvisible", "--class", kind).split()
