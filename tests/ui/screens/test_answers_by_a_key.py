@@ -26,7 +26,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.core.questions import AnswerChoice, UserQuestion
-from tui.permissions.types import Call, Decision
+from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.plan import PlanModal
 from tui.ui.screens.recovery import RecoveryScreen
@@ -44,6 +44,7 @@ from tui.ui.toolkit.answer_guard import (
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.toolkit.key_parser import Unclassified
 from tui.ui.widgets.approval import ApprovalModal
+from tui.ui.widgets.dialog import TextField
 from tui.ui.widgets.questionnaire import QuestionnaireModal
 from tui.ui.widgets.questions import ChoiceDialog, Confirmation
 from tui.ui.widgets.resume_card import OpenItem, ResumeCard
@@ -237,6 +238,17 @@ async def test_a_paste_answers_nothing_and_is_not_lost(kind: str, draft: str) ->
         assert there.answers == []
         assert there.draft == f"{draft}{there.key}\nmore"
         assert PASTED in there.foot
+
+
+async def test_all_lines_of_a_paste_arrive_in_the_field_of_a_question() -> None:
+    async with asked("approval", DRAFT) as there:
+        await there.press("4", "4")
+        there.app.post_message(events.Paste("one\ntwo\nthree"))
+        await there.pilot.pause()
+        assert there.screen.query_one(TextField).value == "one two three"
+        await there.press("enter")
+        await until(there.pilot, lambda: there.answers == [Answer("no", "one two three")])
+        assert there.draft == DRAFT
 
 
 async def test_alt_and_a_digit_are_no_way_out() -> None:

@@ -129,7 +129,7 @@ async def test_a_signal_waits_for_nothing() -> None:
             pilot, lambda: app.conversation.agent is not None and not app.conversation.opening
         )
         world.agent.remember()
-        app._leave()  # pyright: ignore[reportPrivateUsage] - as SIGTERM does
+        app._leave(signal.SIGTERM)  # pyright: ignore[reportPrivateUsage] - as it does
         await until(pilot, lambda: gone(app))
         assert items(app, NoticeItem) == []
 

@@ -153,7 +153,7 @@ def test_a_reply_in_single_bytes_is_not_typed() -> None:
         keyboard = Keyboard()
         for at, byte in enumerate(reply.data):
             keyboard.read(bytes([byte]))
-            introducer = re.search(rb"\x1b[[\]P_]?$", reply.data[: at + 1])
+            introducer = re.search(rb"\x1b[\[\]P_]?$", reply.data[: at + 1])
             keyboard.pause(0.05 if introducer else 10.0)
         assert keyboard.typed == [], reply
 

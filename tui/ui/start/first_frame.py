@@ -182,9 +182,9 @@ class EarlyPrompt:
             atexit.unregister(self._restore)
             for number, handler in _UNHEEDED.items():
                 signal.signal(number, handler)
-        self._stands = False
-        if self._failure and not leave:
+        elif self._failure:
             raise self._failure
+        self._stands = False
         typed = (*self._sent_typed, min(self._typed, len(self._line)))
         return EarlyInput(self._sent, self._line, self._pasted, typed)
 

@@ -160,12 +160,11 @@ class _Driver(LinuxDriver):
     def start_application_mode(self) -> None:
         first = self.over.first
         following = self._following = first is not None and not first.over
+        with suppress(termios.error):
+            before = first.before if first and following else termios.tcgetattr(self.fileno)
+            self.over.held(self.fileno, before)
         self.over.typed()
         self.over.pacing.restart()
-        with suppress(termios.error):
-            self.over.held(
-                self.fileno, first.before if first and following else _modes(self.fileno)
-            )
         super().start_application_mode()
         # What is written beside frames is little; waiting for its place would stop the program.
         vars(self._writer_thread)["_queue"].maxsize = 0
@@ -274,7 +273,3 @@ class _Driver(LinuxDriver):
     def _lose(self) -> None:
         with suppress(RuntimeError):  # the app has ended already
             self.over.lose(self._loop.call_soon_threadsafe)
-
-
-def _modes(fileno: int) -> list[Any]:
-    return termios.tcgetattr(fileno)

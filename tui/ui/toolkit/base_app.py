@@ -132,6 +132,17 @@ class BaseScreen(Widget):
     Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
     that as of a third, lays out the other, and so on without end. A screen that is left loses its
     widgets first, and only then its workers, which would look for them.
+
+    A class inherits style rules and names from its first base alone, which is this one. Without the
+    name for what is selected, the mouse drawn over a text would end the program.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"screen--selection"}
+    DEFAULT_CSS = """
+    BaseScreen > .screen--selection {
+        background: $screen-selection-background;
+        color: $screen-selection-foreground;
+    }
     """
 
     awaited: bool = False

@@ -25,6 +25,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar, TypeVar
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -57,6 +58,12 @@ class TextField(Input):
     """
 
     cursor_blink = reactive(False, init=False)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """All lines in one: Textual takes the first and leaves the others out."""
+        event.stop()
+        event.prevent_default()
+        self.insert_text_at_cursor(" ".join(event.text.split("\n")).strip())
 
 
 class Dialog(BaseScreen, ModalScreen[T]):
