@@ -118,7 +118,8 @@ class Asked:
 
     def __init__(self, name: str, folder: Path, env: dict[str, str]) -> None:
         kind, argv = TERMINALS[name]
-        self.name, self.env, self.rows = name, env, list[dict[str, Any]]()
+        self.name, self.rows = name, list[dict[str, Any]]()
+        self.env = env | ({"WAYLAND_DISPLAY": "record"} if name == "foot" else {})
         package = ["dpkg-query", "-W", "-f", "${Version}", name]
         self.version = subprocess.run(package, check=False, capture_output=True, text=True).stdout
         fifo, self.log = folder / "fifo", folder / "log"
@@ -129,7 +130,7 @@ class Asked:
         here.chmod(0o755)
         self.process = subprocess.Popen(
             [str(here) if word == HERE else word for word in argv],
-            env=env,
+            env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -213,7 +214,6 @@ def displays(folder: Path) -> Generator[dict[str, str]]:
     """An X server, and a Wayland compositor in it where there is one."""
     env = {**os.environ, **SOFTWARE, "DISPLAY": DISPLAY, "XDG_RUNTIME_DIR": str(folder)}
     env |= {"HOME": str(folder), "QT_QPA_PLATFORM": "xcb", "SCREENDIR": str(folder / "screen")}
-    env |= {"WAYLAND_DISPLAY": "record"}
     (folder / "screen").mkdir(mode=0o700)
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     started = [
