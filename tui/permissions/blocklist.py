@@ -93,6 +93,11 @@ def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> st
 
 def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     """Why the command is high-risk; "" if it is not."""
+    return named_risk(simple, program) or _writes(simple, program, places)
+
+
+def named_risk(simple: SimpleCommand, program: Invocation) -> str:
+    """Why the command is high-risk, wherever it is run; "" if it is not."""
     name, args, operands = program.name, program.args, program.operands
     if name in HIGH_PROGRAMS:
         return f"{name} {HIGH_PROGRAMS[name]}"
@@ -116,7 +121,7 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
         return _TEXT_ONLY_THEN
     if simple.downloaded and (name in SHELLS or INTERPRETERS.fullmatch(name)):
         return "it runs what was downloaded"
-    return _writes(simple, program, places)
+    return ""
 
 
 def _git(program: Invocation) -> str:
