@@ -18,12 +18,15 @@ from tui.permissions.risk_tiers import (
     DECIDED_BY_WORDS,
     GIT_HIGH,
     GIT_ORDINARY,
+    GIT_REACHES,
     GIT_RUNS,
     HIGH_PROGRAMS,
     HIGH_WORDS,
+    INITIALIZERS,
     INTERPRETERS,
     RECURSIVE,
     SHELLS,
+    SSH_ADDRESS,
     STOPS_MACHINE,
     WRITERS,
 )
@@ -104,6 +107,8 @@ def named_risk(simple: SimpleCommand, program: Invocation) -> str:
     first = operands[:2] if name in HIGH_WORDS else ()
     if not HIGH_WORDS.get(name, frozenset()).isdisjoint(word.text for word in first):
         return f"{name} installs, removes or publishes"
+    if name in INITIALIZERS and [word.text for word in operands[:1]] == ["init"] and operands[1:]:
+        return f"{name} init downloads and runs a program"
     if name in RECURSIVE and program.has(*RECURSIVE[name]):
         return "it deletes folders" if name == "rm" else "it changes a whole folder"
     if name == "rm" and any(word.glob for word in operands):
@@ -133,6 +138,8 @@ def _git(program: Invocation) -> str:
     staged = rest.has("--staged", "-S") and not (rest.open or rest.has("-W", "--worktree"))
     if subcommand == "restore" and staged:
         return ""
+    if subcommand in GIT_REACHES and any(map(SSH_ADDRESS.match, texts)):
+        return f"git {subcommand} signs in with your SSH keys"
     needed = GIT_HIGH.get(subcommand)
     if needed is not None and (
         not needed or rest.has(*needed) or ("--" in needed and "--" in texts)

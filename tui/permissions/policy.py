@@ -16,7 +16,7 @@ so: a rule names it, or the person saw it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,10 +26,17 @@ from tui.core.errors import ToolError
 from tui.core.redaction import mask
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
+from tui.permissions.parsed_command import ShellWord, SimpleCommand, invocation
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
 from tui.permissions.risk import RiskVerdict, classify
-from tui.permissions.risk_tiers import INSTALLERS, RECURSIVE
+from tui.permissions.risk_tiers import (
+    FOR_THE_SYSTEM,
+    INSTALL_PROGRAMS,
+    INSTALLERS,
+    RECURSIVE,
+    SSH_ADDRESS,
+)
 from tui.permissions.rules import (
     GUARDED,
     Line,
@@ -279,12 +286,25 @@ def needed_level(facts: CallFacts) -> Level:
     if verdict is None or not verdict.named:
         return Level.WORKSPACE
     worst = (part for part in verdict.worst if not part.hidden)
-    risky = [part.text.split(" ") for part in worst]
+    risky = [part.text.split() for part in worst]
     if risky and all(words[0] in INSTALLERS for words in risky):
-        return Level.NETWORK
+        return Level.OUTSIDE if any(map(_for_the_system, risky)) else Level.NETWORK
     within = all(words[0] in RECURSIVE or words[0] == "git" for words in risky)
-    reaches = any(words[0] == "git" and words[1:2] in (["push"], ["config"]) for words in risky)
+    reaches = any(words[0] == "git" and _reaches(words) for words in risky)
     return Level.WORKSPACE if risky and within and not reaches else Level.OUTSIDE
+
+
+def _for_the_system(words: Sequence[str]) -> bool:
+    """Whether an installer is told to change what lies outside the project."""
+    programs = words[0] in INSTALL_PROGRAMS and "install" in words[1:2]
+    return programs or not FOR_THE_SYSTEM.isdisjoint(words)
+
+
+def _reaches(words: Sequence[str]) -> bool:
+    """Whether git needs more than the repository: keys, or settings that run programs."""
+    called = invocation(SimpleCommand(tuple(map(ShellWord, words)), "", None))
+    subcommand = next((word.text for word in called.args), "")
+    return subcommand in {"push", "send-email", "config"} or any(map(SSH_ADDRESS.match, words))
 
 
 def _behind_walls(
