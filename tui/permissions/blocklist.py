@@ -36,11 +36,19 @@ from tui.permissions.wrapper_commands import find_narrows, find_roots
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
+CONNECTS = "it opens a network connection"
 _OWN_KEY = "it reaches Holdfast's own key"
 _ONLY_THEN = "what it does is only known when it runs"
 _TEXT_ONLY_THEN = "it runs text produced while it runs"
 _FILE_ONLY_THEN = "a file that is only known when it runs"
-HIDDEN = frozenset({_ONLY_THEN, _TEXT_ONLY_THEN, f"it touches {_FILE_ONLY_THEN}"})
+HIDDEN = frozenset(
+    {
+        _ONLY_THEN,
+        _TEXT_ONLY_THEN,
+        f"it touches {_FILE_ONLY_THEN}",
+        f"it writes to {_FILE_ONLY_THEN}",
+    }
+)
 """Reasons that name no danger, only that a command's words do not show what it does."""
 
 
@@ -190,12 +198,12 @@ def redirect(one: Redirect, places: Places) -> tuple[Risk, str]:
     if one.writes and places.device(one.target, one.cwd):
         return "blocked", "it writes onto a device"
     if places.network(one.target):
-        return "high-risk", "it opens a network connection"
+        return "high-risk", CONNECTS
     if places.outside(one.target, one.cwd):
-        where = str(path) if path else _FILE_ONLY_THEN
+        beyond = f"{path}, outside the workspace" if path else _FILE_ONLY_THEN
         if one.writes:
-            return "high-risk", f"it writes to {where}, outside the workspace"
-        return "standard", f"it reads {where}, outside the workspace"
+            return "high-risk", f"it writes to {beyond}"
+        return "standard", f"it reads {beyond}"
     if not one.writes or (path is not None and path.parts[:2] == ("/", "dev")):
         return "safe", "it only reads"
     if path is not None and (inner := _internal(path.parts, places)):

@@ -19,7 +19,14 @@ from tui.permissions.parsed_command import (
     invocation,
 )
 from tui.permissions.path_risk import Places, real_path
-from tui.permissions.risk_tiers import INTERPRETERS, SHELLS, WRITERS, names
+from tui.permissions.risk_tiers import (
+    DOWNLOADERS,
+    GIT_REACHES,
+    INTERPRETERS,
+    SHELLS,
+    WRITERS,
+    names,
+)
 from tui.permissions.shell import read
 from tui.permissions.wrapper_commands import inner_commands
 
@@ -34,7 +41,10 @@ _GIT_WRITES = frozenset(
     )
 )
 _WRITE_THEIR_FILES = frozenset(
-    names("vi vim nvim ex ed sqlite3 cmake meson tar unzip zip cpio patch") + tuple(WRITERS)
+    names(
+        "vi vim nvim ex ed sqlite3 cmake meson tar unzip zip cpio patch javac flex bison lex yacc"
+    )
+    + tuple(WRITERS)
 )
 """Programs that mostly write, and of which some say nothing of a read-only folder."""
 _TO = re.compile(
@@ -44,6 +54,7 @@ _TO = re.compile(
 """Options whose value is where a program writes."""
 _LAST_IS_WRITTEN = frozenset(names("cp mv install ln"))
 _GLOBAL = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
+_ADDRESS = re.compile(r"https?://(?!localhost|127\.|\[::1\])", re.IGNORECASE)
 _LOOKS_UP = re.compile(r"--get.*|--list|-l")
 _SIGNS = re.compile(r"-S.*|--gpg-sign.*|-s|-u.*|--sign")
 
@@ -64,6 +75,8 @@ class NamedNeeds:
     """Whether one of its programs is known to write."""
     signs: bool = False
     """Whether git is told to sign."""
+    fetches: bool = False
+    """Whether a program that downloads is given an address of another machine."""
 
     def outside_in(self, line: str) -> Path | None:
         """A place outside that the command names for writing, or that it names and a line too."""
@@ -129,6 +142,8 @@ class _Finder:
                 self._written(word, cwd)
         if name == "git" and called.args:
             self._git(called, cwd)
+        if name in DOWNLOADERS or (called.args and called.args[0].text in GIT_REACHES):
+            self.needs.fetches |= any(_ADDRESS.match(word.text) for word in called.args)
         skipped = operands[:1] if name in SHELLS or INTERPRETERS.fullmatch(name) else ()
         before = ""
         for word in called.args:

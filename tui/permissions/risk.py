@@ -198,11 +198,12 @@ class _Judge:
         parts: list[CommandPart] = []
         for simple in line.commands:
             parts += self._simple(simple, around)
-        yield from parts
         for one in line.redirects:
             self._spend(0)
             risk, reason = self._redirect(one)
-            yield CommandPart(one.text, risk, reason, around=around)
+            hidden = reason in blocklist.HIDDEN
+            parts.append(CommandPart(one.text, risk, reason, around=around, hidden=hidden))
+        yield from parts
         if line.fork_bomb:
             yield CommandPart(text, "blocked", "it is a fork bomb", around=around)
         if line.problem:

@@ -17,10 +17,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
 
 from tui.permissions.risk_tiers import names
 from tui.permissions.sandbox.engine import ENGINES, Engine, Sandbox, probe, run_to_end
@@ -36,6 +39,22 @@ _SHOWN = 1200
 _VERSIONS = names(
     "bash git gcc make cmake cargo rustc javac node npm python3 perl ruby vim tar zip patch"
 )
+
+
+Said: TypeAlias = tuple[int, str]
+"""Exit code and output."""
+
+
+class Records(msgspec.Struct):
+    """What the programs of these versions printed: of each command by engine, where they differ."""
+
+    versions: list[str]
+    commands: dict[str, dict[str, Said]]
+
+
+def known() -> Records:
+    """The records that there are."""
+    return msgspec.json.decode(RECORDS.read_bytes(), type=Records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +94,7 @@ class Project:
 
 
 @contextmanager
-def project() -> Iterator[Project]:
+def project() -> Generator[Project]:
     """A copy of it in a folder that is removed."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
         base = Path(made).resolve()
@@ -86,6 +105,7 @@ def project() -> Iterator[Project]:
         environment = {
             **{name: os.environ[name] for name in named if name in os.environ},
             "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "RUSTUP_HOME": str(Path(pwd.getpwuid(os.getuid()).pw_dir, ".rustup")),
             "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A",
             "GIT_COMMITTER_EMAIL": "a@b",
@@ -119,7 +139,7 @@ async def run(
     with project() as made:
         argv = [shutil.which("bash") or "/bin/sh", "-c", command]
         environment = {**made.environment, **settings}
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             code, output = await run_to_end(sandbox, argv, made.walls, level, environment)
         return code, made.generic(output)[-_SHOWN:]
 
@@ -137,24 +157,23 @@ def _version(program: str) -> str:
 async def _record(*, only_new: bool) -> None:
     with project() as made:
         engines = [engine for engine in ENGINES if (await probe(engine, made.walls)).ok]
-    known = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else {}
-    before: dict[str, dict[str, list[object]]] = known.get("commands", {})
+    before = known().commands if RECORDS.exists() else {}
     versions = [found for name in _VERSIONS if shutil.which(name) and (found := _version(name))]
-    said: dict[str, dict[str, list[object]]] = {}
+    said: dict[str, dict[str, Said]] = {}
     for one in table():
         if one.before:
             continue
         said[one.command] = before.get(one.command, {})
         if not (only_new and said[one.command]):
             said[one.command] = await _said(one.command, engines) or said[one.command]
-        records = {"versions": versions, "commands": said | (before if only_new else {}) | said}
-        text = json.dumps(records, indent=1, ensure_ascii=False)
+        kept = {**said, **(before if only_new else {}), **said}
+        text = json.dumps({"versions": versions, "commands": kept}, indent=1, ensure_ascii=False)
         RECORDS.write_text(f"{text}\n", encoding="utf-8")
 
 
-async def _said(command: str, engines: list[Engine]) -> dict[str, list[object]]:
+async def _said(command: str, engines: list[Engine]) -> dict[str, Said]:
     """Code and output with each engine, where they differ; nothing where a program is missing."""
-    records: dict[str, list[object]] = {}
+    records: dict[str, Said] = {}
     for engine in engines:
         sandbox = Sandbox(engine)
         try:
@@ -165,8 +184,8 @@ async def _said(command: str, engines: list[Engine]) -> dict[str, list[object]]:
             await asyncio.to_thread(sandbox.close)
         if is_missing(code, output):
             return {}
-        if [code, output] not in records.values():
-            records[engine.value] = [code, output]
+        if (code, output) not in records.values():
+            records[engine.value] = (code, output)
     return records
 
 

@@ -24,7 +24,10 @@ _NETWORK = (
     r"|Temporary failure in name resolution|Could not resolve host|Name or service not known"
     r"|no such host|Network is down|dial tcp: lookup|failed to lookup address"
 )
-_READ_ONLY = r"Read-only file system|EROFS|errno[:=\] ]*-?30\b|os error 30"
+_READ_ONLY = (
+    r"Read-only file system|EROFS|errno[:=\] ]*-?30\b|os error 30"
+    r"|unable to open database file|attempt to write a readonly database"
+)
 _BUSY = r"Device or resource busy|EBUSY|Resource busy"
 _DENIED = r"Permission denied|EACCES|Operation not permitted|EPERM|os error 13|errno[:=\] ]*-?13\b"
 _ROOM = re.compile(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
@@ -121,12 +124,13 @@ def explain_failure(
         return Explanation(
             "needs your signing key, which the sandbox hides", in_force, Level.OUTSIDE
         )
-    if met.writing and not _SETS.isdisjoint(named.git) and _OWN_SETTINGS.search(met.writing):
+    sets = not _SETS.isdisjoint(named.git) and not named.outside
+    if sets and _OWN_SETTINGS.search(met.writing):
         needs = "needs to write .git/config, which git runs or trusts later"
         return Explanation(needs, in_force, Level.WORKSPACE, git_settings=True)
     if met.writing or _in_silence(level, named, failed=failed):
         return _writing(met, level, walls, named, in_force, offered=failed or named.writes)
-    if met.network and level is not Level.NETWORK:
+    if (met.network or (failed and named.fetches)) and level is not Level.NETWORK:
         return Explanation("needs the network", in_force, Level.NETWORK if failed else None)
     if met.namespaces:
         wider = None if level is Level.READ_ONLY or not failed else Level.OUTSIDE
@@ -153,7 +157,7 @@ def _writing(
         needs = f"needs to write {', '.join([*files[:_SHOWN], *more])}"
     else:
         needs = _SOME_FILE
-    if met.network and wider is Level.WORKSPACE:
+    if (met.network or named.fetches) and wider is Level.WORKSPACE:
         needs, wider = f"{needs}, and the network", Level.NETWORK
     return Explanation(needs, in_force, wider if offered or named.files else None, tried=tried)
 
