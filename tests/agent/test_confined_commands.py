@@ -579,3 +579,59 @@ async def test_tools_that_only_look_need_no_folder_for_their_caches(
     assert not says.asked
     made = {path.name for path in root.iterdir()} - {".holdfast", "a.txt", "one.py", "two.py"}
     assert not made
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_redirection_in_ask_mode_asks_for_the_workspace(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    """FINDINGS A5: bash names itself in its error, and that is not where the command writes."""
+    says, rules = Says(Answer("always")), list[Rule]()
+    confinement = confine(engine)
+    if not await confinement.levels():
+        pytest.skip(confinement.reason)
+    agent = make_agent(
+        root,
+        ScriptedProvider([call("run_command", "c0", command="echo hi > notes.txt")], say("ok")),
+        approver=says,
+        gate=Gate(Policy(), remember_always=rules.append),
+        confinement=confinement,
+    )
+    await events_of(agent, "go")
+    (asked,) = says.asked
+    assert asked.level is Level.WORKSPACE
+    assert asked.reason == (
+        "It needs to write notes.txt. So far it only read: nothing was changed."
+    )
+    assert (root / "notes.txt").read_text() == "hi\n"
+    assert [str(rule) for rule in rules] == ["run_command(echo hi > notes.txt)"]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_what_was_tried_in_the_workspace_asks_for_outside_with_a_new_call(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    again = "touch made; python3 tool.py"
+    (root / "tool.py").write_text("open('/opt/holdfast-test', 'w')\n")
+    says = Says(Answer("once"), Answer("no"))
+    agent = await agent_with(root, confine(engine), again, again, "ls", says=says)
+    assert [asked.level for asked in says.asked] == [Level.WORKSPACE, Level.OUTSIDE]
+    assert says.asked[1].reason.startswith(
+        "It was stopped at the level workspace: it needs to write a file that this level keeps "
+        "read-only. That try "
+    )
+    assert "[the same call again asks for the level outside]" in outputs(agent)[0]
+    assert not Path("/opt/holdfast-test").exists()
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_changed_file_lets_the_same_command_try_again(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    fails = "python3 -c \"open('/opt/holdfast-test', 'w')\""
+    says, policy = Says(), Policy.of(allow=[f"run_command({fails})", "run_command(touch *)"])
+    agent = await agent_with(
+        root, confine(engine), fails, "touch b", fails, says=says, policy=policy
+    )
+    assert not says.asked
+    assert {level for _, _, level in permissions(agent)} == {"workspace"}

@@ -63,6 +63,7 @@ from tui.tools.run_command import CommandDetachedError
 from tui.tools.stale_text import StaleFileError
 
 if TYPE_CHECKING:
+    from tui.permissions.named_needs import NamedNeeds
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
@@ -77,6 +78,9 @@ SHOWN_LABEL_CHARS = 1000
 """Of a call's label in its event."""
 LABEL_CHARS = 200
 """Of a call's label in its intent, and of a command in the record of its process."""
+
+_SHOWN_FILES = 5
+_NO_LEVEL_BETWEEN = "The sandbox on this machine only confines commands that write nothing."
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +100,29 @@ class _Checked:
     ctx: ToolContext
 
 
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """A command that was stopped at a level where it could write, and what would give it more."""
+
+    key: tuple[object, ...]
+    level: Level
+    wider: Level
+    needs: str
+    wrote: tuple[str, ...]
+    known: bool
+    """Whether what it wrote is known."""
+
+    def asking(self, decision: Decision) -> Decision:
+        """The same call, asked about at the wider level."""
+        files = ", ".join(self.wrote[:_SHOWN_FILES])
+        if more := len(self.wrote[_SHOWN_FILES:]):
+            files = f"{files} and {more} more"
+        wrote = f"wrote {files}" if files else "wrote nothing in the workspace"
+        wrote = wrote if self.known else "may have written files"
+        why = f"It was stopped at the level {self.level}: it {self.needs}. That try {wrote}."
+        return replace(decision, answer="ask", reason=why, by="sandbox", level=self.wider)
+
+
 @dataclass(slots=True)
 class ToolDispatcher:
     """Carries out the tool calls of one agent."""
@@ -112,6 +139,8 @@ class ToolDispatcher:
     """The calls that a person lets run again, whatever they may have done."""
     _holds: Collection[Level] = ()
     """The levels that the sandbox holds for the command that is looked at: they run one by one."""
+    _stopped: _Stopped | None = None
+    """The last command, where walls stopped it and it may have written."""
 
     def __post_init__(self) -> None:
         self.checks = EditChecks(self.ctx)
@@ -375,6 +404,7 @@ class ToolDispatcher:
             self._record_permission(call, answer.answer, answer.by, answer.reason, decision.level)
             decision = replace(decision, by=answer.by)
             if answer.answer == "no":
+                self._stopped = None
                 return _refused(answer.reason, by_person=answer.by == "person")
         elif decision.answer == "deny":
             self._record_permission(call, "deny", decision.by, decision.reason)
@@ -418,6 +448,8 @@ class ToolDispatcher:
         state, call, tool, params = checked.state, checked.call, checked.tool, checked.params
         if tool.effect in {"read", "write"}:
             self.ctx.touched.update(decision.paths)
+        if tool.effect in {"write", "run"}:
+            self._stopped = None
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
         self.ctx.recorder.append(
             "intent",
@@ -453,35 +485,28 @@ class ToolDispatcher:
             async with self._checkpoints(call.id) as changes:
                 output = await checked.tool.run(checked.params, checked.ctx)
             return changes.added_to(output)
-        output, said = await self._at(decision.level, checked, reads=decision.by == "safe")
-        past = await self._past_clones(decision.level, checked, output)
+        level = decision.level
+        output, said = await self._at(level, checked, reads=decision.by == "safe")
+        past = await self._past_clones(level, checked, output)
         if past is not output:
             return past
         if said is None or said.level is None or self.ctx.mode == "plan":
             return output
-        git = "" if call.background else _one_step_of_git(call.command)
-        sets = git in _ONLY_SETS or (git == "branch" and not output.is_error)
-        if not output.is_error and not (said.git_settings and sets):
-            return output
-        if decision.level is Level.READ_ONLY:
-            so_far = "So far it only read: nothing was changed."
-        elif sets or (git and git not in _DOES_MORE):
-            so_far = "Git hasn't done it."
-        else:
-            return output  # run again, it could do a part of its work twice
-        wider = Level.WORKSPACE if said.git_settings else said.level
-        wider = wider if wider in self._holds else Level.OUTSIDE
-        why = f"It {said.needs}. {so_far}"
-        asked = Decision(
-            "ask", why, "sandbox", decision.risk, wider, walls=True, once=said.git_settings
-        )
+        so_far = _so_far(call, level, said, failed=output.is_error)
+        if not so_far:
+            return self._stop(call, level, said, output)
+        wider = said.level if said.level in self._holds else Level.OUTSIDE
+        other = "" if wider is said.level else f" {_NO_LEVEL_BETWEEN}"
+        why, once = f"It {said.needs}. {so_far}{other}", said.git_settings
+        asked = Decision("ask", why, "sandbox", decision.risk, wider, walls=True, once=once)
         answer = await self._ask_again(checked, asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             return output.with_lines([f"[what it needs was not allowed.{reason}]"])
         await self.kept.forget(call.id)
-        output, _ = await self._at(wider, checked, git_settings=said.git_settings)
-        return await self._past_clones(wider, checked, output)
+        output, again = await self._at(wider, checked, git_settings=said.git_settings)
+        past = await self._past_clones(wider, checked, output)
+        return self._stop(call, wider, again, output) if past is output else past
 
     async def _past_clones(self, level: Level, checked: _Checked, output: ToolOutput) -> ToolOutput:
         """What a command gave; where the walls of a clone in the workspace stopped it, ask whether
@@ -504,6 +529,18 @@ class ToolDispatcher:
             return output.with_lines([f"[it {what}: that was not allowed.{reason}]"])
         await self.kept.forget(call.id)
         return (await self._at(level, checked, clones=stopped))[0]
+
+    def _stop(
+        self, call: Call, level: Level, said: Explanation | None, output: ToolOutput
+    ) -> ToolOutput:
+        """Keep that walls stopped a command which may have written: it is not run again by itself,
+        and the same call, if it is the next one, asks for more."""
+        if said is None or said.level is None or said.git_settings or not output.is_error:
+            return output
+        wrote = tuple(map(string_of, list_of(output.details.get("changed_files"))))
+        known = self.ctx.checkpoints is not None
+        self._stopped = _Stopped(_key(call), level, said.level, said.needs, wrote, known=known)
+        return output.with_lines([f"[the same call again asks for the level {said.level}]"])
 
     async def _ask_again(self, checked: _Checked, asked: Decision) -> Answer:
         """Ask whether a command that a wall stopped may have what it needs."""
@@ -563,10 +600,23 @@ class ToolDispatcher:
         # What only reads puts nothing anywhere; another sub-agent's command may be starting.
         moved = await confinement.tidy() if level is not Level.READ_ONLY else []
         lines = [f"[{line}]" for line in moved]
-        said = confinement.explain(text_of(output.content), level)
+        said = await confinement.explain(
+            text_of(output.content),
+            level,
+            partial(self._named, checked.call),
+            failed=output.is_error,
+        )
         if said and (output.is_error or said.needs):
             lines.append(f"[{said.text}]")
         return output.with_lines(lines), said
+
+    async def _named(self, call: Call) -> NamedNeeds:
+        """What the words of a command name that it needs."""
+        from tui.permissions.named_needs import named_needs  # noqa: PLC0415 - on demand
+
+        workspace, home = self.ctx.workspace, self.ctx.gate.policy.home
+        folder = workspace.resolve(call.paths[0]) if call.paths else workspace.root
+        return await asyncio.to_thread(named_needs, call.command or "", folder, workspace, home)
 
     async def _previewed(self, checked: _Checked, level: Level) -> Call:
         """A call with what a person who is asked about a level gets to see."""
@@ -605,13 +655,18 @@ class ToolDispatcher:
 
     def _decide(self, call: Call) -> Decision:
         now = self.ctx
-        return now.gate.decide(
+        decision = now.gate.decide(
             call,
             mode=now.mode,
             elevated=now.elevated,
             workspace=now.workspace,
             holds=self._holds,
         )
+        stopped = self._stopped
+        if stopped is None or stopped.key != _key(call) or decision.answer == "deny":
+            return decision
+        narrow = decision.level in self._holds and decision.level is not stopped.wider
+        return stopped.asking(decision) if narrow and not now.elevated else decision
 
     def _url_access(self, call: Call, url: str) -> UrlAccess:
         """What the permissions say about an address that a call is led to."""
@@ -784,6 +839,23 @@ def _one_step_of_git(command: str | None) -> str:
     """The subcommand, where a command is a single one of git: it does it or fails as a whole."""
     words = [part.words for part in parse_plain(command or "") or ()]
     return words[0][1] if len(words) == 1 and words[0][0] == "git" and len(words[0]) > 1 else ""
+
+
+def _so_far(call: Call, level: Level, said: Explanation, *, failed: bool) -> str:
+    """What a command has done that may run again with more; "" where it could do a part of its work
+    twice."""
+    if level is Level.READ_ONLY and not said.git_settings:
+        return "So far it only read: nothing was changed."
+    git = "" if call.background else _one_step_of_git(call.command)
+    sets = git in _ONLY_SETS or (git == "branch" and not failed)
+    if level is Level.READ_ONLY and (failed or sets):
+        return "So far it only read: nothing was changed."
+    atomic = failed and bool(git) and git not in _DOES_MORE and not said.tried
+    return "Git hasn't done it." if atomic or (said.git_settings and sets) else ""
+
+
+def _key(call: Call) -> tuple[object, ...]:
+    return call.tool, call.subject, call.paths, call.background
 
 
 def _refused(reason: str, *, by_person: bool) -> ToolOutput:

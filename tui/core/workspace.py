@@ -99,7 +99,9 @@ class Workspace:
         """Where an absolute path lies that a confined command would name so: see `temporary`."""
         if self.temporary is None or not _within(path := Path(os.path.normpath(path)), _TMP):
             return path
-        if any(_within(path, folder) for folder in (self.root, *self.extra, *self.readable)):
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it may be missing
+        mounted = (self.root, *self.extra, *self.readable, home, Path(os.path.realpath(home)))
+        if any(_within(path, folder) for folder in mounted):
             return path
         return self.temporary / path.relative_to(_TMP)
 

@@ -18,12 +18,15 @@ from tui.permissions.risk_tiers import (
     DECIDED_BY_WORDS,
     GIT_HIGH,
     GIT_ORDINARY,
+    GIT_REACHES,
     GIT_RUNS,
     HIGH_PROGRAMS,
     HIGH_WORDS,
+    INITIALIZERS,
     INTERPRETERS,
     RECURSIVE,
     SHELLS,
+    SSH_ADDRESS,
     STOPS_MACHINE,
     WRITERS,
 )
@@ -33,11 +36,19 @@ from tui.permissions.wrapper_commands import find_narrows, find_roots
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
+CONNECTS = "it opens a network connection"
 _OWN_KEY = "it reaches Holdfast's own key"
 _ONLY_THEN = "what it does is only known when it runs"
 _TEXT_ONLY_THEN = "it runs text produced while it runs"
 _FILE_ONLY_THEN = "a file that is only known when it runs"
-HIDDEN = frozenset({_ONLY_THEN, _TEXT_ONLY_THEN, f"it touches {_FILE_ONLY_THEN}"})
+HIDDEN = frozenset(
+    {
+        _ONLY_THEN,
+        _TEXT_ONLY_THEN,
+        f"it touches {_FILE_ONLY_THEN}",
+        f"it writes to {_FILE_ONLY_THEN}",
+    }
+)
 """Reasons that name no danger, only that a command's words do not show what it does."""
 
 
@@ -93,12 +104,19 @@ def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> st
 
 def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
     """Why the command is high-risk; "" if it is not."""
+    return named_risk(simple, program) or _writes(simple, program, places)
+
+
+def named_risk(simple: SimpleCommand, program: Invocation) -> str:
+    """Why the command is high-risk, wherever it is run; "" if it is not."""
     name, args, operands = program.name, program.args, program.operands
     if name in HIGH_PROGRAMS:
         return f"{name} {HIGH_PROGRAMS[name]}"
     first = operands[:2] if name in HIGH_WORDS else ()
     if not HIGH_WORDS.get(name, frozenset()).isdisjoint(word.text for word in first):
         return f"{name} installs, removes or publishes"
+    if name in INITIALIZERS and [word.text for word in operands[:1]] == ["init"] and operands[1:]:
+        return f"{name} init downloads and runs a program"
     if name in RECURSIVE and program.has(*RECURSIVE[name]):
         return "it deletes folders" if name == "rm" else "it changes a whole folder"
     if name == "rm" and any(word.glob for word in operands):
@@ -116,7 +134,7 @@ def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places)
         return _TEXT_ONLY_THEN
     if simple.downloaded and (name in SHELLS or INTERPRETERS.fullmatch(name)):
         return "it runs what was downloaded"
-    return _writes(simple, program, places)
+    return ""
 
 
 def _git(program: Invocation) -> str:
@@ -128,6 +146,8 @@ def _git(program: Invocation) -> str:
     staged = rest.has("--staged", "-S") and not (rest.open or rest.has("-W", "--worktree"))
     if subcommand == "restore" and staged:
         return ""
+    if subcommand in GIT_REACHES and any(map(SSH_ADDRESS.match, texts)):
+        return f"git {subcommand} signs in with your SSH keys"
     needed = GIT_HIGH.get(subcommand)
     if needed is not None and (
         not needed or rest.has(*needed) or ("--" in needed and "--" in texts)
@@ -178,12 +198,12 @@ def redirect(one: Redirect, places: Places) -> tuple[Risk, str]:
     if one.writes and places.device(one.target, one.cwd):
         return "blocked", "it writes onto a device"
     if places.network(one.target):
-        return "high-risk", "it opens a network connection"
+        return "high-risk", CONNECTS
     if places.outside(one.target, one.cwd):
-        where = str(path) if path else _FILE_ONLY_THEN
+        beyond = f"{path}, outside the workspace" if path else _FILE_ONLY_THEN
         if one.writes:
-            return "high-risk", f"it writes to {where}, outside the workspace"
-        return "standard", f"it reads {where}, outside the workspace"
+            return "high-risk", f"it writes to {beyond}"
+        return "standard", f"it reads {beyond}"
     if not one.writes or (path is not None and path.parts[:2] == ("/", "dev")):
         return "safe", "it only reads"
     if path is not None and (inner := _internal(path.parts, places)):

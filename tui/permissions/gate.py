@@ -222,7 +222,9 @@ class RulesOnly:
         flags = ["--yolo"]
         subjects = call.paths if len(call.paths) > 1 else (call.subject,)
         if call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
-            rules = (shlex.quote(str(Rule.exactly(call.tool, one))) for one in subjects)
+            level = decision.level if decision.walls else Level.WORKSPACE
+            exact = (replace(Rule.exactly(call.tool, one), level=level) for one in subjects)
+            rules = (shlex.quote(str(rule)) for rule in exact)
             flags.insert(0, " ".join(f"--allow {rule}" for rule in rules))
         elif call.effect != "run":  # for a command that is not plain the tool's name is not enough
             flags.insert(0, f"--allow {call.tool}")

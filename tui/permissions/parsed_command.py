@@ -74,6 +74,8 @@ class ParsedLine:
     redirects: list[Redirect] = field(default_factory=list[Redirect])
     problem: str = ""
     fork_bomb: bool = False
+    unseen: bool = False
+    """Whether the text holds code that the syntax tree does not show, or may not show."""
     nodes: int = 0
     """How large its syntax tree is."""
 

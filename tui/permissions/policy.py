@@ -16,7 +16,7 @@ so: a rule names it, or the person saw it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -26,10 +26,18 @@ from tui.core.errors import ToolError
 from tui.core.redaction import mask
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
+from tui.permissions.blocklist import CONNECTS
+from tui.permissions.parsed_command import Invocation, ShellWord, SimpleCommand, invocation
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
-from tui.permissions.risk import RiskVerdict, classify
-from tui.permissions.risk_tiers import INSTALLERS, RECURSIVE
+from tui.permissions.risk import CommandPart, RiskVerdict, classify
+from tui.permissions.risk_tiers import (
+    FOR_THE_SYSTEM,
+    INSTALL_PROGRAMS,
+    INSTALLERS,
+    RECURSIVE,
+    SSH_ADDRESS,
+)
 from tui.permissions.rules import (
     GUARDED,
     Line,
@@ -286,13 +294,34 @@ def needed_level(facts: CallFacts) -> Level:
     verdict = facts.verdict
     if verdict is None or not verdict.named:
         return Level.WORKSPACE
-    worst = (part for part in verdict.worst if not part.hidden)
-    risky = [part.text.split(" ") for part in worst]
-    if risky and all(words[0] in INSTALLERS for words in risky):
+    worst = [part for part in verdict.worst if not part.hidden]
+    if worst and all(part.reason == CONNECTS for part in worst):
         return Level.NETWORK
+    risky = [[called.name, *(word.text for word in called.args)] for called in map(_called, worst)]
+    if risky and all(words[0] in INSTALLERS for words in risky):
+        return Level.OUTSIDE if any(map(_for_the_system, risky)) else Level.NETWORK
     within = all(words[0] in RECURSIVE or words[0] == "git" for words in risky)
-    reaches = any(words[0] == "git" and words[1:2] in (["push"], ["config"]) for words in risky)
+    reaches = any(words[0] == "git" and _reaches(words) for words in risky)
     return Level.WORKSPACE if risky and within and not reaches else Level.OUTSIDE
+
+
+def _for_the_system(words: Sequence[str]) -> bool:
+    """Whether an installer is told to change what lies outside the project."""
+    programs = words[0] in INSTALL_PROGRAMS and "install" in words[1:2]
+    return programs or not FOR_THE_SYSTEM.isdisjoint(words)
+
+
+def _reaches(words: list[str]) -> bool:
+    """Whether git needs more than the repository: keys, or settings that run programs."""
+    return words[1:2] in (["push"], ["send-email"], ["config"]) or any(
+        map(SSH_ADDRESS.match, words)
+    )
+
+
+def _called(part: CommandPart) -> Invocation:
+    """The program of a part, however it is spelled."""
+    words = tuple(map(ShellWord, part.text.split() or [""]))
+    return invocation(SimpleCommand(words, part.text, None))
 
 
 def _behind_walls(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import dropwhile, islice
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from tui.permissions import blocklist
 from tui.permissions.parsed_command import (
+    UNKNOWN,
     Invocation,
     Redirect,
     ShellWord,
@@ -25,8 +25,17 @@ from tui.permissions.parsed_command import (
 )
 from tui.permissions.path_risk import Places, real_path
 from tui.permissions.plain_command import MOST_CHARS, ReadableArea, objection
-from tui.permissions.risk_tiers import SHELLS
-from tui.permissions.shell import KEYWORDS, read
+from tui.permissions.risk_tiers import (
+    BLOCKED_NAMES,
+    BLOCKED_PROGRAMS,
+    HIGH_PROGRAMS,
+    HIGH_WORDS,
+    RECURSIVE,
+    SHELLS,
+    WRITERS,
+    names,
+)
+from tui.permissions.shell import KEYWORDS, ansi_c, read
 from tui.permissions.types import Risk
 from tui.permissions.wrapper_commands import InnerCommands, inner_commands
 
@@ -51,10 +60,32 @@ _NEUTRAL = frozenset(
 )
 """They do nothing but run what is inside."""
 
+_CLASSED = frozenset(
+    {*HIGH_PROGRAMS, *HIGH_WORDS, *RECURSIVE, *BLOCKED_PROGRAMS, "git", "find", "curl", "wget"}
+    | {"systemctl", "loginctl", "init"}
+)
+"""Programs that the tables of risks know by name."""
+_ALSO_WORDS = frozenset(names("at batch service port snap pass security skill init mount pip go"))
+"""Those whose names stand in many a text: they count where a command begins."""
+
 _HIDDEN_PROGRAM = "its program is only known when it runs"
+_RUN_BY_SHELLS = frozenset(names("BASH_ENV PROMPT_COMMAND PS0 PS1 PS2 PS4"))
+_SETS_CODE = "it sets what a shell runs by itself"
 _MAY_READ_KEY = "it may reach Holdfast's own key: what it reads is only known when it runs"
-_NO_PROGRAM = KEYWORDS | {"time", ""}
 _RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
+_PIECES = re.compile(r"[;&|\n(){}`]+")
+_CODED = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_DEFAULT = re.compile(r"\$\{\w+:?[-=+?]([^{}]*)\}")
+_CHOICES = re.compile(r"\{([^{}\s]*)\}")
+_SIMPLE_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)=([\w./-]+)")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_GIVEN = re.compile(r"\$\{?[\d@*]\}?")
+"""What a function gets with its call."""
+_BEFORE = re.compile(
+    r"\$*|\w+(\[.*\])?\+?=.*|\d*[<>].*|" + "|".join(KEYWORDS | {"time"}), re.DOTALL
+)
+"""What may stand before a program's name."""
+_PIP = re.compile(r"pip[\d.]*")
 _ROUGH_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*"|['"\\])+""", re.DOTALL)
 
 
@@ -164,16 +195,26 @@ class _Judge:
         """The parts of a line. Raises TooMuchError where they are too many."""
         line = read(text, cwd=cwd, known=self._known, most=self._nodes)
         self._nodes -= line.nodes
+        parts: list[CommandPart] = []
         for simple in line.commands:
-            yield from self._simple(simple, around)
+            parts += self._simple(simple, around)
         for one in line.redirects:
             self._spend(0)
             risk, reason = self._redirect(one)
-            yield CommandPart(one.text, risk, reason, around=around)
+            hidden = reason in blocklist.HIDDEN
+            parts.append(CommandPart(one.text, risk, reason, around=around, hidden=hidden))
+        yield from parts
         if line.fork_bomb:
             yield CommandPart(text, "blocked", "it is a fork bomb", around=around)
         if line.problem:
             yield from self.unread(text, cwd, around, line.problem)
+        elif line.unseen:
+            yield from self.unread(text, cwd, around, "part of it is code within a word")
+        elif any(part.hidden for part in parts):
+            shown = {part.text for part in parts}
+            for part in self._named_in(text, cwd, around):
+                if part.text not in shown:
+                    yield replace(part, risk="high-risk")
 
     def unread(
         self, text: str, cwd: Path | None, around: tuple[str, ...], problem: str
@@ -183,12 +224,26 @@ class _Judge:
         found: list[CommandPart] = []
         if _RAW_DEVICE.search(text):
             found.append(CommandPart(text, "blocked", "it writes onto a device", around=around))
-        with suppress(TooMuchError):
-            for simple in _rough(text, cwd, self._home):
-                parts = self._simple(simple, around)
-                found += (part for part in parts if part.risk == "blocked")
+        found += self._named_in(text, cwd, around)
         why = f"it can't be read: {problem}"
         return [*found, CommandPart(text, "high-risk", why, around=around, hidden=True)]
+
+    def _named_in(
+        self, text: str, cwd: Path | None, around: tuple[str, ...]
+    ) -> Iterator[CommandPart]:
+        """What a text names that is high-risk or blocked, wherever a shell may run it: the text
+        decides where the syntax tree does not show all the commands."""
+        most = _MOST_ROUGH_WORDS
+        for simple in _rough(text, cwd, self._home):
+            most -= len(simple.words) + _WORDS_A_PART
+            if most < 0:
+                yield CommandPart(text, "high-risk", "it contains too much to read", around=around)
+                return
+            called = invocation(simple)
+            if reason := blocklist.blocked_reason(simple, called, self._places):
+                yield CommandPart(simple.text, "blocked", reason, around=around)
+            elif reason := blocklist.named_risk(simple, called):
+                yield CommandPart(simple.text, "high-risk", reason, around=around)
 
     def _spend(self, words: int) -> None:
         self._words -= words + _WORDS_A_PART
@@ -199,16 +254,18 @@ class _Judge:
         """A simple command, then what it runs."""
         self._spend(len(simple.words))
         if not simple.words:
-            risk = "standard" if simple.assigned else "safe"
             reason = f"it sets {', '.join(simple.assigned)}"
-            yield CommandPart(simple.text, risk, reason, around=around)
+            runs = not _RUN_BY_SHELLS.isdisjoint(simple.assigned)
+            risk = "high-risk" if runs else "standard" if simple.assigned else "safe"
+            yield CommandPart(simple.text, risk, reason, around=around, hidden=runs)
             return
         called = invocation(simple)
         within = inner_commands(simple)
         risk, reason = self._tier(simple, called, within)
         spellings = " ".join(word.text for word in simple.words), called.command
         hidden = risk == "high-risk" and (
-            reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM} or reason == f"it {within.unknown}"
+            reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM, _SETS_CODE}
+            or reason == f"it {within.unknown}"
         )
         yield CommandPart(simple.text, risk, reason, spellings, around, hidden)
         deeper = (*around, simple.text)
@@ -243,6 +300,8 @@ class _Judge:
             return "high-risk", reason
         if within.unknown:
             return "high-risk", f"it {within.unknown}"
+        if not _RUN_BY_SHELLS.isdisjoint(simple.assigned):
+            return "high-risk", _SETS_CODE
         known = simple.cwd is not None and all(word.known for word in simple.words)
         near_key = self._near_key and not known
         if near_key or any(self._places.may_be_secret(w, simple.cwd) for w in simple.words[1:]):
@@ -262,17 +321,29 @@ class _Judge:
 
 
 def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:
-    """What may be the simple commands of a text with errors in it."""
-    pieces = dict.fromkeys(re.split(r"[;&|\n(){}`]+", text))
-    for piece in islice(pieces, _MOST_ROUGH_WORDS):
-        for spelled in dict.fromkeys((piece, piece.replace(",", " "))):
-            found = islice(_ROUGH_WORD.finditer(spelled), _MOST_ROUGH_WORDS)
-            words = (re.sub(r"[\"'\\]", "", word[0]) for word in found)
-            run = tuple(dropwhile(lambda word: word.strip("$") in _NO_PROGRAM, words))
-            if run:
-                yield SimpleCommand(tuple(_rough_word(word, home) for word in run), piece, cwd)
+    """What may be the commands of a text, of those that the tables know by name."""
+    bare = _CODED.sub(lambda found: ansi_c(found[1]), text.replace("\\\n", ""))
+    values = {found[1]: found[2] for found in _SIMPLE_VALUE.finditer(bare)}
+    opened = _DEFAULT.sub(r" \1 ", bare)
+    opened = _CHOICES.sub(lambda found: found[1].replace(",", " "), opened)
+    opened = _VARIABLE.sub(lambda found: values.get(found[1], found[0]), opened)
+    spellings = (text, bare, re.sub(r"['\"]", ";", bare), opened, opened.replace(",", " "))
+    for piece in dict.fromkeys(one for each in spellings for one in _PIECES.split(each)):
+        found = islice(_ROUGH_WORD.finditer(piece), _MOST_ROUGH_WORDS)
+        texts = [re.sub(r"\$?[\"']|\\", "", word[0]) for word in found]
+        begins = next((n for n, word in enumerate(texts) if not _BEFORE.fullmatch(word)), 0)
+        for at, word in enumerate(texts):
+            name = word.rpartition("/")[2].lower()
+            first = at == begins and (name in WRITERS or name in _ALSO_WORDS)
+            known = name in _CLASSED - _ALSO_WORDS or BLOCKED_NAMES.fullmatch(name)
+            if first or known or _PIP.fullmatch(name):
+                words = texts[at : at + _MOST_ROUGH_WORDS // 10]
+                yield SimpleCommand(
+                    tuple(_rough_word(one, home) for one in words), " ".join(words), cwd
+                )
 
 
 def _rough_word(text: str, home: Path) -> ShellWord:
     text = re.sub(r"^(~|\$HOME|\$\{HOME\})(?=/|$)", lambda _: str(home), text)
-    return ShellWord(text.replace("\0", "?"), glob=any(c in text for c in "*?["))
+    text = _GIVEN.sub(UNKNOWN, text.replace(UNKNOWN, "?"))
+    return ShellWord(text, glob=any(c in text for c in "*?["))

@@ -37,7 +37,7 @@ HIGH_PROGRAMS: Mapping[str, str] = _by_name(
         " rmmod fdisk sfdisk parted gdisk sgdisk swapoff swapon losetup diskutil hdparm",
         "destroys data": "shred srm truncate dd rimraf",
         "looks into other processes": "gdb lldb strace ltrace dtrace",
-        "reaches stored secrets": "secret-tool security keyring gpg pass",
+        "reaches stored secrets": "secret-tool security keyring gpg pass ssh-add ssh-agent",
     }
 )
 
@@ -50,7 +50,7 @@ HIGH_WORDS: Mapping[str, frozenset[str]] = {
         names("npm pnpm yarn bun deno"),
         _set(
             "install i ci add in uninstall un remove rm update up upgrade publish unpublish link"
-            " exec dlx x create init login logout deprecate owner audit"
+            " exec dlx x create login logout deprecate owner audit"
         ),
     ),
     "cargo": _set("install uninstall publish yank login add remove owner"),
@@ -62,6 +62,14 @@ HIGH_WORDS: Mapping[str, frozenset[str]] = {
     ),
 }
 """High-risk where one of the first two operands is one of these words."""
+
+INITIALIZERS = _set("npm pnpm yarn bun")
+"""Programs that download and run what is named after `init`; without a name they make a file."""
+
+FOR_THE_SYSTEM = _set("-g --global --location=global --user")
+"""Options by which an installer changes what lies outside the project."""
+INSTALL_PROGRAMS = _set("cargo go gem")
+"""Those whose `install` puts a program into the home folder."""
 
 INSTALLERS = frozenset(HIGH_WORDS) - {"make", "gh"}
 """Programs whose high-risk words fetch what is installed in the project: they need the network."""
@@ -127,6 +135,10 @@ DECIDED_BY_WORDS = _set(
 
 GIT_ORDINARY = _set("add blame commit diff grep log ls-files merge rev-parse show status")
 """Subcommands of git that no word makes high-risk."""
+
+GIT_REACHES = _set("clone fetch pull push ls-remote archive submodule")
+"""Subcommands of git that may reach another machine."""
+SSH_ADDRESS = re.compile(r"(?:git\+)?ssh://|[\w.-]+@[\w.-]+:")
 
 SHELLS = _set("sh bash dash zsh ksh ash fish rbash csh tcsh mksh yash")
 INTERPRETERS = re.compile(

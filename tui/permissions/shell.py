@@ -3,7 +3,8 @@
 Quotes and braces are resolved, `~`, `cd`, and variables that the line itself sets. All else that
 only the shell will know is in a word as UNKNOWN. Functions, branches and loops count as run.
 What the grammar does not understand is a problem of the whole line, and what was understood of it
-is still reported.
+is still reported. Code that the tree has only as text (backquotes in `${…}` and here-documents, an
+index that bash works out, what follows `coproc`) makes the line `unseen`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,17 @@ _PREFIXED = re.compile(
 )
 """`!` and `time` before a compound command, which the grammar does not know."""
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+
+_CODE = re.compile(rb"\$\(|`|[<>]\(|\$\{[ \t\n|]")
+"""Where the shell may begin to run something inside of a word."""
+_EVALUATES = re.compile(
+    rb"\w\[|\[\[|\(\(|\[ |\$\[|printf[ \t]+-v|@P|\$\{!|\$\{\w+:[^-=?+]"
+    rb"|(?<![\w-])(?:test|let|declare|typeset|local|readonly|export|read|mapfile|readarray|unset"
+    rb"|getopts|wait|ulimit|compgen|complete|trap|eval|PS[0-4]|PROMPT_COMMAND|BASH_ENV)\b"
+)
+"""What makes bash run code that stands in a quoted text: `[[ 'a[$(x)]' -eq 0 ]]`, `${x@P}`."""
+_COPROCESS = re.compile(rb"\bcoproc\b")
+"""The grammar takes it, and the name after it, for programs."""
 
 _DEEPEST = 80
 _LONGEST_VALUE = 200
@@ -98,11 +110,14 @@ def read(command: str, *, cwd: Path | None, known: Mapping[str, str], most: int)
         root = _tree(source)
     if root.descendant_count > most:
         raise TooMuchError
-    reader = _Reader(source, cwd, dict(known))
+    reader = _Reader(source, cwd, dict(known), most)
     if root.has_error:
         reader.line.problem = "its syntax can't be read"
     reader.walk(root)
     reader.line.nodes = root.descendant_count
+    # No comment is continued: what looks so is a command of its own.
+    continued = (line for line in command.split("\n")[:-1] if line.endswith("\\"))
+    reader.line.unseen = reader.hides_code() or any("#" in line for line in continued)
     return reader.line
 
 
@@ -139,13 +154,38 @@ def _language() -> Language:
 class _Reader:
     """Walks the tree in the order of the text, and keeps variables and folder on the way."""
 
-    def __init__(self, source: bytes, cwd: Path | None, known: dict[str, str]) -> None:
+    def __init__(self, source: bytes, cwd: Path | None, known: dict[str, str], most: int) -> None:
         self.line = ParsedLine()
+        self._most = most
         self._source = source
         self._cwd = cwd
         self._known = known
         self._downloaded: bool = False
         self._depth = 0
+        self._aliases = dict[str, tuple[ShellWord, ...]]()
+        self._functions = dict[str, tuple[SimpleCommand, ...]]()
+        self._shown = set[int]()
+        """Where code begins or ends that was walked."""
+        self._quoted = bytearray()
+        """For each byte whether it stands in single quotes or a comment; empty while none does."""
+
+    def hides_code(self) -> bool:
+        """Whether there is code that was not walked."""
+        source = self._source
+        if _COPROCESS.search(source):
+            return True
+        evaluates = _EVALUATES.search(source) is not None
+        for found in _CODE.finditer(source):
+            at = found.start()
+            if at in self._shown:
+                continue
+            quoted = bool(self._quoted) and bool(self._quoted[at])
+            escapes = 0
+            while source[at - escapes - 1 : at - escapes] == b"\\":
+                escapes += 1
+            if evaluates or not (quoted or (escapes % 2 and b"`" not in source)):
+                return True
+        return False
 
     def walk(self, node: Node) -> None:
         """A node, and all commands anywhere in it."""
@@ -165,8 +205,14 @@ class _Reader:
             case "function_definition":
                 self._function(node)
             case "subshell" | "command_substitution" | "process_substitution":
+                self._shown |= {node.start_byte, node.end_byte - 1}
                 with self._apart():
                     self._walk_all(node.named_children)
+            case "arithmetic_expansion":
+                self._shown.add(node.start_byte)
+                self._walk_all(node.named_children)
+            case "raw_string" | "ansi_c_string" | "comment":
+                self._is_quoted(node)
             case kind if kind in _REDIRECTS:
                 self._redirect(node)
             case kind:
@@ -193,6 +239,8 @@ class _Reader:
     # Commands
 
     def _add(self, simple: SimpleCommand) -> None:
+        if len(self.line.commands) >= self._most:
+            raise TooMuchError
         self.line.commands.append(simple)
 
     def _command(self, node: Node, further: Sequence[Node] = ()) -> None:
@@ -220,8 +268,21 @@ class _Reader:
         words = tuple(dropwhile(lambda word: word.text in KEYWORDS, found))
         written += ["".join(map(self._text, group)) for group in groups]
         text = " ".join(written) if node.type == "command" else self._text(node)
-        self._add(SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded))
+        if words and (other := self._aliases.get(words[0].text)):
+            words = (*other, *words[1:])
+        made = SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded)
+        self._add(made)
+        self._call(made)
         self._follow([word.text for word in words])
+
+    def _call(self, simple: SimpleCommand) -> None:
+        """What a function of the line does with the words that it is given."""
+        name = simple.words[0].text if simple.words else ""
+        for one in self._functions.get(name, ()):
+            if not all(word.known for word in one.words):
+                kept, given = [w for w in one.words if w.known], simple.words[1:]
+                first = 0 if one.words and one.words[0].known else 1
+                self._add(replace(simple, words=(*given[:first], *kept, *given[first:])))
 
     def _follow(self, words: Sequence[str]) -> None:
         """What a builtin does to the folder and the variables."""
@@ -233,6 +294,11 @@ class _Reader:
                 self._cwd = None
             case ["read" | "mapfile" | "readarray" | "getopts" | "unset", *names]:
                 self._known.update(dict.fromkeys(names, UNKNOWN))
+            case ["alias", *defined]:
+                for name, _, value in (one.partition("=") for one in defined):
+                    self._aliases[name] = tuple(map(ShellWord, value.split()))
+            case ["hash", "-p", program, *names]:
+                self._aliases.update(dict.fromkeys(names, (ShellWord(program),)))
             case _:
                 pass
 
@@ -261,6 +327,7 @@ class _Reader:
         with self._apart():
             self._walk_all(node.named_children)
         name = self._text(node.child_by_field_name("name"))
+        self._functions[name] = tuple(self.line.commands[start:])
         itself = [s for s in self.line.commands[start:] if s.words and s.words[0].text == name]
         if len(itself) > 1 or (itself and any(n.type in {"pipeline", "&"} for n in _below(node))):
             self.line.fork_bomb = True
@@ -273,6 +340,11 @@ class _Reader:
         if len(text) > _LONGEST_VALUE or any(child.type == "+=" for child in node.children):
             text = UNKNOWN
         return self._text(node.child_by_field_name("name")).partition("[")[0], text
+
+    def _is_quoted(self, node: Node) -> None:
+        self._quoted = self._quoted or bytearray(len(self._source))
+        length = node.end_byte - node.start_byte
+        self._quoted[node.start_byte : node.end_byte] = b"\1" * length
 
     # Redirections. The grammar hangs the rest of the line on them: further words of the command,
     # and after the start of a here-document what it is piped to and what follows.
@@ -304,7 +376,11 @@ class _Reader:
         if node.type == "file_redirect":
             return self._file(node)
         words = node.children_by_field_name("argument")
+        ends = next((one for one in node.children if one.type == "heredoc_start"), None)
+        quoted = ends is not None and re.search(r"[\\'\"]", self._text(ends)) is not None
         for child in node.named_children:
+            if quoted and child.type == "heredoc_body":
+                self._is_quoted(child)
             if child.type in _REDIRECTS:
                 words += self._redirect(child)
             elif node.type == "herestring_redirect" or child.type == "heredoc_body":
@@ -352,7 +428,7 @@ class _Reader:
                     inner = re.sub(r'\\([$`"\\]|\n)', lambda m: m[1].strip("\n"), found["double"])
                     return _literal(re.sub(_VALUE, lambda _: next(values), inner))
                 case "coded":
-                    return _literal(_ansi_c(found["coded"]))
+                    return _literal(ansi_c(found["coded"]))
                 case "value":
                     return _split(next(values))
                 case "name":
@@ -409,7 +485,7 @@ def _split(value: str) -> str:
     return re.sub(r"\s+", _BREAK, re.sub(r"[{},~]", lambda m: _LITERAL + m[0], value))
 
 
-def _ansi_c(text: str) -> str:
+def ansi_c(text: str) -> str:
     """The inside of `$'…'`, where it has none but common escapes."""
     common = r"(?:[^\\]|\\[abfnrtv\\'\"]|\\x[0-9a-fA-F]{2}|\\[0-3]?[0-7]{1,2})*"
     if not text.isascii() or not re.fullmatch(common, text):

@@ -100,6 +100,12 @@ def written_rules(call: Call) -> str:
     return f"3 adds {visible(shown)}."
 
 
+def always_in_words(decision: Decision) -> str:
+    """The name of the answer that writes a rule. One that leaves the sandbox says so: nothing but
+    that word, chosen by the person, writes such a rule."""
+    return "always outside" if decision.walls and decision.level is Level.OUTSIDE else "always"
+
+
 class Approver(Protocol):
     """Asks a person."""
 

@@ -81,6 +81,10 @@ _TEXT_AFTER: Mapping[str, tuple[str, ...]] = {
     "flock": ("-c", "--command"),
     "env": ("-S", "--split-string"),
     "npx": ("-c", "--call"),
+    "mapfile": ("-C",),
+    "readarray": ("-C",),
+    "compgen": ("-C", "-W"),
+    "complete": ("-C", "-W"),
     "rebase": ("-x", "--exec"),
     "difftool": ("-x", "--extcmd"),
     "grep": ("-O", "--open-files-in-pager"),
@@ -105,6 +109,7 @@ _FIND_NARROWS = re.compile(
     r"user|group|perm|links|inum|samefile|type|maxdepth|prune|wholename|lname)"
 )
 _FD_EXEC = {"-x", "-X", "--exec", "--exec-batch"}
+_READS_INPUT = "runs what it reads as its input"
 _MADE = "runs a text that is made while it runs"
 _STANDARD_INPUT = {"-", "/dev/stdin", "/dev/fd/0"}
 
@@ -127,8 +132,11 @@ def inner_commands(simple: SimpleCommand) -> InnerCommands:
         return _shell(words[1:])
     if name == "eval":
         return _text(" ".join(word.text for word in words[1:]))
+    if name in {"source", "."} and any(word.text in _STANDARD_INPUT for word in words[1:2]):
+        return InnerCommands(unknown=_READS_INPUT)
     if name == "trap":
-        return _text(words[1].text if len(words) > 2 else "")
+        given = words[2:] if words[1:2] and words[1].text == "--" else words[1:]
+        return _text(given[0].text if len(given) > 1 else "")
     if name == "alias":
         return InnerCommands(texts=tuple(word.text.partition("=")[2] for word in words[1:]))
     if name == "find":
@@ -242,7 +250,7 @@ def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:
         return InnerCommands()
     from_file = operands and operands[0].known and operands[0].text not in _STANDARD_INPUT
     reads = not from_file or any(word.open or word.text == "-s" for word in words)
-    return InnerCommands(unknown="runs what it reads as its input" if reads else "")
+    return InnerCommands(unknown=_READS_INPUT if reads else "")
 
 
 def _find(simple: SimpleCommand) -> list[SimpleCommand]:

@@ -42,7 +42,7 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import visible
-from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
+from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
@@ -62,8 +62,6 @@ _QUESTIONS: Final = {
     "diff": "Question: make this change?",
     "text": "Question: allow this?",
 }
-_APPROVAL: Final = "1 once, 2 this session, 3 always, 4 no: "
-_APPROVAL_ONCE: Final = "1 once, 4 no: "
 
 
 def approval_lines(call: Call, decision: Decision) -> list[str]:
@@ -94,6 +92,11 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
     return lines
 
 
+def _answers(decision: Decision) -> str:
+    always = f"2 this session, 3 {always_in_words(decision)}, " if not decision.once else ""
+    return f"1 once, {always}4 no: "
+
+
 def _named(name: str, text: list[str]) -> list[str]:
     if len(text) == 1:
         return [f"{name}: {text[0]}"]
@@ -121,7 +124,7 @@ class Asker:
             self.calls()
             self.terminal.say(*approval_lines(call, decision))
             while True:
-                typed = await self.terminal.answer(_APPROVAL_ONCE if decision.once else _APPROVAL)
+                typed = await self.terminal.answer(_answers(decision))
                 if typed is None:
                     self.terminal.say("Answered: no.")
                     return Answer("no")

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.permissions.sandbox.conftest import Scene
+from tui.core.workspace import Workspace
+from tui.permissions.named_needs import named_needs
 from tui.permissions.sandbox.engine import Sandbox
-from tui.permissions.sandbox.explain import explain_failure
+from tui.permissions.sandbox.explain import Met, explain_failure
 from tui.permissions.sandbox.git_walls import git_places, with_git
 from tui.permissions.sandbox.walls import Level
 
@@ -51,7 +53,10 @@ async def test_everyday_commands_work_or_say_what_they_need(sandbox: Sandbox, sc
         except TimeoutError:
             wrong.append(f"{command}: it did not end")
             continue
-        said = explain_failure(output, Level.WORKSPACE, scene.walls)
+        met = Met.in_output(output, (), denies=False)
+        workspace = Workspace(scene.workspace)
+        named = named_needs(command, scene.workspace, workspace, scene.walls.home)
+        said = explain_failure(met, Level.WORKSPACE, scene.walls, named, failed=code != 0)
         assert said
         if command in ELSEWHERE:
             as_meant = ELSEWHERE[command] in output

@@ -14,7 +14,6 @@ import pytest
 from tests.permissions.sandbox.conftest import Scene
 from tui.permissions.sandbox.bubblewrap import arguments
 from tui.permissions.sandbox.environment import clean_environment
-from tui.permissions.sandbox.explain import explain_failure
 from tui.permissions.sandbox.git_quarantine import quarantine, snapshot
 from tui.permissions.sandbox.git_walls import GitAnswers, git_places
 from tui.permissions.sandbox.kernel_filters import call_filter, refusal
@@ -170,34 +169,6 @@ def test_what_tools_run_later_is_named(scene: Scene) -> None:
     assert named == ["Makefile", "sub/.git", "sub/.vscode/tasks.json"]
     (root / "Makefile").unlink()
     assert changed(file_states([root]), file_states([root])) == []
-
-
-@pytest.mark.parametrize(
-    ("output", "needs"),
-    [
-        ("bash: connect: Network is unreachable", "needs the network"),
-        ("npm ERR! code EAI_AGAIN", "needs the network"),
-        ("curl: (6) Could not resolve host: x.org", "needs the network"),
-        ("touch: cannot touch '/etc/x': Read-only file system", "needs to write /etc/x"),
-        ("OSError: [Errno 30] Read-only file system: '@HOME@/x'", "needs to write ~/x"),
-        ("bash: line 1: /srv/a/b: Read-only file system", "needs to write /srv/a/b"),
-        ("error: could not lock config file .git/config: Device or resource busy",
-         "needs to write .git/config, which git runs or trusts later"),
-        ("cat: /etc/shadow: Permission denied", "needs /etc/shadow"),
-        ("unshare: unshare failed: No space left on device",
-         "needs namespaces of its own, as containers do"),
-        ("E assert 1 == 2", ""),
-    ],
-)  # fmt: skip
-def test_which_wall_stopped_it(scene: Scene, output: str, needs: str) -> None:
-    said = explain_failure(scene.filled(output) + "\nfailed\n", Level.READ_ONLY, scene.walls)
-    assert said
-    assert said.needs == needs
-    assert "ran at the level read-only: it could write /tmp" in said.text
-
-
-def test_no_walls_explain_nothing(scene: Scene) -> None:
-    assert explain_failure("Network is unreachable", Level.OUTSIDE, scene.walls) is None
 
 
 def test_why_landlock_does_not_do() -> None:

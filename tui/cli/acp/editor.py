@@ -28,7 +28,15 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import one_line
-from tui.permissions.types import REACHES, Answer, Approver, Call, Decision, written_rules
+from tui.permissions.types import (
+    REACHES,
+    Answer,
+    Approver,
+    Call,
+    Decision,
+    always_in_words,
+    written_rules,
+)
 from tui.ui.widgets.tool_titles import title
 
 T = TypeVar("T")
@@ -102,10 +110,11 @@ class EditorApprover:
     async def ask(self, call: Call, decision: Decision) -> Answer:
         choices = [("once", "Allow once", "allow_once")]
         if not decision.once:
+            named = always_in_words(decision).capitalize()
             scope = call.scope or f"later calls to {call.tool} just like this one"
             choices.append(("session", f"Allow {scope} for this session", "allow_always"))
             if rules := written_rules(call).removeprefix("3 adds "):
-                choices.append(("always", f"Always allow: adds {rules}", "allow_always"))
+                choices.append(("always", f"{named} allow: adds {rules}", "allow_always"))
         choices.append(("no", "Don't allow", "reject_once"))
         reach = f" {REACHES[decision.level]}." if decision.walls else ""
         agent = f"Sub-agent {call.agent} asks. " if call.agent else ""

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
     from tui.keeper.command import Keep, Starter
     from tui.keeper.parent import MonitorReport, WarmParent
+    from tui.permissions.named_needs import NamedNeeds
     from tui.permissions.sandbox.engine import Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.folder_lists import FolderLists
@@ -359,12 +360,30 @@ class Confinement:
             self._forwards[port] = await forward(port, self._sandbox.connect)
         return _number_of(self._forwards[port])
 
-    def explain(self, output: str, level: Level) -> Explanation | None:
-        """Which wall stopped a command, from what it printed."""
-        from tui.permissions.sandbox.explain import explain_failure  # noqa: PLC0415 - on demand
+    async def explain(
+        self,
+        output: str,
+        level: Level,
+        named_needs: Callable[[], Awaitable[NamedNeeds]],
+        *,
+        failed: bool,
+    ) -> Explanation | None:
+        """Which wall stopped a command, from what it printed and what its words name."""
+        from tui.permissions.named_needs import NamedNeeds  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.explain import (  # noqa: PLC0415 - on demand
+            Met,
+            explain_failure,
+            languages_of,
+        )
+        from tui.permissions.sandbox.git_walls import signs  # noqa: PLC0415 - on demand
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
-        return explain_failure(output, level, self.walls(), denies=denies)
+        met = Met.in_output(output, languages_of(self.environment), denies=denies)
+        named = await named_needs() if failed or met != Met() else NamedNeeds()
+        signed = bool(met.signing and named.git) and await asyncio.to_thread(
+            signs, self.workspace.root, self.environment
+        )
+        return explain_failure(met, level, self.walls(), named, failed=failed, signs=signed)
 
     def _settle_new_clones(self) -> list[str]:
         """Move the settings of clones away that commands made, where git runs them when it looks at

@@ -40,6 +40,7 @@ def caches_elsewhere(temporary: str) -> dict[str, str]:
     return {
         "CARGO_TARGET_DIR": f"{temporary}/.cargo-target",
         "MYPY_CACHE_DIR": f"{temporary}/.mypy_cache",
+        "PYTEST_ADDOPTS": f"-o cache_dir={temporary}/.pytest_cache",
         "PYTHONPYCACHEPREFIX": f"{temporary}/.pycache",
         "RUFF_CACHE_DIR": f"{temporary}/.ruff_cache",
     }

@@ -1,29 +1,47 @@
-"""Which wall stopped a command, in words for the person and the model."""
+"""Which wall stopped a command, in words for the person and the model.
+
+What a program prints says only that a wall was met, never where: what it needs comes from the
+command's own words (`named_needs`) and from what the walls let it write.
+"""
 
 from __future__ import annotations
 
+import gettext
+import os
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from errno import EACCES, EBUSY, ENETUNREACH, EPERM, EROFS
+from functools import cache
+from pathlib import Path
 
+from tui.permissions.named_needs import NamedNeeds
 from tui.permissions.sandbox.walls import Level, Walls
 
 # fmt: off
-_NETWORK = re.compile(
+_NETWORK = (
     r"Network is unreachable|ENETUNREACH|EAI_AGAIN|getaddrinfo ENOTFOUND"
-    r"|Temporary failure in name resolution|[Cc]ould not resolve host|Name or service not known"
+    r"|Temporary failure in name resolution|Could not resolve host|Name or service not known"
     r"|no such host|Network is down|dial tcp: lookup|failed to lookup address"
 )
-_READ_ONLY = re.compile(r"Read-only file system|EROFS|errno 30|os error 30", re.IGNORECASE)
-_BUSY = re.compile(r"Device or resource busy|EBUSY|Resource busy")
-_DENIED = re.compile(r"Permission denied|EACCES|Operation not permitted|EPERM|os error 13")
+_READ_ONLY = (
+    r"Read-only file system|EROFS|errno[:=\] ]*-?30\b|os error 30"
+    r"|unable to open database file|attempt to write a readonly database"
+)
+_BUSY = r"Device or resource busy|EBUSY|Resource busy"
+_DENIED = r"Permission denied|EACCES|Operation not permitted|EPERM|os error 13|errno[:=\] ]*-?13\b"
 _ROOM = re.compile(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
 # fmt: on
-_PATH = re.compile(r"(?:['\"‘]|(?<=\s)|^)((?:~|\.{0,2})?/?[^\s'\"’‘:]*[^\s'\"’‘:.,])['\"’]?")
-_QUOTED = re.compile(r"['\"‘]([^'\"’]+)['\"’]")
-_OWN_SETTINGS = re.compile(r"(?:^|[\s'\"/])\.git/config(?:\.lock)?\b")
+_RESOLVER = ("Name or service not known", "Temporary failure in name resolution")
+_OWN_SETTINGS = re.compile(r"\.git/(?:[^\s'\"]*/)?config\b|config\.lock|lock config")
+_SETS = frozenset({"config", "remote", "branch", "submodule", "switch", "checkout", "worktree"})
+"""Subcommands of git that write the repository's settings."""
 _SIGNING = re.compile(r"gpg failed to sign|[Cc]ouldn't (?:get agent socket|load public key)")
-_GIT_SETTINGS = re.compile(r"\.git/(?:.*/)?(config|hooks|info|commondir|gitdir)\b")
-_NOT_A_PATH = re.compile(r"^[\w-]*$|^\[?errno|^line$", re.IGNORECASE)
+_LOCALES = "/usr/share/locale"
+_LAST = 20_000
+"""Characters of an output that are looked at."""
+_SOME_FILE = "needs to write a file that this level keeps read-only"
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +54,8 @@ class Explanation:
     level: Level | None = None
     git_settings: bool = False
     """Whether it is the repository's settings that it needs to write."""
+    tried: bool = False
+    """Whether the place is not known, and the level is asked for because this one was tried."""
 
     @property
     def text(self) -> str:
@@ -55,62 +75,130 @@ def walls_in_words(level: Level, walls: Walls) -> str:
     )
 
 
-def explain_failure(
-    output: str, level: Level, walls: Walls, *, denies: bool = False
-) -> Explanation | None:
-    """Say what a command that failed had needed; None if it had no walls.
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The walls that an output says were met: for each the last line that says so."""
 
-    `denies`: the walls say "permission denied" (Landlock), which elsewhere has other causes.
+    network: str = ""
+    writing: str = ""
+    namespaces: str = ""
+    signing: str = ""
+
+    @classmethod
+    def in_output(cls, output: str, languages: Iterable[str], *, denies: bool) -> Met:
+        """`denies`: the walls say "permission denied" (Landlock), which elsewhere has other
+        causes."""
+        network, writing, denied = _patterns(tuple(languages))
+        found: dict[str, str] = {}
+        for line in output[-_LAST:].splitlines():
+            refused = denied.search(line) is not None
+            if network.search(line):
+                found["network"] = line
+            if writing.search(line) or (denies and refused):
+                found["writing"] = line
+            if _ROOM.search(line) and (refused or "No space left" in line):
+                found["namespaces"] = line
+            if _SIGNING.search(line):
+                found["signing"] = line
+        return cls(**found)
+
+
+def explain_failure(
+    met: Met,
+    level: Level,
+    walls: Walls,
+    named: NamedNeeds,
+    *,
+    failed: bool = True,
+    signs: bool = False,
+) -> Explanation | None:
+    """Say what a command had needed that met walls; None if it had none.
+
+    `signs`: git signs here. The level is the next one up; "outside" only where the command names a
+    place there, or where the workspace level was tried.
     """
     if level is Level.OUTSIDE:
         return None
-    for line in reversed(output[-20_000:].splitlines()):
-        if needs := _needs(line, level, walls):
-            offered = needs[1] if denies or not _DENIED.search(line) else None
-            settings = bool(_OWN_SETTINGS.search(line)) and offered is Level.OUTSIDE
-            return Explanation(needs[0], walls_in_words(level, walls), offered, settings)
-    return Explanation("", walls_in_words(level, walls))
+    in_force = walls_in_words(level, walls)
+    if met.signing and (signs or named.signs) and named.git:
+        return Explanation(
+            "needs your signing key, which the sandbox hides", in_force, Level.OUTSIDE
+        )
+    sets = not _SETS.isdisjoint(named.git) and not named.outside
+    if sets and _OWN_SETTINGS.search(met.writing):
+        needs = "needs to write .git/config, which git runs or trusts later"
+        return Explanation(needs, in_force, Level.WORKSPACE, git_settings=True)
+    if met.writing or _in_silence(level, named, failed=failed):
+        return _writing(met, level, walls, named, in_force, offered=failed or named.writes)
+    if (met.network or (failed and named.fetches)) and level is not Level.NETWORK:
+        return Explanation("needs the network", in_force, Level.NETWORK if failed else None)
+    if met.namespaces:
+        wider = None if level is Level.READ_ONLY or not failed else Level.OUTSIDE
+        needs = "needs namespaces of its own, as containers do"
+        return Explanation(needs, in_force, wider, tried=True)
+    return Explanation("", in_force)
 
 
-def _needs(line: str, level: Level, walls: Walls) -> tuple[str, Level] | None:
-    """What a line of an error says was needed, and the level that has it."""
-    if level is not Level.NETWORK and _NETWORK.search(line):
-        return "needs the network", Level.NETWORK
-    if _SIGNING.search(line):
-        return "needs your signing key, which the sandbox hides", Level.OUTSIDE
-    path = _path_in(line)
-    if _READ_ONLY.search(line) or _BUSY.search(line):
-        if _GIT_SETTINGS.search(path) or "config.lock" in line or "lock config" in line:
-            words = f"needs to write {path or '.git/config'}, which git runs or trusts later"
-            return words, Level.OUTSIDE
-        words = f"needs to write {_short(path, walls)}" if path else "needs to write a file"
-        return words, _level_of(path, walls)
-    if _ROOM.search(line) and (_DENIED.search(line) or "No space left" in line):
-        return "needs namespaces of its own, as containers do", Level.OUTSIDE
-    if _DENIED.search(line):
-        words = f"needs {_short(path, walls)}" if path else "needs what the sandbox denies"
-        return words, _level_of(path, walls)
-    return None
+def _in_silence(level: Level, named: NamedNeeds, *, failed: bool) -> bool:
+    """Whether a command that failed without a word of walls is there to write: `git stash`."""
+    return level is Level.READ_ONLY and failed and (named.writes or bool(named.files))
 
 
-def _level_of(path: str, walls: Walls) -> Level:
-    """What lets a command write a path, as an error names it."""
-    if not path.startswith(("/", "~")):
-        return Level.OUTSIDE if path.startswith("../") else Level.WORKSPACE
-    roots = (walls.workspace, *walls.added, *walls.git)
-    within = any(path == str(root) or path.startswith(f"{root}/") for root in roots)
-    return Level.WORKSPACE if within else Level.OUTSIDE
+def _writing(
+    met: Met, level: Level, walls: Walls, named: NamedNeeds, in_force: str, *, offered: bool
+) -> Explanation:
+    wider = Level.WORKSPACE if level is Level.READ_ONLY else Level.OUTSIDE
+    tried = wider is Level.OUTSIDE
+    if place := named.outside_in(met.writing):
+        needs, wider, tried = f"needs to write {_short(place, walls)}", Level.OUTSIDE, False
+    elif named.files and level is Level.READ_ONLY:
+        files = [_short(path, walls) for path in named.files]
+        more = [f"{len(files) - _SHOWN} more"] if len(files) > _SHOWN else []
+        needs = f"needs to write {', '.join([*files[:_SHOWN], *more])}"
+    else:
+        needs = _SOME_FILE
+    if (met.network or named.fetches) and wider is Level.WORKSPACE:
+        needs, wider = f"{needs}, and the network", Level.NETWORK
+    return Explanation(needs, in_force, wider if offered or named.files else None, tried=tried)
 
 
-def _path_in(line: str) -> str:
-    """The path that an error's line names: the last in quotes, else the last with a slash."""
-    quoted = [text for text in _QUOTED.findall(line) if "\n" not in text]
-    if quoted:
-        return quoted[-1]
-    plain = [text for text in _PATH.findall(line) if "/" in text and not _NOT_A_PATH.match(text)]
-    return plain[-1] if plain else ""
+def languages_of(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The languages that a command's errors may be in, besides English."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := environment.get(name):
+            return (*environment.get("LANGUAGE", "").split(":"), value)
+    return ()
 
 
-def _short(path: str, walls: Walls) -> str:
-    home = f"{walls.home}/"
-    return f"~/{path.removeprefix(home)}" if path.startswith(home) else path
+@cache
+def _patterns(
+    languages: tuple[str, ...],
+) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What says that the network, or writing, was refused, and what may say either."""
+
+    def pattern(english: str, *texts: str) -> re.Pattern[str]:
+        own = (re.escape(text) for text in _translated(texts, languages))
+        return re.compile("|".join((english, *own)), re.IGNORECASE)
+
+    return (
+        pattern(_NETWORK, os.strerror(ENETUNREACH), *_RESOLVER),
+        pattern(f"{_READ_ONLY}|{_BUSY}", os.strerror(EROFS), os.strerror(EBUSY)),
+        pattern(_DENIED, os.strerror(EACCES), os.strerror(EPERM)),
+    )
+
+
+def _translated(texts: Iterable[str], languages: tuple[str, ...]) -> Iterator[str]:
+    """The system's own messages in a person's languages, as its programs print them."""
+    for language in filter(None, languages):
+        try:
+            catalogue = gettext.translation("libc", _LOCALES, [language])
+        except (OSError, ValueError, UnicodeError):
+            continue
+        yield from filter(None, map(catalogue.gettext, texts))
+
+
+def _short(path: Path, walls: Walls) -> str:
+    for folder, sign in ((walls.workspace, ""), (walls.home, "~/")):
+        if folder in path.parents:
+            return f"{sign}{path.relative_to(folder)}"
+    return str(path)

@@ -50,6 +50,9 @@ FileState: TypeAlias = tuple[int, int, int, int]
 """Number, size, and times of the content and of the entry."""
 
 
+_SIGNED = ("commit", "tag")
+
+
 @dataclass(frozen=True, slots=True)
 class GitPlaces:
     """The folders of git that belong to a workspace, and what in them nobody else may change."""
@@ -220,6 +223,12 @@ def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+
+
+def signs(workspace: Path, env: Mapping[str, str]) -> bool:
+    """Whether git's settings tell it to sign commits or tags here."""
+    said = (_git(workspace, env, "config", "--type=bool", f"{name}.gpgSign") for name in _SIGNED)
+    return any(answer.strip() == "true" for answer in said)
 
 
 def _folders_of(workspace: Path, env: Mapping[str, str]) -> tuple[Path | None, Path | None]:

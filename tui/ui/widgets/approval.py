@@ -21,7 +21,7 @@ from textual.widgets import Input, Static
 
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line, visible
-from tui.permissions.types import REACHES, Answer, Call, Decision, written_rules
+from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
 from tui.ui.widgets.dialog import SCROLL, Dialog, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
@@ -108,7 +108,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
                     yield Choice("1", "yes", "once")
                     if not self.decision.once:
                         yield Choice("2", f"{self._scope()}, this session", "session")
-                        yield Choice("3", "always", "always")
+                        yield Choice("3", always_in_words(self.decision), "always")
                 with Horizontal():
                     yield Choice("4", "no, because …", "no")
                     yield Choice("esc", "no", "refuse")
