@@ -208,6 +208,9 @@ async def test_threads_search_and_only_too_much_is_searched_again_in_order(
     program.chmod(0o755)
     monkeypatch.setattr(search, "ripgrep", lambda: program)
 
+    for name in ("a", "b"):
+        folder.write(name, "x\n")
+
     async def calls(**more: int) -> tuple[list[bool], str]:
         (tmp_path / "calls").write_text("")
         text = await folder.text(grep, pattern="x", **more)
@@ -304,6 +307,7 @@ async def test_31_the_child_gets_no_secrets(
     program.chmod(0o755)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     monkeypatch.setattr(search, "ripgrep", lambda: program)
+    folder.write("e", "\n")
     assert await folder.text(grep, pattern="x") == "e:1:"
 
 

@@ -300,13 +300,7 @@ def make_agent(
     """
     clock, control = clock or SystemClock(), RetryControl()
     permissions = launch.config.permissions
-    policy = Policy.of(
-        allow=permissions.allow,
-        ask=permissions.ask,
-        deny=permissions.deny,
-        auto_grant=permissions.auto_grant,
-        private=(launch.folders.config, launch.folders.data),
-    )
+    policy = _policy(launch)
     found = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
@@ -374,6 +368,17 @@ def make_agent(
     )
     agent.mode = launch.mode
     return agent
+
+
+def _policy(launch: Launch) -> Policy:
+    permissions = launch.config.permissions
+    return Policy.of(
+        allow=permissions.allow,
+        ask=permissions.ask,
+        deny=permissions.deny,
+        auto_grant=permissions.auto_grant,
+        private=(launch.folders.config, launch.folders.data),
+    )
 
 
 async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Event]:
@@ -486,6 +491,7 @@ def make_servers(launch: Launch) -> Servers | None:
     confinement = Confinement.of_session(
         settings, launch.workspace, launch.folders, f"mcp {token_hex(8)}"
     )
+    confinement.denied = _policy(launch).denied_places
 
     async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
         return await confinement.command(command, env, _MCP_LEVELS[level])
@@ -514,6 +520,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     confinement = Confinement.of_session(
         sandbox, launch.workspace, launch.folders, f"diagnostics {token_hex(8)}"
     )
+    confinement.denied = _policy(launch).denied_places
 
     async def start_command(words: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
         if await confinement.engine() is not None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.checkpoints import CallChanges
@@ -61,6 +62,7 @@ from tui.tools.run_command import CommandDetachedError
 from tui.tools.stale_text import StaleFileError
 
 if TYPE_CHECKING:
+    from tui.permissions.reading_rules import ReadingRules
     from tui.permissions.sandbox.explain import Explanation
 
 _ONLY_SETS = frozenset({"config", "remote"})
@@ -285,6 +287,7 @@ class ToolDispatcher:
         if self.ctx.confinement is not None:
             temporary = await self.ctx.confinement.temporary()
             self.ctx.workspace = replace(self.ctx.workspace, temporary=temporary)
+            self.ctx.confinement.denied = self.ctx.gate.policy.denied_places
         ctx = self._context(state)
         call = Call(
             id=state.id,
@@ -589,8 +592,11 @@ class ToolDispatcher:
             finally:
                 waited()
 
+        confinement = self.ctx.confinement
         return ToolContext(
             call_id=state.id,
+            start_reader=confinement.start_reader if confinement is not None else None,
+            reading=self._reading(),
             workspace=self.ctx.workspace,
             clock=self.ctx.clock,
             files=self.ctx.files,
@@ -607,6 +613,19 @@ class ToolDispatcher:
             ask=ask,
             document_pages=self._document_pages(limits),
         )
+
+    def _reading(self) -> Callable[[Path], Literal["allow", "ask", "deny"]]:
+        """What the rules say about reading a file; what they name is looked up when that is
+        asked."""
+        now = self.ctx
+        rules: list[ReadingRules] = []
+
+        def answer(path: Path) -> Literal["allow", "ask", "deny"]:
+            if not rules:
+                rules.append(now.gate.policy.reading(now.workspace, elevated=now.elevated))
+            return rules[0].answer(path)
+
+        return answer
 
     def _document_pages(self, limits: GuardLimits) -> int:
         """How many pages of a PDF fit into one result as a document: half of what a result may

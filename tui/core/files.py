@@ -27,21 +27,30 @@ SMALL_FILE_BYTES = 1_000_000
 
 
 def read_small(
-    path: Path, *, limit: int = SMALL_FILE_BYTES, follow: bool = True, whole: bool = True
+    path: Path,
+    *,
+    limit: int = SMALL_FILE_BYTES,
+    follow: bool = True,
+    whole: bool = True,
+    real: bool = False,
+    opened: int | None = None,
 ) -> tuple[bytes, os.stat_result]:
     """The bytes of a regular file, and its state when it was opened.
 
     Raises OSError, with a text that can be shown: for a folder, pipe or device (none of which is
-    waited for), for a file above `limit` bytes, and without `follow` for a symlink. Not `whole`,
-    the first `limit` bytes of a larger file are enough.
+    waited for), for a file above `limit` bytes, without `follow` for a symlink, and with `real` for
+    one in any part of the path. Not `whole`, the first `limit` bytes of a larger file are enough.
+    `opened` is the file, where it is open already; it is closed.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    try:
-        file = os.open(path, flags)
-    except OSError as error:
-        if error.errno == errno.ELOOP and not follow:
-            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
-        raise
+    file = opened
+    if file is None:
+        try:
+            file = open_real(path, flags) if real else os.open(path, flags)
+        except OSError as error:
+            if error.errno == errno.ELOOP and (real or not follow):
+                raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+            raise
     try:
         state = os.fstat(file)
         if stat.S_ISDIR(state.st_mode):
@@ -132,13 +141,13 @@ def real_folder(path: Path, *, create: bool = False) -> int:
     With `create` what is missing of it is made. It may serve only as a place to open things in.
     The caller closes it.
     """
-    at = os.open(path.anchor, _PLACE)
+    at = os.open(path.anchor, PLACE)
     for part in path.parts[1:]:
         try:
             if create:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=at)
-            entered = os.open(part, _PLACE, dir_fd=at)
+            entered = os.open(part, PLACE, dir_fd=at)
         finally:
             os.close(at)
         at = entered
@@ -174,7 +183,8 @@ def locked(folder: Path) -> Generator[None]:
 
 _IGNORED = b"/tool-results/\n/plans/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened as a place to find things in; a link is refused."""
 
 
 def safe_name(call_id: str) -> str:

@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
     from tui.keeper.command import Keep, Starter
     from tui.keeper.parent import MonitorReport, WarmParent
-    from tui.permissions.sandbox.engine import Engine, Sandbox
+    from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.git_settings import GitSettings
     from tui.permissions.sandbox.git_walls import GitAnswers, GitPlaces, Watched
@@ -60,6 +60,7 @@ class Confinement:
     """The sandbox of one session. `close` ends what still runs in it, and removes its /tmp.
 
     `folder` is the session's own, `cache` its workspace's; `hidden` are the program's own folders.
+    `denied` gives the files and folders below a root that the person's rules keep from being read.
     `reason` says why nothing confines, once `levels` was asked, `cure` what to do about it.
     """
 
@@ -69,6 +70,7 @@ class Confinement:
     cache: Path
     hidden: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    denied: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     reason: str = ""
     cure: str = ""
     _choice: asyncio.Task[Engine | None] | None = None
@@ -98,7 +100,7 @@ class Confinement:
         """One like it around another folder, for a sub-agent's session."""
         folder = self.folder.parent / _name_of(session_id)
         return Confinement(
-            self.settings, workspace, folder, self.cache, self.hidden, self.environment
+            self.settings, workspace, folder, self.cache, self.hidden, self.environment, self.denied
         )
 
     async def levels(self) -> Collection[Level]:
@@ -174,6 +176,41 @@ class Confinement:
             return started
 
         return start
+
+    async def start_reader(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        output: int,
+        errors: int,
+    ) -> Confined | None:
+        """Start a program of ours that only reads, as a read-only command; it ends with the
+        program. None where no walls hide files from it, or none could be built around it."""
+        from tui.permissions.sandbox.engine import Sandbox  # noqa: PLC0415 - on demand
+
+        engine = await self.engine()
+        if engine is None or engine.value not in _MOUNTS:
+            return None
+        if self._sandbox is None:
+            self._sandbox = Sandbox(engine, self._parent())
+        try:
+            async with IN_PLACE.shared():
+                walls = await asyncio.to_thread(
+                    self._with_git, watch=False, git_settings=False, writes=False
+                )
+                return await self._sandbox.start(
+                    argv,
+                    cwd=cwd,
+                    environment=environment,
+                    walls=walls,
+                    level=Level.READ_ONLY,
+                    output=output,
+                    errors=errors,
+                )
+        except HoldfastError as error:
+            log.warning("%s runs without walls: %s", argv[0], error)
+            return None
 
     async def outside(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
@@ -358,6 +395,7 @@ class Confinement:
             hidden=self.hidden,
             readable=(Path(sys.prefix), Path(sys.base_prefix)),
             opened=self.workspace.readable,
+            denied=self.denied(self.workspace.root),
             sockets=tuple(Path(name).expanduser() for name in given.sockets),
             keep_env=tuple(given.keep_env),
             share_caches=given.share_caches,

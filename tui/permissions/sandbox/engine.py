@@ -137,8 +137,10 @@ class Sandbox:
         walls: Walls,
         level: Level,
         output: int,
+        errors: int | None = None,
     ) -> Confined:
-        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`.
+        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`,
+        errors to `errors` where that is given.
 
         It ends with the program. Raises SandboxError if it cannot be started, WallError if the
         walls cannot be built.
@@ -147,7 +149,7 @@ class Sandbox:
         report = MonitorReport()
         try:
             with report.theirs as theirs:
-                await asyncio.to_thread(self.parent.request, make, output, theirs.fileno())
+                await asyncio.to_thread(self.parent.request, make, output, theirs.fileno(), errors)
             running = Confined(await report.process())
         except OSError as error:
             report.close()
