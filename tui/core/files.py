@@ -66,18 +66,21 @@ def read_small(
         os.close(file)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, real: bool = False) -> None:
     """Replace a file's content by `data`, all of it or nothing, and sync it.
 
     A file that exists keeps its mode; of a symlink, the target is replaced. A new file is 0600
-    in a folder of 0700. Raises OSError; the old content is then unchanged.
+    in a folder of 0700. A `real` path is taken as it is: none of its parts may be a link. Raises
+    OSError; the old content is then unchanged.
     """
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = path if real else Path(os.path.realpath(path))
+    folder = real_folder(target.parent, create=True, mode=0o700)
     try:
-        found = target.stat()
+        found = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         found = None
+    finally:
+        os.close(folder)
     atomic_write(target, data, like=found, mode=0o600, check=lambda: None)
 
 
@@ -135,23 +138,51 @@ def open_real(path: Path, flags: int) -> int:
         os.close(folder)
 
 
-def real_folder(path: Path, *, create: bool = False) -> int:
+def remove_real(path: Path) -> None:
+    """Remove the file at a real path. Raises OSError where a part of it is a link by now."""
+    folder = real_folder(path.parent)
+    try:
+        os.unlink(path.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def set_real_mode(path: Path, mode: int) -> None:
+    """Set the permissions of the file at a real path. Raises OSError where a part of it is a link
+    by now."""
+    opened = open_real(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        os.fchmod(opened, mode)
+    finally:
+        os.close(opened)
+
+
+def real_folder(path: Path, *, create: bool = False, mode: int = 0o777) -> int:
     """A descriptor of the folder at a real path, found part by part: no link is followed.
 
-    With `create` what is missing of it is made. It may serve only as a place to open things in.
-    The caller closes it.
+    With `create` what is missing of it is made, with `mode`. It may serve only as a place to open
+    things in. The caller closes it.
     """
     at = os.open(path.anchor, PLACE)
     for part in path.parts[1:]:
         try:
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=at)
-            entered = os.open(part, PLACE, dir_fd=at)
+            entered = _entered(part, at, mode if create else None)
         finally:
             os.close(at)
         at = entered
     return at
+
+
+def _entered(name: str, folder: int, mode: int | None) -> int:
+    """A folder in an open one, made where it is missing if `mode` says how."""
+    try:
+        return os.open(name, PLACE, dir_fd=folder)
+    except FileNotFoundError:
+        if mode is None:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, mode, dir_fd=folder)
+    return os.open(name, PLACE, dir_fd=folder)
 
 
 def sync_folder(folder: Path | str, inside: int | None = None) -> None:

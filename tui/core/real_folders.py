@@ -6,6 +6,7 @@ link at any moment. What is found through a handle lies below the root, or lay t
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Final
 
 from tui.core.files import PLACE, real_folder
 
+NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+"""The errors of a path that leads nowhere: nothing is there, or a link on the way."""
 _KEPT: Final = 64
 """Handles that stay open at most: deeper folders are opened each time."""
 
@@ -79,6 +82,11 @@ class RealFolders:
         """The state of what is at a path: of a link, its own."""
         folder, _, name = path.rpartition(b"/")
         return os.stat(name, dir_fd=self.enter(folder), follow_symlinks=False)
+
+    def target(self, path: bytes) -> bytes:
+        """What the link at a path says."""
+        folder, _, name = path.rpartition(b"/")
+        return os.readlink(name, dir_fd=self.enter(folder))
 
     def holds(self, path: bytes) -> bool:
         """Whether something is at a path."""
