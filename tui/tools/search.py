@@ -31,6 +31,8 @@ EXCLUDED = (
 """Names that are left out anywhere below the root of a search."""
 
 _STDERR_BYTES = 4096
+_NOTHING_FOUND = 1
+"""How ripgrep ends then, without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +206,16 @@ async def run(
         try:
             if await _read_records(records.stream, separator, take):
                 return SearchEnd(None, "", walled)
-            return SearchEnd(await child.wait(), (await said).decode("utf-8", "replace"), walled)
+            ended = SearchEnd(await child.wait(), (await said).decode("utf-8", "replace"), walled)
         finally:
             await to_the_end(_end(child))
     finally:
         said.cancel()
         records.transport.close()
         problems.transport.close()
+    if walled and ended.status == _NOTHING_FOUND and ended.stderr:
+        return await run(command, root, separator, take, None)  # the walls speak: they were moved
+    return ended
 
 
 async def _undo(starting: asyncio.Future[tuple[RunningProgram, bool]]) -> None:

@@ -12,6 +12,7 @@ import logging
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from tui.core.errors import HoldfastError
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import Workspace
 from tui.core.worktrees import IN_PLACE
-from tui.permissions.sandbox.walls import Level, Walls
+from tui.permissions.sandbox.walls import Level, Plan, Walls
 
 if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
@@ -44,6 +45,8 @@ _OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
 """In `.holdfast/`: what decides about later calls."""
 _STATE = "before"
 """In the folder of a command that is kept: what stood where its walls protect nothing."""
+_PLANNED_S = 10.0
+"""How long the plan of a search's walls holds."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -75,6 +78,7 @@ class Confinement:
     cure: str = ""
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
+    _planned: tuple[Walls, Plan, float] | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _watched: Mapping[Path, Watched] = field(default_factory=dict[Path, "Watched"])
     _writers: list[Path] = field(default_factory=list[Path])
@@ -196,9 +200,7 @@ class Confinement:
             self._sandbox = Sandbox(engine, self._parent())
         try:
             async with IN_PLACE.shared():
-                walls = await asyncio.to_thread(
-                    self._with_git, watch=False, git_settings=False, writes=False
-                )
+                walls, planned = await asyncio.to_thread(self._reader_walls)
                 return await self._sandbox.start(
                     argv,
                     cwd=cwd,
@@ -207,10 +209,22 @@ class Confinement:
                     level=Level.READ_ONLY,
                     output=output,
                     errors=errors,
+                    planned=planned,
                 )
         except HoldfastError as error:
             log.warning("%s runs without walls: %s", argv[0], error)
             return None
+
+    def _reader_walls(self) -> tuple[Walls, Plan]:
+        """The walls around a program of ours. They are not planned again for a while where nothing
+        in the session has changed them: it runs nothing that would look for a gap. Blocks."""
+        from tui.permissions.sandbox.engine import planned_walls  # noqa: PLC0415 - on demand
+
+        walls, now = self._with_git(watch=False, git_settings=False, writes=False), time.monotonic()
+        known = self._planned
+        if known is None or known[0] != walls or now - known[2] > _PLANNED_S:
+            known = self._planned = walls, planned_walls(walls, Level.READ_ONLY), now
+        return walls, known[1]
 
     async def outside(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep

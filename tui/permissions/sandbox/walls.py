@@ -115,8 +115,8 @@ Mount = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    level: Level
     mounts: tuple[Mount, ...]
-    network: bool
     writable: tuple[str, ...]
     temporary: str
     """The folder outside that is /tmp inside."""
@@ -127,6 +127,11 @@ class Plan:
     movable: tuple[str, ...]
     """Folders in which other commands may rename things while these mounts are made: whatever is
     mounted below them is found without following a link, and checked."""
+
+    @property
+    def network(self) -> bool:
+        """Whether it has the network."""
+        return self.level is Level.NETWORK
 
 
 def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
@@ -195,7 +200,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
     writable_places = ("/tmp", *writes_to)  # noqa: S108
     return Plan(
-        tuple(mounts), level is Level.NETWORK, writable_places, temporary, empty, _closed(walls),
+        level, tuple(mounts), writable_places, temporary, empty, _closed(walls),
         (*roots, *own),
     )  # fmt: skip
 
