@@ -315,6 +315,18 @@ def private_dir(folder: Path, *, create: bool = True) -> int:
         raise _failed(folder, error) from error
 
 
+def open_private(path: Path) -> BinaryIO:
+    """Open a private file for reading: a command may have put a link into its place, or into that
+    of its folder, and that is not followed. Blocks; raises OSError."""
+    path.parent.lstat()
+    folder = _enter(path.parent)
+    try:
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.fdopen(os.open(path.name, flags, dir_fd=folder), "rb")
+    finally:
+        os.close(folder)
+
+
 def _create(path: Path, folder: int) -> BinaryIO:
     def opener(used: str, flags: int) -> int:
         return os.open(Path(used).name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder)

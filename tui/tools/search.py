@@ -30,6 +30,11 @@ EXCLUDED = (
 )  # fmt: skip
 """Names that are left out anywhere below the root of a search."""
 
+_OWN = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+    "from tui.tools.plain_search import main; main()"
+)
+_CODE = str(Path(__file__).parents[2])
 _STDERR_BYTES = 4096
 _NOTHING_FOUND = 1
 """How ripgrep ends then, without a word."""
@@ -137,24 +142,23 @@ def ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def command(root: SearchRoot, wanted: Sequence[str], *, most: int = 0) -> list[str]:
-    """The command line of ripgrep for what is `wanted`, as options. Blocks.
+def command(
+    root: SearchRoot, wanted: Sequence[str], *, most: int = 0, in_order: bool = True
+) -> list[str]:
+    """The command line of ripgrep, or what stands in for it, for what is `wanted`, as options.
+    Blocks.
 
     What is found comes by path, found by one thread. With `most` ripgrep searches by several: files
-    come as they are done, and of each at most so many matches. Inside a folder that is left out by
-    default, ignore files do not count either: the folder was named on purpose, and is as a rule
-    ignored by the repository around it. Raises ToolError where there is no ripgrep.
+    come as they are done, and of each at most so many matches; so they do where the order doesn't
+    count. Inside a folder that is left out by default, ignore files do not count either: the folder
+    was named on purpose, and is as a rule ignored by the repository around it.
     """
-    program = ripgrep()
-    if program is None:
-        raise ToolError(
-            "Searching needs ripgrep, but `rg` isn't installed.",
-            hint="Reinstall Holdfast, which includes it, or install ripgrep.",
-        )
     options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
-    options += ["--max-count", str(most)] if most else ["--sort", "path"]
+    options += ["--max-count", str(most)] if most else ["--sort", "path"] if in_order else []
     options += ["--no-ignore"] if root.inside_excluded else []
-    return [str(program), *options, *wanted, "--", f"./{root.name or ''}"]
+    program = ripgrep()
+    words = [str(program)] if program else [sys.executable, "-I", "-S", "-c", _OWN, _CODE]
+    return [*words, *options, *wanted, "--", f"./{root.name or ''}"]
 
 
 def exclusions() -> list[str]:
