@@ -336,14 +336,6 @@ async def test_a_cancelled_search_leaves_no_process(
         os.kill(pid, 0)
 
 
-async def test_without_ripgrep_it_is_said_what_is_missing(
-    tree: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search, "ripgrep", lambda: None)
-    for tool in (grep, find):
-        assert "Searching needs ripgrep" in await tree.error(tool, pattern="x")
-
-
 async def test_a_program_that_cannot_start_is_an_error(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,11 +93,12 @@ async def _search(
 
 
 def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
-    options = ["--glob", params.glob] if params.glob else []
+    options = [f"--glob={params.glob}"] if params.glob else []
     options += search.exclusions()
     options += ["--no-heading", "--with-filename", "--line-number", "--crlf"]
     options += ["--max-columns", str(_COLUMNS), "--max-columns-preview"]
-    options += ["--context", str(params.context), "--engine", "auto", "-e", params.pattern]
+    options += ["--context", str(params.context), "--engine", "auto"]
+    options += [f"--regexp={params.pattern}"]
     options += ["--ignore-case"] if params.case_insensitive else []
     options += ["--fixed-strings"] if params.literal else []
     # A file that is named is searched, whatever is in it.

@@ -253,7 +253,7 @@ def _parsed() -> argparse.Namespace:
     for name in ("max-count", "max-columns", "context"):
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--glob", action="append", default=[])
-    parser.add_argument("-e", dest="pattern", default="")
+    parser.add_argument("--regexp", default="")
     parser.add_argument("path")
     return parser.parse_args()
 
@@ -269,7 +269,7 @@ def main() -> None:
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(_SECONDS)
     options = _parsed()
-    pattern = re.escape(options.pattern) if options.fixed_strings else options.pattern
+    pattern = re.escape(options.regexp) if options.fixed_strings else options.regexp
     try:
         searcher = _Searcher(re.compile(pattern, re.IGNORECASE * options.ignore_case), options)
     except (re.error, RecursionError, OverflowError) as error:

@@ -36,8 +36,8 @@ _OWN = (
 )
 _CODE = str(Path(__file__).parents[2])
 _STDERR_BYTES = 4096
-_NOTHING_FOUND = 1
-"""How ripgrep ends then, without a word."""
+_BUILDER = "bwrap: "
+"""What begins an error of what builds the walls: the search itself has not begun then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,8 @@ async def run(
         said.cancel()
         records.transport.close()
         problems.transport.close()
-    if walled and ended.status == _NOTHING_FOUND and ended.stderr:
-        return await run(command, root, separator, take, None)  # the walls speak: they were moved
+    if walled and ended.stderr.startswith(_BUILDER):
+        return await run(command, root, separator, take, None)
     return ended
 
 
