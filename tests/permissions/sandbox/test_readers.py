@@ -33,9 +33,9 @@ from tui.tools.read_file import ReadFile
 from tui.tools.write_file import WriteFile
 
 
-async def confined(scene: Scene, engine: str) -> Confinement:
+async def confined(scene: Scene, engine: Engine) -> Confinement:
     made = Confinement(
-        SandboxSettings(engine=engine),
+        SandboxSettings(engine=engine.value),
         Workspace.at(scene.workspace),
         scene.walls.session,
         scene.walls.cache,
