@@ -15,7 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
-from tui.tools.search_proof import standing_names
+from tui.tools.search_proof import confirmed_names
 
 
 class FindByNameParams(Params, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class FindByName(Tool[FindByNameParams]):
         ended = await search.run(command, root, b"\0", found.take, ctx.start_reader)
         lines = found.names
         if not ended.walled:
-            lines = await asyncio.to_thread(_standing, root, lines)
+            lines = await asyncio.to_thread(_confirmed, root, lines)
         notes = shows.notes()
         if found.more:
             notes.append(
@@ -72,9 +72,9 @@ class FindByName(Tool[FindByNameParams]):
         return params.pattern if params.path == "." else f"{params.pattern} in {params.path}"
 
 
-def _standing(root: search.SearchRoot, names: list[str]) -> list[str]:
+def _confirmed(root: search.SearchRoot, names: list[str]) -> list[str]:
     """The names that are there where no link is followed. Blocks."""
-    there = set(standing_names(root.folder, [os.fsencode(name.rstrip("/")) for name in names]))
+    there = set(confirmed_names(root.folder, [os.fsencode(name.rstrip("/")) for name in names]))
     return [name for name in names if os.fsencode(name.rstrip("/")) in there]
 
 

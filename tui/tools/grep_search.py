@@ -14,7 +14,7 @@ from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
-from tui.tools.search_proof import shown_line, standing_lines
+from tui.tools.search_proof import confirmed_lines, shown_line
 
 _MAX_BYTES = 2_000_000
 _COLUMNS = 500
@@ -166,7 +166,7 @@ class _Matches:
         for path, number, _, text in self.hits:
             name = os.fsencode(self.root.relative_path(path))
             lines.setdefault(name, {})[number] = text
-        standing = standing_lines(self.root.folder, lines)
+        standing = confirmed_lines(self.root.folder, lines)
         names = {path: os.fsencode(self.root.relative_path(path)) for path, *_ in self.hits}
         kept = [hit for hit in self.hits if hit[1] in standing.get(names[hit[0]], ())]
         lost = {hit[0] for hit in self.hits}

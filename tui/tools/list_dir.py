@@ -16,7 +16,7 @@ from tui.core.formatting import size
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import in_thread, missing, opened_folder, os_failure, resolve
-from tui.tools.search import left_out
+from tui.tools.search import hidden_paths
 from tui.tools.text_decoding import printable
 
 MAX_ENTRIES = 1000
@@ -38,7 +38,7 @@ class ListDir(Tool[ListDirParams]):
             lines.append(
                 f"[{len(lines)} of {count} entries; use find_by_name with a pattern for the others]"
             )
-        lines += left_out(hidden)
+        lines += hidden_paths(hidden)
         return ToolOutput.text(
             "\n".join(lines) or "[the folder is empty]",
             summary=f"{count} {'entry' if count == 1 else 'entries'}",

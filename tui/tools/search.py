@@ -84,13 +84,13 @@ class Shown:
     def notes(self) -> list[str]:
         """What is said about those that are not."""
         denied, asks = (list(self._known.values()).count(one) for one in ("deny", "ask"))
-        lines = left_out(denied)
+        lines = hidden_paths(denied)
         if asks and not self.names:
             lines.append(f"[{plural(asks, 'file')} left out: the user is asked before it is read]")
         return lines
 
 
-def left_out(count: int) -> list[str]:
+def hidden_paths(count: int) -> list[str]:
     """The line about paths that are not shown; none where there are none."""
     return [f"[{plural(count, 'path')} left out: a rule denies reading it]"] if count else []
 

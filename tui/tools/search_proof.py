@@ -24,7 +24,7 @@ _CUT: Final = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
-def standing_names(root: Path, names: Iterable[bytes]) -> list[bytes]:
+def confirmed_names(root: Path, names: Iterable[bytes]) -> list[bytes]:
     """Those of the names that are there, in order of their folders. The root is a real path."""
     try:
         with RealFolders(root) as folders:
@@ -33,7 +33,7 @@ def standing_names(root: Path, names: Iterable[bytes]) -> list[bytes]:
         return []
 
 
-def standing_lines(root: Path, found: Mapping[bytes, Mapping[int, str]]) -> dict[bytes, set[int]]:
+def confirmed_lines(root: Path, found: Mapping[bytes, Mapping[int, str]]) -> dict[bytes, set[int]]:
     """Of lines that were found in files, by number, those that stand there."""
     standing: dict[bytes, set[int]] = {}
     try:

@@ -19,7 +19,7 @@ from tui.core.errors import ToolError
 from tui.tools import search
 from tui.tools.base import StartReader
 from tui.tools.search import SearchRoot
-from tui.tools.search_proof import standing_names
+from tui.tools.search_proof import confirmed_names
 from tui.ui.toolkit import themes
 from tui.ui.widgets.autocomplete import Suggestion
 
@@ -168,5 +168,5 @@ async def _files_below(folder: Path, start: StartReader | None) -> list[str]:
             walled = (await search.run(command, root, b"\0", take, start)).walled
     names = [name.removeprefix(b"./") for name in heard]
     if not walled:
-        names = await asyncio.to_thread(standing_names, folder, names)
+        names = await asyncio.to_thread(confirmed_names, folder, names)
     return [name.decode("utf-8", "replace") for name in names]
