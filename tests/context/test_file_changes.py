@@ -172,3 +172,22 @@ async def test_a_change_that_was_taken_back_is_none(folder: Folder):
 )
 def test_other_results_change_nothing(data: dict[str, object]):
     assert changes([Record("tool_result", "1", None, "", data)]) == []
+
+
+async def test_33_nothing_is_brought_back_through_a_link(folder: Folder, tmp_path: Path):
+    folder.write("deep/a.txt", "one\n")
+    story = Story(folder)
+    await story.do(read_file, path="deep/a.txt")
+    await story.do(edit_file, path="deep/a.txt", old_string="one", new_string="two")
+    await story.do(write_file, path="deep/new.txt", content="new\n")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name, text in (("a.txt", "two\n"), ("new.txt", "new\n")):
+        (outside / name).write_text(text)
+    (folder.root / "deep").rename(folder.root / "kept")
+    (folder.root / "deep").symlink_to(outside)
+    outcomes = [restore(change, kept(folder)).outcome for change in changes(story.records)]
+    assert "restored" not in outcomes
+    assert "deleted" not in outcomes
+    assert (outside / "a.txt").read_text() == "two\n"
+    assert (outside / "new.txt").exists()

@@ -12,6 +12,7 @@ from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Grant, Policy, decide
 from tui.permissions.rules import Rule
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision, Mode
 
 
@@ -271,9 +272,93 @@ def test_reading_can_be_denied_and_then_commands_do_not_get_around_it(world: Wor
     deny = ["read_file(*.env)"]
     assert world.decide(read("x.env"), deny=deny).answer == "deny"
     assert world.decide(read("a.py"), deny=deny).answer == "allow"
-    assert world.decide(command("cat x.env"), deny=deny).answer == "ask"
+    assert world.decide(command("cat x.env"), deny=deny, elevated=True).answer == "deny"
+    assert world.decide(command("cat a.py"), deny=deny).answer == "ask"
     assert world.decide(command("grep -r x ."), deny=deny).answer == "ask"
     assert world.decide(command("git status && ls"), deny=deny).answer == "allow"
+
+
+SPELLINGS = [
+    ".env", "./.env", "src/../.env", "./src/.././.env", "src/../src/../.env", "//{root}/.env",
+    "{root}/.env", "{root}/src/../.env", "../project/.env", "~/project/.env", ".//.env", ".env/.",
+    ".env/", ".ENV", ".Env", "link", "./link", "src/link", "src/../link", "hard", "src/hard",
+    "{root}/hard", "folder/.env", "folder/link", "folder/src/../.env", "away", "src/away",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", ["read_file", "grep_search", "edit_file", "apply_patch"])
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_denied_path_is_denied_to_every_reader(
+    world: World, monkeypatch: pytest.MonkeyPatch, tool: str, spelling: str
+) -> None:
+    monkeypatch.setenv("HOME", str(world.home))
+    root = world.root
+    for name in (".env", ".ENV", ".Env"):
+        (root / name).write_text("secret")
+    for link, target in (("link", ".env"), ("src/link", "../.env"), ("folder", ".")):
+        (root / link).symlink_to(target)
+    (root / "away").symlink_to(f"{root}/src/../.env")
+    (root / "src/away").symlink_to("../away")
+    for name in ("hard", "src/hard"):
+        (root / name).hardlink_to(root / ".env")
+    path = spelling.replace("{root}", str(root))
+    call = read(path, tool) if tool in {"read_file", "grep_search"} else write(path, tool)
+    for elevated in (False, True):
+        decision = world.decide(call, deny=["read_file(.env)"], allow=[tool], elevated=elevated)
+        assert decision.answer == "deny"
+    assert world.decide(read("src/a.py", tool), deny=["read_file(.env)"]).answer != "deny"
+
+
+@pytest.mark.parametrize(
+    ("text", "cwd", "answer"),
+    [
+        ("cat .env", "", "deny"),
+        ("cat ./src/../.env", "", "deny"),
+        ("cat ../.env", "src", "deny"),
+        ("git add .env", "", "deny"),
+        ("git show HEAD:.env", "", "deny"),
+        ("grep --file=.env x", "", "deny"),
+        ("cat a.py", "", "allow"),
+        ("python3 -c 'print(1)'", "", "allow"),
+    ],
+)
+def test_a_command_that_names_a_denied_path_is_refused_and_walls_hide_it_from_others(
+    world: World, text: str, cwd: str, answer: str
+) -> None:
+    (world.root / ".env").write_text("secret")
+    made = Policy.of(deny=["read_file(.env)"])
+    decision = decide(
+        command(text, cwd), made, mode="accept_edits", elevated=False, grants=(),
+        workspace=world.workspace, holds=frozenset({Level.READ_ONLY, Level.WORKSPACE}),
+    )  # fmt: skip
+    assert decision.answer == answer
+    assert made.denied_places(world.root) == (world.root / ".env",)
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"),
+    [
+        ("read_file(.env)", "allow"),
+        ("read_file(.env*)", "allow"),
+        ("read_file(keys/*)", "allow"),
+        ("read_file(keys/**)", "allow"),
+        ("read_file(~/project/.env)", "allow"),
+        ("read_file(*.pem)", "ask"),
+        ("read_file(**/.env)", "ask"),
+        ("read_file", "ask"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["ask", "accept_edits"])
+def test_commands_ask_where_walls_cannot_hide_what_is_denied(
+    world: World, mode: Mode, rule: str, answer: str
+) -> None:
+    made = Policy.of(deny=[rule])
+    policy = Policy(deny=made.deny, home=world.home)
+    decision = decide(
+        command("make"), policy, mode=mode, elevated=False, grants=(),
+        workspace=world.workspace, holds=frozenset({Level.READ_ONLY, Level.WORKSPACE}),
+    )  # fmt: skip
+    assert decision.answer == answer
 
 
 def test_plan_mode_reads_only(world: World) -> None:

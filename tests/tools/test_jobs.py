@@ -53,6 +53,21 @@ def background(tmp_path: Path) -> Background:
     return Background(tmp_path)
 
 
+async def test_a_link_in_the_place_of_its_output_is_not_read(
+    background: Background, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("the secret")
+    job = await background.start("echo one; echo two two")
+    path = background.jobs.get(job).path
+    path.unlink()
+    path.symlink_to(tmp_path / "secret")
+    try:
+        said = text_of((await background.status(job, "wait")).content)
+    except (ToolError, OSError) as error:
+        said = str(error)
+    assert "secret" not in said.replace(str(tmp_path), "")
+
+
 async def test_wait_returns_the_output_and_the_exit_code(background: Background) -> None:
     job = await background.start("echo one; echo two >&2; exit 4")
     output = await background.status(job, "wait")

@@ -62,7 +62,7 @@ from tui.settings.agent_definitions import AgentDefinitions
 from tui.settings.hook_files import Hooks
 from tui.tokens import estimate
 from tui.tools.ask_user import AskUser
-from tui.tools.base import Tool
+from tui.tools.base import StartReader, Tool
 from tui.tools.paging import PageLimits
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall, RecallParams
@@ -200,6 +200,12 @@ class Agent:
     def unconfined(self) -> bool:
         """Whether it is known that no sandbox confines commands, though one was meant to."""
         return self._ctx.confinement is not None and self._ctx.confinement.missing
+
+    @property
+    def start_reader(self) -> StartReader | None:
+        """What starts a program of ours that reads behind the walls; None where none are known."""
+        walls = self._ctx.confinement
+        return walls.start_reader if walls is not None and walls.known_levels else None
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -301,13 +301,7 @@ def make_agent(
     """
     clock, control = clock or SystemClock(), RetryControl()
     permissions = launch.config.permissions
-    policy = Policy.of(
-        allow=permissions.allow,
-        ask=permissions.ask,
-        deny=permissions.deny,
-        auto_grant=permissions.auto_grant,
-        private=(launch.folders.config, launch.folders.data),
-    )
+    policy = _policy(launch)
     own_tools = {tool.name: tool for tool in launch.own_tools}
     require_tools((*policy.deny, *policy.ask), NAMES.union(own_tools))
     found = _project_files(launch)
@@ -377,6 +371,17 @@ def make_agent(
     )
     agent.mode = launch.mode
     return agent
+
+
+def _policy(launch: Launch) -> Policy:
+    permissions = launch.config.permissions
+    return Policy.of(
+        allow=permissions.allow,
+        ask=permissions.ask,
+        deny=permissions.deny,
+        auto_grant=permissions.auto_grant,
+        private=(launch.folders.config, launch.folders.data),
+    )
 
 
 async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Event]:
@@ -489,6 +494,7 @@ def make_servers(launch: Launch) -> Servers | None:
     confinement = Confinement.of_session(
         settings, launch.workspace, launch.folders, f"mcp {token_hex(8)}"
     )
+    confinement.denied = _policy(launch).denied_places
 
     async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
         return await confinement.command(command, env, _MCP_LEVELS[level])
@@ -517,6 +523,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     confinement = Confinement.of_session(
         sandbox, launch.workspace, launch.folders, f"diagnostics {token_hex(8)}"
     )
+    confinement.denied = _policy(launch).denied_places
 
     async def start_command(words: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
         if await confinement.engine() is not None:

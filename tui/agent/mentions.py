@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from tui.session.records import MENTIONED
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
+    from tui.permissions.reading_rules import ReadingRules
 
 MENTIONS: Final = 50
 """How many names are looked at in one prompt."""
@@ -67,7 +68,10 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
     attached = dict(prompt.images)
     known = {image.data for image in attached.values()}
     servers = [server.name for server in ctx.servers.all] if ctx.servers else []
-    found = await asyncio.to_thread(_resolve, names, ctx.workspace, known, ctx.tools, servers)
+    reading = ctx.gate.policy.reading(ctx.workspace)
+    found = await asyncio.to_thread(
+        _resolve, names, ctx.workspace, known, ctx.tools, servers=servers, reading=reading
+    )
     taken = [images.number_of(word) for word in images.words_in(prompt.text)]
     first = max([highest_image(ctx.records), *taken]) + 1
     for number, image in enumerate(found.images, first):
@@ -113,13 +117,16 @@ def _resolve(
     workspace: Workspace,
     known: Collection[str],
     tools: Container[str],
+    *,
     servers: Iterable[str],
+    reading: ReadingRules,
 ) -> _Mentioned:
     """What names stand for. Blocks."""
     found = _Mentioned()
     for name in names:
         try:
-            one = _named(name, replace(workspace, temporary=None))  # the person's own /tmp
+            place = replace(workspace, temporary=None)  # the person's own /tmp
+            one = _named(name, place, reading.denying)
             one = one or _resource(name, servers)
         except HoldfastError as error:
             found.refused.append(error)
@@ -133,14 +140,18 @@ def _resolve(
     return found
 
 
-def _named(name: str, workspace: Workspace) -> Image | Block | None:
+def _named(
+    name: str, workspace: Workspace, denying: Callable[[Path], object] = lambda _: None
+) -> Image | Block | None:
     """The image, or the call that reads it, of a name, or of the name less what ends a sentence
-    after it. Raises ToolError and ImageError."""
+    after it. Where a rule is `denying` it, the call is refused. Raises ToolError and ImageError."""
     for tried in dict.fromkeys((name, name.rstrip(_AFTER))):
         path = _existing(tried, workspace)
         if path is not None:
             shown = images.display_name(workspace.show(path))
-            return load(path, shown) or _read(path, tried, {})
+            return (None if denying(path) else load(path, shown, real=True)) or _read(
+                path, tried, {}
+            )
         ranged = _RANGE.fullmatch(tried)
         path = _existing(ranged[1], workspace) if ranged else None
         if ranged and path is not None and path.is_file():

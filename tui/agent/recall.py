@@ -195,7 +195,7 @@ def _with_copy(outputs: Path, most: int) -> Callable[[Passage], str]:
         if path is None or path.parent != outputs:
             return passage.text
         try:
-            data, _ = read_small(path, limit=most, follow=False, whole=False)
+            data, _ = read_small(path, limit=most, real=True, whole=False)
         except OSError:
             return f"{passage.text}\n[The full output is not there any more: {path.name}.]"
         return f"Result: {data.decode(errors='replace')}"

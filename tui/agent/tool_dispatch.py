@@ -9,12 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.checkpoints import CallChanges
@@ -64,6 +73,7 @@ from tui.tools.stale_text import StaleFileError
 
 if TYPE_CHECKING:
     from tui.permissions.named_needs import NamedNeeds
+    from tui.permissions.reading_rules import ReadingRules
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
@@ -357,6 +367,7 @@ class ToolDispatcher:
         if self.ctx.confinement is not None:
             temporary = await self.ctx.confinement.temporary()
             self.ctx.workspace = replace(self.ctx.workspace, temporary=temporary)
+            self.ctx.confinement.denied = self.ctx.gate.policy.denied_places
         checked = self._checked(state, tool, params)
         self._holds = await self._levels(checked.call)
         hooked = await self.hooks.before_tool(state.id, tool.name, _input(state.call))
@@ -750,8 +761,11 @@ class ToolDispatcher:
             finally:
                 waited()
 
+        confinement = self.ctx.confinement
         return ToolContext(
             call_id=state.id,
+            start_reader=confinement.start_reader if confinement is not None else None,
+            reading=self._reading(),
             workspace=self.ctx.workspace,
             clock=self.ctx.clock,
             files=self.ctx.files,
@@ -768,6 +782,19 @@ class ToolDispatcher:
             ask=ask,
             document_pages=self._document_pages(limits),
         )
+
+    def _reading(self) -> Callable[[Path], Literal["allow", "ask", "deny"]]:
+        """What the rules say about reading a file; what they name is looked up when that is
+        asked."""
+        now = self.ctx
+        rules: list[ReadingRules] = []
+
+        def answer(path: Path) -> Literal["allow", "ask", "deny"]:
+            if not rules:
+                rules.append(now.gate.policy.reading(now.workspace, elevated=now.elevated))
+            return rules[0].answer(path)
+
+        return answer
 
     def _document_pages(self, limits: GuardLimits) -> int:
         """How many pages of a PDF fit into one result as a document: half of what a result may

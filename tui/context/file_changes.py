@@ -20,7 +20,14 @@ from typing import Any
 
 from tui.context.masks import FileRead
 from tui.core.errors import StorageError
-from tui.core.files import private_file, read_small, replace_file, safe_name
+from tui.core.files import (
+    private_file,
+    read_small,
+    remove_real,
+    replace_file,
+    safe_name,
+    set_real_mode,
+)
 from tui.core.messages import list_of, object_of
 from tui.core.workspace import TOOL_RESULTS, worktree_of
 from tui.permissions.rules import GUARDED
@@ -115,11 +122,11 @@ def restore(change: FileChange, keep: Path) -> RestoredFile:
     try:
         kept = None if now is None else _keep(change.path, now, keep)
         if old is None:
-            change.path.unlink()
+            remove_real(change.path)
             return RestoredFile(change.path, "deleted", kept)
-        replace_file(change.path, old)
+        replace_file(change.path, old, real=True)
         if now is None and change.mode is not None:
-            change.path.chmod(change.mode & 0o777)
+            set_real_mode(change.path, change.mode & 0o777)
     except (OSError, StorageError) as error:
         return RestoredFile(change.path, "failed", detail=str(error))
     return RestoredFile(change.path, "restored", kept)
@@ -148,7 +155,7 @@ def _text(data: bytes | None) -> str | None:
 
 def _now(path: Path) -> bytes | None:
     try:
-        return read_small(path, limit=READ_MAX, follow=False)[0]
+        return read_small(path, limit=READ_MAX, real=True)[0]
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -130,7 +130,7 @@ def remember(path: Path, notes: Iterable[str], today: date, *, cap: int = CAP) -
 def read(path: Path) -> str:
     """The text of a memory file; "" where there is none. Raises OSError where it is no file."""
     try:
-        data, _ = read_small(path, limit=4_000_000, follow=False)
+        data, _ = read_small(path, limit=4_000_000, real=True)
     except FileNotFoundError:
         return ""
     return data.decode("utf-8-sig", "replace")

@@ -203,7 +203,7 @@ def _take(
         problems.append(f"{name} was left out: it is a link that leads out of the project.")
         return True
     try:
-        data, size = _read(real)
+        data, size = _read(real, real=True)
     except OSError as error:
         problems.append(f"Couldn't read {name}: {error.strerror or error}.")
         return True
@@ -216,9 +216,9 @@ def _take(
     return True
 
 
-def _read(path: Path) -> tuple[bytes, int]:
+def _read(path: Path, *, real: bool = False) -> tuple[bytes, int]:
     """What of a file is read, and its whole size where that is more, else 0."""
-    data, state = read_small(path, limit=BOOT_READ_MAX, whole=False)
+    data, state = read_small(path, limit=BOOT_READ_MAX, whole=False, real=real)
     return data, state.st_size if state.st_size > len(data) else 0
 
 

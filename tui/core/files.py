@@ -27,21 +27,30 @@ SMALL_FILE_BYTES = 1_000_000
 
 
 def read_small(
-    path: Path, *, limit: int = SMALL_FILE_BYTES, follow: bool = True, whole: bool = True
+    path: Path,
+    *,
+    limit: int = SMALL_FILE_BYTES,
+    follow: bool = True,
+    whole: bool = True,
+    real: bool = False,
+    opened: int | None = None,
 ) -> tuple[bytes, os.stat_result]:
     """The bytes of a regular file, and its state when it was opened.
 
     Raises OSError, with a text that can be shown: for a folder, pipe or device (none of which is
-    waited for), for a file above `limit` bytes, and without `follow` for a symlink. Not `whole`,
-    the first `limit` bytes of a larger file are enough.
+    waited for), for a file above `limit` bytes, without `follow` for a symlink, and with `real` for
+    one in any part of the path. Not `whole`, the first `limit` bytes of a larger file are enough.
+    `opened` is the file, where it is open already; it is closed.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    try:
-        file = os.open(path, flags)
-    except OSError as error:
-        if error.errno == errno.ELOOP and not follow:
-            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
-        raise
+    file = opened
+    if file is None:
+        try:
+            file = open_real(path, flags) if real else os.open(path, flags)
+        except OSError as error:
+            if error.errno == errno.ELOOP and (real or not follow):
+                raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+            raise
     try:
         state = os.fstat(file)
         if stat.S_ISDIR(state.st_mode):
@@ -57,18 +66,21 @@ def read_small(
         os.close(file)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, real: bool = False) -> None:
     """Replace a file's content by `data`, all of it or nothing, and sync it.
 
     A file that exists keeps its mode; of a symlink, the target is replaced. A new file is 0600
-    in a folder of 0700. Raises OSError; the old content is then unchanged.
+    in a folder of 0700. A `real` path is taken as it is: none of its parts may be a link. Raises
+    OSError; the old content is then unchanged.
     """
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = path if real else Path(os.path.realpath(path))
+    folder = real_folder(target.parent, create=True, mode=0o700)
     try:
-        found = target.stat()
+        found = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         found = None
+    finally:
+        os.close(folder)
     atomic_write(target, data, like=found, mode=0o600, check=lambda: None)
 
 
@@ -126,23 +138,51 @@ def open_real(path: Path, flags: int) -> int:
         os.close(folder)
 
 
-def real_folder(path: Path, *, create: bool = False) -> int:
+def remove_real(path: Path) -> None:
+    """Remove the file at a real path. Raises OSError where a part of it is a link by now."""
+    folder = real_folder(path.parent)
+    try:
+        os.unlink(path.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def set_real_mode(path: Path, mode: int) -> None:
+    """Set the permissions of the file at a real path. Raises OSError where a part of it is a link
+    by now."""
+    opened = open_real(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        os.fchmod(opened, mode)
+    finally:
+        os.close(opened)
+
+
+def real_folder(path: Path, *, create: bool = False, mode: int = 0o777) -> int:
     """A descriptor of the folder at a real path, found part by part: no link is followed.
 
-    With `create` what is missing of it is made. It may serve only as a place to open things in.
-    The caller closes it.
+    With `create` what is missing of it is made, with `mode`. It may serve only as a place to open
+    things in. The caller closes it.
     """
-    at = os.open(path.anchor, _PLACE)
+    at = os.open(path.anchor, PLACE)
     for part in path.parts[1:]:
         try:
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=at)
-            entered = os.open(part, _PLACE, dir_fd=at)
+            entered = _entered(part, at, mode if create else None)
         finally:
             os.close(at)
         at = entered
     return at
+
+
+def _entered(name: str, folder: int, mode: int | None) -> int:
+    """A folder in an open one, made where it is missing if `mode` says how."""
+    try:
+        return os.open(name, PLACE, dir_fd=folder)
+    except FileNotFoundError:
+        if mode is None:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, mode, dir_fd=folder)
+    return os.open(name, PLACE, dir_fd=folder)
 
 
 def sync_folder(folder: Path | str, inside: int | None = None) -> None:
@@ -174,7 +214,8 @@ def locked(folder: Path) -> Generator[None]:
 
 _IGNORED = b"/tool-results/\n/plans/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened as a place to find things in; a link is refused."""
 
 
 def safe_name(call_id: str) -> str:
@@ -272,6 +313,18 @@ def private_dir(folder: Path, *, create: bool = True) -> int:
         return _enter(folder)
     except OSError as error:
         raise _failed(folder, error) from error
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a private file for reading: a command may have put a link into its place, or into that
+    of its folder, and that is not followed. Blocks; raises OSError."""
+    path.parent.lstat()
+    folder = _enter(path.parent)
+    try:
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.fdopen(os.open(path.name, flags, dir_fd=folder), "rb")
+    finally:
+        os.close(folder)
 
 
 def _create(path: Path, folder: int) -> BinaryIO:

@@ -27,19 +27,19 @@ _HEAD = 64
 ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
 
-def load(path: Path, name: str = "") -> Image | None:
+def load(path: Path, name: str = "", *, real: bool = False) -> Image | None:
     """The image in a file, shrunk where it is larger than what is sent; None where the file is
-    none, or there is none to read.
+    none, or there is none to read. At a `real` path no part is followed that is a link by now.
 
     Raises ImageError for an image that is too large to shrink, or that cannot be read to its end.
     """
     try:
-        head, state = read_small(path, limit=_HEAD, whole=False)
+        head, state = read_small(path, limit=_HEAD, whole=False, real=real)
         if media_type(head) != "image/jpeg" and image_info(head) is None:
             return None  # a JPEG's size stands further on
         if state.st_size > MAX_SOURCE:
             raise too_large(name or path.name, state.st_size, MAX_SOURCE)
-        data, _ = read_small(path, limit=MAX_SOURCE)
+        data, _ = read_small(path, limit=MAX_SOURCE, real=real)
     except (OSError, ValueError):
         return None
     image = fitted(data, name or path.name)

@@ -88,6 +88,11 @@ class Workspace:
             real = Path(os.path.realpath(self.where(self.root / given)))
         except UnicodeEncodeError as error:
             raise ToolError("The path contains half a surrogate pair.") from error
+        except OSError as error:  # what was a link is none any more when it is read
+            raise ToolError(
+                f"{path} couldn't be followed: {error.strerror}.",
+                hint="A running command is changing its folders. Stop it, or try again.",
+            ) from error
         if self.contains(real):
             return real
         raise ToolError(

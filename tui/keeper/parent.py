@@ -41,17 +41,25 @@ class WarmParent:
     def started(self) -> bool:
         return self._control is not None
 
-    def request(self, make: Callable[[], dict[str, Any]], output: int, report: int) -> None:
-        """Start a command; `output` gets what it prints, `report` is the monitor's end of a socket.
-        Blocks. Raises OSError, and what `make` raises."""
+    def request(
+        self,
+        make: Callable[[], dict[str, Any]],
+        output: int,
+        report: int,
+        errors: int | None = None,
+    ) -> None:
+        """Start a command; `output` gets what it prints, `errors` its errors where they are to come
+        apart, `report` is the monitor's end of a socket. Blocks. Raises OSError, and what `make`
+        raises."""
         spec = make()
         null = os.open(os.devnull, os.O_RDONLY)
+        files = [report, null, output, output if errors is None else errors]
         try:
             try:
-                self.send(spec, [report, null, output, output])
+                self.send(spec, files)
             except OSError:  # the zygote was ended by somebody
                 self.close()
-                self.send(spec, [report, null, output, output])
+                self.send(spec, files)
         finally:
             os.close(null)
 

@@ -16,6 +16,7 @@ so: a rule names it, or the person saw it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -30,6 +31,13 @@ from tui.permissions.blocklist import CONNECTS
 from tui.permissions.parsed_command import Invocation, ShellWord, SimpleCommand, invocation
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
+from tui.permissions.reading_rules import (
+    ReadingRules,
+    denied_places,
+    is_in,
+    is_opened,
+    rules_on_reading,
+)
 from tui.permissions.risk import CommandPart, RiskVerdict, classify
 from tui.permissions.risk_tiers import (
     FOR_THE_SYSTEM,
@@ -55,7 +63,8 @@ from tui.permissions.rules import (
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision, Mode
 
-_READERS = ("read_file", "grep_search")
+_READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch"})
+"""They show what is in a file that is there, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
@@ -96,6 +105,24 @@ class Policy:
             auto_grant=tuple(auto_grant),
             private=tuple(map(real_path, private)),
         )
+
+    def reading(self, workspace: Workspace, *, elevated: bool = False) -> ReadingRules:
+        """What the rules say about reading files; elevated, none asks."""
+        return ReadingRules.of(
+            deny=self.deny,
+            ask=() if elevated else self.ask,
+            workspace=workspace,
+            home=self.home,
+            private=self.private,
+        )
+
+    def denied_places(self, root: Path) -> tuple[Path, ...]:
+        """What the walls hide from commands because rules deny reading it."""
+        return denied_places(self.deny, (), root, self.home) or ()
+
+    def walls_hold(self, root: Path) -> bool:
+        """Whether walls can keep commands from what rules keep from being read."""
+        return denied_places(self.deny, self.ask, root, self.home) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +165,8 @@ class CallFacts:
     ruled: tuple[RuledPath, ...] = ()
     """Its paths as rules see them; what it is about, where it names none."""
     line: Line = None
+    root: Path = Path("/")
+    """The workspace, to which rules on paths are relative."""
 
     @property
     def guarded(self) -> str:
@@ -216,7 +245,7 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
         why = next((why for _, why in line if why), "")
     if verdict.risk == "safe" and why:
         verdict = replace(verdict, risk="standard", reason=why)
-    return CallFacts(call, verdict, paths, (call.command,), line=line)
+    return CallFacts(call, verdict, paths, (call.command,), line=line, root=workspace.root)
 
 
 def _refused(
@@ -234,6 +263,10 @@ def _refused(
         return Decision("deny", why, "secret")
     if rule := matching_rule(policy.deny, call, verdict, facts.forms):
         return Decision("deny", f"Denied by the rule {rule}.", str(rule), risk)
+    if rule := _denied_reading(facts, policy, workspace):
+        what = "its words name" if call.command is not None else "it is"
+        why = f"Denied by the rule {rule}: {what} a file that isn't read."
+        return Decision("deny", why, str(rule), risk)
     if _hides_words(facts) and (rule := rule_naming_program(policy.deny, call)):
         why = f"Denied by the rule {rule}: the command names that program and isn't in plain words."
         return Decision("deny", why, str(rule), risk)
@@ -332,6 +365,8 @@ def _behind_walls(
         decision = replace(decision, level=Level.READ_ONLY)
     if decision.answer != "ask" or decision.by != "default":
         return decision
+    if not policy.walls_hold(facts.root):
+        return decision
     if mode == "accept_edits" and Level.WORKSPACE in holds:
         return Decision("allow", "Accepting edits.", "accept_edits", decision.risk, Level.WORKSPACE)
     if not _tried(facts, policy, holds):
@@ -343,11 +378,11 @@ def _behind_walls(
 def _tried(facts: CallFacts, policy: Policy, holds: Collection[Level]) -> bool:
     """Whether a command is run read-only without a question: not if its words name a high risk.
 
-    One in the background is not: no more could be offered when it fails. Where rules forbid
-    reading, the walls do not know them.
+    One in the background is not: no more could be offered when it fails. Nor one where rules keep
+    files from being read that the walls can't hide.
     """
     risky = facts.verdict is None or facts.verdict.named or facts.call.background
-    return Level.READ_ONLY in holds and not risky and not _forbids_reading(policy)
+    return Level.READ_ONLY in holds and not risky and policy.walls_hold(facts.root)
 
 
 def _reach(rules: Iterable[Rule], facts: CallFacts, *, explicit: bool = True) -> Level:
@@ -438,12 +473,24 @@ def _short(text: str) -> str:
 
 def _restricted(line: Line, policy: Policy) -> bool:
     """Where rules forbid reading, no command shows contents without a question."""
-    return _forbids_reading(policy) and any(shows_contents(one) for one, _ in line or ())
+    forbids = rules_on_reading((*policy.deny, *policy.ask))
+    return bool(forbids) and any(shows_contents(one) for one, _ in line or ())
 
 
-def _forbids_reading(policy: Policy) -> bool:
-    rules = (*policy.deny, *policy.ask)
-    return any(rule.names(tool) for rule in rules for tool in _READERS)
+def _denied_reading(facts: CallFacts, policy: Policy, workspace: Workspace) -> Rule | None:
+    """The rule by which a call may not read what it names: the same file by another name, or a path
+    in the words of a command."""
+    call = facts.call
+    if not rules_on_reading(policy.deny) or call.effect == "fetch":
+        return None
+    reading = policy.reading(workspace)
+    if call.command is not None:
+        folder = facts.real[0] if facts.real else workspace.root
+        return reading.denying_command((one for one, _ in facts.line or ()), folder)
+    if call.tool not in _READING_TOOLS:
+        return None
+    there = filter(os.path.exists, facts.real)
+    return next((rule for path in there if (rule := reading.denying(path))), None)
 
 
 def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:
@@ -456,15 +503,11 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
     """Why a file tool may not touch a path of the program itself; "" if it may."""
     writes = facts.call.effect not in {"none", "read"}
     for path in facts.real:
-        if workspace.is_temporary(path):
-            continue
-        if not writes and workspace.tool_results in path.parents:
-            continue  # it was told to the model, in the place of the whole
-        if not writes and workspace.opens(path):
+        if is_opened(path, workspace) and (not writes or workspace.is_temporary(path)):
             continue
         if writes and workspace.only_reads(path):
             return f"{path} belongs to a skill of the user's, which is only read."
-        if any(path == folder or folder in path.parents for folder in policy.private):
+        if is_in(path, policy.private):
             return (
                 f"{path} is in Holdfast's own folders, which hold its key, the user's rules "
                 "and the records. Only the user may look at and change them."

@@ -10,6 +10,7 @@ allow narrowly: see `rule_allowing_command` and `rule_allowing_url`.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -85,10 +86,18 @@ class Rule:
 
     def matches(self, subject: str) -> bool:
         """Whether the glob matches; without one it always does."""
-        if self.glob is None:
-            return True
-        globs = {self.glob, self.glob.removesuffix(" *"), self.glob.replace("**/", "")}
-        return any(fnmatchcase(subject, glob) for glob in globs)
+        return self.glob is None or any(fnmatchcase(subject, glob) for glob in self._globs)
+
+    def meets(self, path: str) -> bool:
+        """The same for a path, in whatever spelling a file system takes for the same name."""
+        return self.glob is None or any(
+            fnmatchcase(_folded(path), _folded(glob)) for glob in self._globs
+        )
+
+    @property
+    def _globs(self) -> set[str]:
+        glob = self.glob or ""
+        return {glob, glob.removesuffix(" *"), glob.replace("**/", "")}
 
     @property
     def literal(self) -> str | None:
@@ -103,6 +112,10 @@ class Rule:
         glob = _ESCAPED.sub(lambda m: f"\0{'*?['.index(m[1])}", self.glob or "")
         head = re.split(r"[*?\[]", glob, maxsplit=1)[0]
         return re.sub(r"\0(\d)", lambda m: "*?["[int(m[1])], head)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()
 
 
 def escape(subject: str) -> str:
@@ -153,8 +166,13 @@ GUARDED: Mapping[str, str] = {
 """Folders that only a rule which names them opens for writing."""
 
 FILE_EDITORS = ("edit_file", "write_file")
-"""The tools that write one file. What forbids one of them, or asks, counts for a patch too."""
-_PATCH = "apply_patch"
+"""The tools that write one file."""
+READS_FILES = "read_file"
+_AS_WELL: Mapping[str, tuple[str, ...]] = {
+    "apply_patch": FILE_EDITORS,
+    "grep_search": (READS_FILES,),
+}
+"""Tools that do what others do: what forbids one of those, or asks, counts for them too."""
 
 
 def path_forms(path: Path, workspace: Workspace, home: Path) -> tuple[str, ...]:
@@ -174,9 +192,10 @@ def matching_rule(
 ) -> Rule | None:
     """The first rule that forbids or asks: it matches the whole, any part, or any spelling.
 
-    A patch does what the other tools that write files do, so their rules are its rules too.
+    A patch does what the other tools that write files do, so their rules are its rules too; a
+    search reads.
     """
-    tools = (call.tool, *FILE_EDITORS) if call.tool == _PATCH else (call.tool,)
+    tools = (call.tool, *_AS_WELL.get(call.tool, ()))
     subjects = {call.subject, *call.paths, *forms} if verdict is None else {call.subject}
     if verdict is not None:
         subjects.add(str(call.command).strip())
@@ -185,8 +204,9 @@ def matching_rule(
     for rule in rules:
         if not any(map(rule.names, tools)):
             continue
+        matches = rule.meets if verdict is None and call.effect != "fetch" else rule.matches
         within = _within(rule, verdict.parts) if verdict is not None else ()
-        if any(rule.matches(subject) for subject in subjects) or any(within):
+        if any(map(matches, subjects)) or any(within):
             return rule
     return None
 

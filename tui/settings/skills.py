@@ -279,7 +279,7 @@ def _text(skill: InstalledSkill, body: str, arguments: str, workspace: Path) -> 
 def _file_lines(folder: Path, file: Path) -> list[str]:
     """The other files of a skill, with their sizes."""
     found: list[str] = []
-    for where, folders, names in os.walk(folder):
+    for where, folders, names, _ in os.fwalk(folder):  # by handle: no link that is put there counts
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         paths = [Path(where, name) for name in sorted(names)]
         found += [_file_line(folder, path) for path in paths if path != file]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
+    Protocol,
     TypeAlias,
     TypeVar,
     cast,
@@ -87,6 +88,30 @@ class UrlAccess:
     private: bool = False
 
 
+Answer: TypeAlias = Literal["allow", "ask", "deny"]
+"""What the permissions say."""
+
+
+class RunningProgram(Protocol):
+    """A program that runs and leads a process group of its own."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    async def wait(self) -> int:
+        """Wait until all of it has ended; the exit code, negative for a signal."""
+        ...
+
+
+StartReader: TypeAlias = Callable[
+    [Sequence[str], Path, Mapping[str, str], int, int], Awaitable[RunningProgram | None]
+]
+"""Starts a program of ours that only reads behind the walls: its words, its folder, its
+environment, and the files for its output and its errors. None where nothing can hide files from
+it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. Made by the dispatcher, one per call.
@@ -99,6 +124,8 @@ class ToolContext:
     that waited for the person calls `waited`: that is not its time.
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
+    `start_reader` starts a program that only reads in one; None for none. `reading` is what the
+    person's rules say about reading a file, by its real path.
     `allowed` are the real paths that the call was allowed for; None where that was not decided yet.
     `document_pages` is how many pages of a PDF the model takes as one document; 0 where it takes
     none. `url_access` is what the permissions say about an address. `ask` puts questions of others
@@ -122,6 +149,8 @@ class ToolContext:
     waited: Callable[[], None] = lambda: None
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
+    start_reader: StartReader | None = None
+    reading: Callable[[Path], Answer] = lambda _: "allow"
     allowed: frozenset[Path] | None = None
     document_pages: int = 0
     url_access: Callable[[str], UrlAccess] = lambda _: UrlAccess("deny")

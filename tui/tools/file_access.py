@@ -317,7 +317,7 @@ def as_now(details: Mapping[str, Any]) -> tuple[dict[str, Any], list[Path]]:
         path, after = one.get("path"), one.get("after_sha256")
         if not isinstance(path, str) or not isinstance(after, str):
             continue
-        with suppress(OSError), Path(path).open("rb") as file:
+        with suppress(OSError), os.fdopen(open_real(Path(path), _READ), "rb") as file:
             now = file_digest(file, "sha256").hexdigest()
             if now != after:
                 one["after_sha256"] = now

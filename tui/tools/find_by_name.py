@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
+from tui.tools.search_proof import confirmed_names
 
 _GLOB_CHARS = 500
 _CHOICES = 64
@@ -46,27 +48,38 @@ class FindByName(Tool[FindByNameParams]):
             )
         wanted = [*search.exclusions(), "--files"]
         command = await asyncio.to_thread(search.command, root, wanted)
-        found = _Results(root, glob_matcher(params.pattern), params.max_results)
-        ended = await search.run(command, root, b"\0", found.take)
-        notes: list[str] = []
+        shows = search.Shown(root, ctx.reading, names=True)
+        found = _Results(root, glob_matcher(params.pattern), params.max_results, shows)
+        ended = await search.run(command, root, b"\0", found.take, ctx.start_reader)
+        lines = found.names
+        if not ended.walled:
+            lines = await asyncio.to_thread(_confirmed, root, lines)
+        notes = shows.notes()
         if found.more:
             notes.append(
-                f"[stopped after {len(found.lines)} results, there are more: "
+                f"[stopped after {len(lines)} results, there are more: "
                 "use a narrower pattern or path]"
             )
         if ended.status not in {None, 0, 1, 2}:
             raise ToolError(f"The search failed: {ended.stderr or ended.status}")
         if ended.status == 2:
             notes.append("[some folders couldn't be read]")
-        if not found.lines:
+        if not lines:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")
-        count = len(found.lines)
+        count = len(lines)
         summary = f"{count}{'+' * found.more} result{'s' * (count != 1)}"
-        return ToolOutput.text("\n".join(found.lines + notes), summary=summary)
+        shown = [root.show(name) for name in lines]
+        return ToolOutput.text("\n".join(shown + notes), summary=summary)
 
     def label(self, params: FindByNameParams) -> str:
         return params.pattern if params.path == "." else f"{params.pattern} in {params.path}"
+
+
+def _confirmed(root: search.SearchRoot, names: list[str]) -> list[str]:
+    """The names that are there where no link is followed. Blocks."""
+    there = set(confirmed_names(root.folder, [os.fsencode(name.rstrip("/")) for name in names]))
+    return [name for name in names if os.fsencode(name.rstrip("/")) in there]
 
 
 @dataclass(slots=True)
@@ -76,7 +89,8 @@ class _Results:
     root: search.SearchRoot
     matches: Callable[[str], bool]
     limit: int
-    lines: list[str] = field(default_factory=list[str])
+    shows: search.Shown
+    names: list[str] = field(default_factory=list[str])
     more: bool = False
     _folders: set[str] = field(default_factory=set[str])
 
@@ -96,10 +110,12 @@ class _Results:
         return found
 
     def _add(self, path: str) -> bool:
-        if len(self.lines) == self.limit:
+        if not self.shows(path.rstrip("/")):
+            return True
+        if len(self.names) == self.limit:
             self.more = True
             return False
-        self.lines.append(self.root.show(path))
+        self.names.append(path)
         return True
 
 

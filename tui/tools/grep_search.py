@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
 from tui.core.errors import ToolError
+from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
+from tui.tools.search_proof import confirmed_lines, shown_line
 
 _MAX_BYTES = 2_000_000
 _COLUMNS = 500
@@ -47,7 +50,9 @@ class GrepSearch(Tool[GrepSearchParams]):
         if params.glob:
             search.check_argument("glob", params.glob)
         root = await asyncio.to_thread(search.find_root, ctx, params.path)
-        found, ended = await _search(params, root)
+        found, ended = await _search(params, root, ctx)
+        if not ended.walled:
+            await asyncio.to_thread(found.prove)
         if ended.status == 2 and ended.stderr and not found.hits:
             raise ToolError(
                 f"The search failed: {_reason(ended.stderr)}",
@@ -58,7 +63,7 @@ class GrepSearch(Tool[GrepSearchParams]):
             notes.append("[some files couldn't be read]")
         elif ended.status is not None and ended.status < 0:
             raise ToolError(f"The search was ended by signal {-ended.status}.")
-        if not found.hits:
+        if not found.matches:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"No match for {params.pattern!r}{where}.")
         files = f"{len(found.files)} file{'s' * (len(found.files) != 1)}"
@@ -71,7 +76,7 @@ class GrepSearch(Tool[GrepSearchParams]):
 
 
 async def _search(
-    params: GrepSearchParams, root: search.SearchRoot
+    params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
 ) -> tuple[_Matches, search.SearchEnd]:
     """What is found; where that is too much, the first of it in path order.
 
@@ -81,18 +86,19 @@ async def _search(
     wanted = _options(params, root)
     if params.max_results * (2 * params.context + 1) <= _HELD_LINES:
         command = search.command(root, wanted, most=params.max_results + 1)
-        found, ended = await _collect(command, params, root)
+        found, ended = await _collect(command, params, root, ctx)
         if not found.more:
             return found, ended
-    return await _collect(search.command(root, wanted), params, root)
+    return await _collect(search.command(root, wanted), params, root, ctx)
 
 
 def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
-    options = ["--glob", params.glob] if params.glob else []
+    options = [f"--glob={params.glob}"] if params.glob else []
     options += search.exclusions()
     options += ["--no-heading", "--with-filename", "--line-number", "--crlf"]
     options += ["--max-columns", str(_COLUMNS), "--max-columns-preview"]
-    options += ["--context", str(params.context), "--engine", "auto", "-e", params.pattern]
+    options += ["--context", str(params.context), "--engine", "auto"]
+    options += [f"--regexp={params.pattern}"]
     options += ["--ignore-case"] if params.case_insensitive else []
     options += ["--fixed-strings"] if params.literal else []
     # A file that is named is searched, whatever is in it.
@@ -100,10 +106,11 @@ def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
 
 
 async def _collect(
-    command: list[str], params: GrepSearchParams, root: search.SearchRoot
+    command: list[str], params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
 ) -> tuple[_Matches, search.SearchEnd]:
-    found = _Matches(root, params.context, params.max_results)
-    return found, await search.run(command, root, b"\n", found.take)
+    shows = search.Shown(root, ctx.reading)
+    found = _Matches(root, params.context, params.max_results, shows)
+    return found, await search.run(command, root, b"\n", found.take, ctx.start_reader)
 
 
 def _reason(stderr: str) -> str:
@@ -119,12 +126,14 @@ class _Matches:
     root: search.SearchRoot
     context: int
     limit: int
+    shows: search.Shown
     hits: list[tuple[bytes, int, str, str]] = field(
         default_factory=list[tuple[bytes, int, str, str]]
     )
     files: set[bytes] = field(default_factory=set[bytes])
     matches: int = 0
     more: bool = False
+    changed: int = 0
     _bytes: int = 0
     _start: bytes = b""
 
@@ -137,7 +146,7 @@ class _Matches:
             path = self._start + path
         self._start = b""
         parsed = re.match(rb"(\d+)([:-])", line)
-        if parsed is None:
+        if parsed is None or not self.shows(self.root.relative_path(path)):
             return True
         is_match = parsed[2] == b":"
         if (is_match and self.matches == self.limit) or self._bytes > _MAX_BYTES:
@@ -146,10 +155,24 @@ class _Matches:
         self.matches += is_match
         if is_match:
             self.files.add(path)
-        text = line[parsed.end() :].rstrip(b"\r").decode("utf-8", "replace").replace("\0", "\ufffd")
+        text = shown_line(line[parsed.end() :])
         self.hits.append((path, int(parsed[1]), parsed[2].decode(), text))
         self._bytes += len(record)
         return True
+
+    def prove(self) -> None:
+        """Leave out what does not stand in its file where no link is followed. Blocks."""
+        lines: dict[bytes, dict[int, str]] = {}
+        for path, number, _, text in self.hits:
+            name = os.fsencode(self.root.relative_path(path))
+            lines.setdefault(name, {})[number] = text
+        standing = confirmed_lines(self.root.folder, lines)
+        names = {path: os.fsencode(self.root.relative_path(path)) for path, *_ in self.hits}
+        kept = [hit for hit in self.hits if hit[1] in standing.get(names[hit[0]], ())]
+        lost = {hit[0] for hit in self.hits}
+        self.hits, self.files = kept, {path for path, _, mark, _ in kept if mark == ":"}
+        self.matches = sum(mark == ":" for _, _, mark, _ in kept)
+        self.changed = len(lost - {hit[0] for hit in kept})
 
     def lines(self) -> Iterator[str]:
         """What was found as lines for the model, in path order."""
@@ -163,9 +186,14 @@ class _Matches:
             yield f"{shown}{mark}{number}{mark}{text}"
 
     def notes(self, params: GrepSearchParams) -> list[str]:
+        notes = self.shows.notes()
+        if self.changed:
+            what = f"{plural(self.changed, 'file')} changed while it was searched"
+            notes.append(f"[{what}; what was found there is left out]")
         if not self.more:
-            return []
+            return notes
         advice = "narrow the pattern, path or glob"
         if self.matches == self.limit:
             advice += f", or raise max_results above {params.max_results}"
-        return [f"[stopped after {self.matches} matching lines, there are more: {advice}]"]
+        stopped = f"[stopped after {self.matches} matching lines, there are more: {advice}]"
+        return [stopped, *notes]

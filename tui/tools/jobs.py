@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Guard
 from tui.core.errors import StorageError, ToolError
-from tui.core.files import private_link
+from tui.core.files import open_private, private_link
 from tui.core.messages import RawOutput, string_of
 from tui.keeper.command import PlainStarter, Starter, SupervisedCommand
 from tui.tools.output_capture import (
@@ -200,7 +200,7 @@ class Job:
         """The last lines that it printed, cleaned. Blocks."""
         end = self._written
         start = max(0, end - _TAIL_BYTES)
-        with suppress(OSError), self.path.open("rb") as file:
+        with suppress(OSError), open_private(self.path) as file:
             file.seek(start)
             cleaner, overwrites = Cleaner(), Overwrites()
             text = overwrites.feed(cleaner.feed(file.read(end - start), final=True))
@@ -441,7 +441,7 @@ def _read_span(
         return _Span()
     half = limits.memory_chars // 2
     lines, last = 0, b""
-    with path.open("rb") as file:
+    with open_private(path) as file:
         file.seek(start)
         short = end - start <= 2 * half
         head = file.read(end - start if short else half)

@@ -16,6 +16,7 @@ from tui.core.formatting import size
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import in_thread, missing, opened_folder, os_failure, resolve
+from tui.tools.search import hidden_paths
 from tui.tools.text_decoding import printable
 
 MAX_ENTRIES = 1000
@@ -32,27 +33,32 @@ class ListDir(Tool[ListDirParams]):
 
     async def run(self, params: ListDirParams, ctx: ToolContext) -> ToolOutput:
         path = await resolve(ctx, params.path)
-        count, lines = await in_thread(partial(_list, ctx, path))
+        count, lines, hidden = await in_thread(partial(_list, ctx, path))
         if count > len(lines):
             lines.append(
                 f"[{len(lines)} of {count} entries; use find_by_name with a pattern for the others]"
             )
+        lines += hidden_paths(hidden)
         return ToolOutput.text(
             "\n".join(lines) or "[the folder is empty]",
             summary=f"{count} {'entry' if count == 1 else 'entries'}",
         )
 
 
-def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str]]:
-    """How many entries there are, and the first of them, folders first, as lines."""
+def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str], int]:
+    """How many entries there are, and the first of them, folders first, as lines; and how many
+    more may not be read."""
     shown = printable(ctx.workspace.show(path))
-    count = 0
+    count = hidden = 0
 
     def counted(entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
-        nonlocal count
+        nonlocal count, hidden
         for entry in entries:
             if stop.is_set():
                 raise InterruptedError("cancelled")
+            if ctx.reading(path / entry.name) == "deny":
+                hidden += 1
+                continue
             count += 1
             yield entry
 
@@ -66,7 +72,7 @@ def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str]]:
         raise ToolError(f"{shown} isn't a folder.", hint="Use read_file for files.") from error
     except OSError as error:
         raise os_failure("list", shown, error) from error
-    return count, lines
+    return count, lines, hidden
 
 
 def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import stat as stats
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui.core.cancellation import to_the_end
 from tui.core.errors import ToolError
 from tui.core.files import open_real
+from tui.core.formatting import plural
 from tui.core.redaction import child_environment
 from tui.core.workspace import PRIVATE_DIR, safe_search_path
-from tui.tools.base import ToolContext
+from tui.tools.base import Answer, RunningProgram, StartReader, ToolContext
 from tui.tools.file_access import missing, not_regular, opened_folder, os_failure, resolve_now
 from tui.tools.text_decoding import printable
 
@@ -27,7 +30,14 @@ EXCLUDED = (
 )  # fmt: skip
 """Names that are left out anywhere below the root of a search."""
 
+_OWN = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
+    "from tui.tools.plain_search import main; main()"
+)
+_CODE = str(Path(__file__).parents[2])
 _STDERR_BYTES = 4096
+_BUILDER = "bwrap: "
+"""What begins an error of what builds the walls: the search itself has not begun then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +45,14 @@ class SearchRoot:
     """Where a search starts. `folder` is a real path; `name` is set to search one file in it.
 
     `shown` is the folder for the model; `inside_excluded`: the search begins below a folder that
-    is left out by default.
+    is left out by default; `in_workspace`: it lies in a folder that commands see.
     """
 
     folder: Path
     name: str | None
     shown: str
     inside_excluded: bool
+    in_workspace: bool = False
 
     def relative_path(self, printed: bytes) -> str:
         """The path, relative to `folder`, of what ripgrep names."""
@@ -52,12 +63,46 @@ class SearchRoot:
         return printable(os.path.join(self.shown, relative) if self.shown else relative)  # noqa: PTH118
 
 
+@dataclass(slots=True)
+class Shown:
+    """Says which files of a search are shown, by what the person's rules say about reading them.
+
+    What they deny is left out. What is asked about is, too, unless its name alone is shown.
+    """
+
+    root: SearchRoot
+    reading: Callable[[Path], Answer]
+    names: bool = False
+    _known: dict[str, Answer] = field(default_factory=dict[str, "Answer"])
+
+    def __call__(self, relative: str) -> bool:
+        answer = self._known.get(relative)
+        if answer is None:
+            answer = self._known[relative] = self.reading(self.root.folder / relative)
+        return answer == "allow" or (self.names and answer == "ask")
+
+    def notes(self) -> list[str]:
+        """What is said about those that are not."""
+        denied, asks = (list(self._known.values()).count(one) for one in ("deny", "ask"))
+        lines = hidden_paths(denied)
+        if asks and not self.names:
+            lines.append(f"[{plural(asks, 'file')} left out: the user is asked before it is read]")
+        return lines
+
+
+def hidden_paths(count: int) -> list[str]:
+    """The line about paths that are not shown; none where there are none."""
+    return [f"[{plural(count, 'path')} left out: a rule denies reading it]"] if count else []
+
+
 @dataclass(frozen=True, slots=True)
 class SearchEnd:
-    """How a search ended. `status` is the exit code, negative for a signal, None when enough."""
+    """How a search ended. `status` is the exit code, negative for a signal, None when enough;
+    `walled`: what it found counts as it is, else as far as `search_proof` finds it too."""
 
     status: int | None
     stderr: str
+    walled: bool
 
 
 def find_root(ctx: ToolContext, path: str) -> SearchRoot:
@@ -78,12 +123,13 @@ def find_root(ctx: ToolContext, path: str) -> SearchRoot:
     folder = real if stats.S_ISDIR(mode) else real.parent
     own = (workspace.temporary,) if workspace.temporary else ()
     allowed = (workspace.root, *workspace.extra, *workspace.readable, *own)
-    base = next((f for f in allowed if real.is_relative_to(f)), Path("/"))
+    base = next((f for f in allowed if real.is_relative_to(f)), None)
     return SearchRoot(
         folder=folder,
         name=None if folder == real else real.name,
         shown="" if folder == workspace.root else workspace.show(folder),
-        inside_excluded=any(part in EXCLUDED for part in real.relative_to(base).parts),
+        inside_excluded=any(part in EXCLUDED for part in real.relative_to(base or "/").parts),
+        in_workspace=base is not None,
     )
 
 
@@ -96,24 +142,23 @@ def ripgrep() -> Path | None:
     return Path(found) if found else None
 
 
-def command(root: SearchRoot, wanted: Sequence[str], *, most: int = 0) -> list[str]:
-    """The command line of ripgrep for what is `wanted`, as options. Blocks.
+def command(
+    root: SearchRoot, wanted: Sequence[str], *, most: int = 0, in_order: bool = True
+) -> list[str]:
+    """The command line of ripgrep, or what stands in for it, for what is `wanted`, as options.
+    Blocks.
 
     What is found comes by path, found by one thread. With `most` ripgrep searches by several: files
-    come as they are done, and of each at most so many matches. Inside a folder that is left out by
-    default, ignore files do not count either: the folder was named on purpose, and is as a rule
-    ignored by the repository around it. Raises ToolError where there is no ripgrep.
+    come as they are done, and of each at most so many matches; so they do where the order doesn't
+    count. Inside a folder that is left out by default, ignore files do not count either: the folder
+    was named on purpose, and is as a rule ignored by the repository around it.
     """
-    program = ripgrep()
-    if program is None:
-        raise ToolError(
-            "Searching needs ripgrep, but `rg` isn't installed.",
-            hint="Reinstall Holdfast, which includes it, or install ripgrep.",
-        )
     options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
-    options += ["--max-count", str(most)] if most else ["--sort", "path"]
+    options += ["--max-count", str(most)] if most else ["--sort", "path"] if in_order else []
     options += ["--no-ignore"] if root.inside_excluded else []
-    return [str(program), *options, *wanted, "--", f"./{root.name or ''}"]
+    program = ripgrep()
+    words = [str(program)] if program else [sys.executable, "-I", "-S", "-c", _OWN, _CODE]
+    return [*words, *options, *wanted, "--", f"./{root.name or ''}"]
 
 
 def exclusions() -> list[str]:
@@ -136,36 +181,83 @@ def check_argument(name: str, value: str) -> None:
 
 
 async def run(
-    command: Sequence[str], root: SearchRoot, separator: bytes, take: Callable[[bytes], bool]
+    command: Sequence[str],
+    root: SearchRoot,
+    separator: bytes,
+    take: Callable[[bytes], bool],
+    start: StartReader | None,
 ) -> SearchEnd:
     """Run a search and hand each record of its output to `take`, until that returns False.
 
-    The child is gone when this returns, also when it is cancelled. Memory is bounded by the
-    longest record. Raises ToolError if the command cannot be started.
+    It runs behind the walls where `start` has some. The child is gone when this returns, also when
+    it is cancelled. Memory is bounded by the longest record. Raises ToolError if the command cannot
+    be started.
     """
-    place, flags = root.folder / (root.name or "."), os.O_RDONLY | os.O_NONBLOCK
+    output, to_output = os.pipe()
+    errors, to_errors = os.pipe()
+    records, problems = await _reader_of(output), await _reader_of(errors)
+    said = asyncio.create_task(_read_errors(problems.stream))
+    starting = asyncio.ensure_future(_started(command, root, to_output, to_errors, start))
     try:
-        opened = await asyncio.to_thread(open_real, place, flags)
+        try:
+            child, walled = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await to_the_end(_undo(starting))
+            raise
+        finally:
+            os.close(to_output)
+            os.close(to_errors)
+        try:
+            if await _read_records(records.stream, separator, take):
+                return SearchEnd(None, "", walled)
+            ended = SearchEnd(await child.wait(), (await said).decode("utf-8", "replace"), walled)
+        finally:
+            await to_the_end(_end(child))
+    finally:
+        said.cancel()
+        records.transport.close()
+        problems.transport.close()
+    if walled and ended.stderr.startswith(_BUILDER):
+        return await run(command, root, separator, take, None)
+    return ended
+
+
+async def _undo(starting: asyncio.Future[tuple[RunningProgram, bool]]) -> None:
+    """Nobody wants a search that is just started."""
+    await asyncio.wait({starting})
+    if not starting.cancelled() and starting.exception() is None:
+        await _end(starting.result()[0])
+
+
+async def _started(
+    command: Sequence[str],
+    root: SearchRoot,
+    output: int,
+    errors: int,
+    start: StartReader | None,
+) -> tuple[RunningProgram, bool]:
+    """The search, and whether it has walls. They are built around the folders of the workspace: a
+    root elsewhere, which was allowed by itself, isn't in them."""
+    if start is not None and root.in_workspace:
+        child = await start(command, root.folder, child_environment(), output, errors)
+        if child is not None:
+            return child, True
+    place = root.folder / (root.name or ".")
+    try:
+        opened = await asyncio.to_thread(open_real, place, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         raise os_failure("search", root.shown or ".", error) from error
     try:
-        child = await _start(command, root, opened)
+        return await _start(command, root, opened, output, errors), False
     except OSError as error:
         raise os_failure("start", command[0], error) from error
     finally:
         os.close(opened)
-    errors = asyncio.create_task(_read_errors(child))
-    try:
-        enough = await _read_records(child, separator, take)
-        if enough:
-            return SearchEnd(None, "")
-        return SearchEnd(await child.wait(), (await errors).decode("utf-8", "replace"))
-    finally:
-        await _end(child)
-        errors.cancel()
 
 
-async def _start(command: Sequence[str], root: SearchRoot, opened: int) -> Process:
+async def _start(
+    command: Sequence[str], root: SearchRoot, opened: int, output: int, errors: int
+) -> Process:
     """Start the search in what was opened: whatever lies at its path by now does not count."""
     folder, names = root.folder, command
     if sys.platform == "linux":
@@ -173,15 +265,32 @@ async def _start(command: Sequence[str], root: SearchRoot, opened: int) -> Proce
         folder, names = (Path("/"), [*command[:-1], place]) if root.name else (Path(place), command)
     return await asyncio.create_subprocess_exec(
         *names, cwd=folder, env=child_environment(), pass_fds=(opened,), stdin=DEVNULL,
-        stdout=PIPE, stderr=PIPE,
+        stdout=output, stderr=errors, start_new_session=True,
     )  # fmt: skip
 
 
-async def _read_records(child: Process, separator: bytes, take: Callable[[bytes], bool]) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    stream: asyncio.StreamReader
+    transport: asyncio.ReadTransport
+
+
+async def _reader_of(pipe: int) -> _Reader:
+    """The reading end of a pipe as a stream."""
+    stream = asyncio.StreamReader()
+    file = os.fdopen(pipe, "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), file
+    )
+    return _Reader(stream, transport)
+
+
+async def _read_records(
+    output: asyncio.StreamReader, separator: bytes, take: Callable[[bytes], bool]
+) -> bool:
     """Whether `take` had enough before the output ended."""
-    assert child.stdout is not None
     rest = b""
-    while chunk := await child.stdout.read(1 << 16):
+    while chunk := await output.read(1 << 16):
         *records, rest = (rest + chunk).split(separator)
         for record in records:
             if not take(record):
@@ -189,20 +298,16 @@ async def _read_records(child: Process, separator: bytes, take: Callable[[bytes]
     return bool(rest) and not take(rest)
 
 
-async def _read_errors(child: Process) -> bytes:
-    assert child.stderr is not None
+async def _read_errors(errors: asyncio.StreamReader) -> bytes:
     kept = b""
-    while chunk := await child.stderr.read(1 << 14):
+    while chunk := await errors.read(1 << 14):
         kept = (kept + chunk)[:_STDERR_BYTES]
     return kept
 
 
-async def _end(child: Process) -> None:
-    """Kill the child if it still runs, and take what is left in its pipe, so that it can go."""
-    assert child.stdout is not None
-    with suppress(ProcessLookupError):
+async def _end(child: RunningProgram) -> None:
+    """Kill the child if it still runs."""
+    with suppress(ProcessLookupError, PermissionError):
         if child.returncode is None:
-            child.kill()
-    while await child.stdout.read(1 << 16):
-        pass
+            os.killpg(child.pid, signal.SIGKILL)
     await child.wait()

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tui.core.worktrees import Repository
 
 from tests.permissions.sandbox.conftest import Scene
 from tests.permissions.sandbox.test_attacks_in_steps import BASH, Played, without_walls
+from tui.core.git.repository import Repository
 from tui.permissions.sandbox.engine import Engine
 from tui.permissions.sandbox.inner_clones import stopped_at, worked_in
 from tui.permissions.sandbox.walls import Level

@@ -7,13 +7,15 @@ import os
 import random
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from subprocess import run
+from subprocess import Popen, run
 
 import pytest
 
+from tests.permissions.sandbox.test_swapped_folders import FLIP
 from tui.session.checkpoints import scan, store
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.restore import restore
@@ -412,3 +414,55 @@ def test_random_changes_are_taken_back(seed: int, root: Path, checkpoints: Check
         to, before = chance.choice(taken)
         back(checkpoints, to)
         assert tree(root) == before
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
+    root: Path, tmp_path: Path, checkpoints: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "deep/er").mkdir(parents=True)
+    (root / "deep/er/file").write_text("inside")
+    outside = tmp_path / "outside"
+    (outside / "er").mkdir(parents=True)
+    for name in ("er/file", "secret", "er/secret"):
+        (outside / name).write_text("THE SECRET")
+    ignored = scan._ignored  # pyright: ignore[reportPrivateUsage]
+
+    def exchanged(folder: Path) -> object:
+        (root / "deep").rename(root / "kept")
+        (root / "deep").symlink_to(outside)
+        return ignored(folder)
+
+    monkeypatch.setattr(scan, "_ignored", exchanged)
+    checkpoints.take()
+    file = tmp_path / "data/checkpoints.sqlite3"
+    stored = b"".join(path.read_bytes() for path in file.parent.iterdir())
+    assert b"THE SECRET" not in stored
+    assert b"deep/secret" not in stored
+
+
+@pytest.mark.slow
+def test_folders_that_are_exchanged_all_the_time(
+    root: Path, tmp_path: Path, checkpoints: CheckpointStore
+) -> None:
+    outside = tmp_path / "outside"
+    for place, text in ((root / "deep", "inside"), (outside, "THE SECRET")):
+        for number in range(60):
+            (place / f"d{number}").mkdir(parents=True)
+            (place / f"d{number}/file").write_text(text)
+    (outside / "d1/only-outside").write_text("THE SECRET")
+    (root / "link").symlink_to(outside)
+    flipping = Popen([sys.executable, "-c", FLIP], cwd=root)
+    try:
+        first = checkpoints.take()
+        for _ in range(30):
+            now = checkpoints.take()
+            restore(checkpoints.difference(first.id, now.id), checkpoints)
+    finally:
+        flipping.kill()
+        flipping.wait()
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "data").iterdir())
+    assert b"THE SECRET" not in stored
+    assert b"only-outside" not in stored
+    files = [path for path in outside.rglob("*") if path.is_file()]
+    assert len(files) == 61
+    assert {path.read_text() for path in files} == {"THE SECRET"}

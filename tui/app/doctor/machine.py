@@ -153,7 +153,7 @@ def programs(_: Subject) -> Iterator[Check]:
     if rg:
         yield Check("ripgrep", "ok", str(rg))
     else:
-        yield Check("ripgrep", "warn", "not found: the agent can't search", "Install ripgrep.")
+        yield Check("ripgrep", "warn", "not found: searching is slow", "Install ripgrep.")
     if git := shutil.which("git"):
         yield Check("git", "ok", git)
     else:

@@ -24,14 +24,14 @@ from tui.core.errors import HoldfastError
 from tui.core.git.repository import IN_PLACE, MADE
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import WORKTREES, Workspace
-from tui.permissions.sandbox.walls import Level, Walls
+from tui.permissions.sandbox.walls import Level, Plan, Walls
 
 if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
     from tui.keeper.command import Keep, Starter
     from tui.keeper.parent import MonitorReport, WarmParent
     from tui.permissions.named_needs import NamedNeeds
-    from tui.permissions.sandbox.engine import Engine, Sandbox
+    from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
     from tui.permissions.sandbox.folder_lists import FolderLists
     from tui.permissions.sandbox.git_quarantine import GitBefore
@@ -49,6 +49,8 @@ _OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
 """In `.holdfast/`: what decides about later calls."""
 _STATE = "before"
 """In the folder of a command that is kept: what stood where its walls protect nothing."""
+_PLANNED_S = 10.0
+"""How long the plan of a search's walls holds."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -65,6 +67,7 @@ class Confinement:
     """The sandbox of one session. `close` ends what still runs in it, and removes its /tmp.
 
     `folder` is the session's own, `cache` its workspace's; `hidden` are the program's own folders.
+    `denied` gives the files and folders below a root that the person's rules keep from being read.
     `reason` says why nothing confines, once `levels` was asked, `cure` what to do about it.
     """
 
@@ -74,10 +77,12 @@ class Confinement:
     cache: Path
     hidden: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    denied: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     reason: str = ""
     cure: str = ""
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
+    _planned: tuple[Walls, Plan, float] | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _before: GitBefore | None = None
     """What stood in git's folders before the commands that may write."""
@@ -112,7 +117,7 @@ class Confinement:
         """One like it around another folder, for a sub-agent's session."""
         folder = self.folder.parent / _name_of(session_id)
         return Confinement(
-            self.settings, workspace, folder, self.cache, self.hidden, self.environment
+            self.settings, workspace, folder, self.cache, self.hidden, self.environment, self.denied
         )
 
     async def levels(self) -> Collection[Level]:
@@ -193,6 +198,51 @@ class Confinement:
             return started
 
         return start
+
+    async def start_reader(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        output: int,
+        errors: int,
+    ) -> Confined | None:
+        """Start a program of ours that only reads, as a read-only command; it ends with the
+        program. None where no walls hide files from it, or none could be built around it."""
+        from tui.permissions.sandbox.engine import Sandbox  # noqa: PLC0415 - on demand
+
+        engine = await self.engine()
+        if engine is None or engine.value not in _MOUNTS:
+            return None
+        if self._sandbox is None:
+            self._sandbox = Sandbox(engine, self._parent())
+        try:
+            async with IN_PLACE.shared():
+                walls, planned = await asyncio.to_thread(self._reader_walls)
+                return await self._sandbox.start(
+                    argv,
+                    cwd=cwd,
+                    environment=environment,
+                    walls=walls,
+                    level=Level.READ_ONLY,
+                    output=output,
+                    errors=errors,
+                    planned=planned,
+                )
+        except HoldfastError as error:
+            log.warning("%s runs without walls: %s", argv[0], error)
+            return None
+
+    def _reader_walls(self) -> tuple[Walls, Plan]:
+        """The walls around a program of ours. They are not planned again for a while where nothing
+        in the session has changed them: it runs nothing that would look for a gap. Blocks."""
+        from tui.permissions.sandbox.engine import planned_walls  # noqa: PLC0415 - on demand
+
+        walls, now = self._with_git(watch=False, git_settings=False, writes=False), time.monotonic()
+        known = self._planned
+        if known is None or known[0] != walls or now - known[2] > _PLANNED_S:
+            known = self._planned = walls, planned_walls(walls, Level.READ_ONLY), now
+        return walls, known[1]
 
     async def outside(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
@@ -472,6 +522,7 @@ class Confinement:
             hidden=self.hidden,
             readable=(Path(sys.prefix), Path(sys.base_prefix)),
             opened=self.workspace.readable,
+            denied=self.denied(self.workspace.root),
             sockets=tuple(Path(name).expanduser() for name in given.sockets),
             keep_env=tuple(given.keep_env),
             share_caches=given.share_caches,

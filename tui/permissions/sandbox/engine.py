@@ -29,7 +29,7 @@ from tui.keeper.command import Keep, start_supervised
 from tui.keeper.parent import MonitorReport, WarmParent
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
 from tui.permissions.sandbox.environment import caches_elsewhere, clean_environment
-from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
+from tui.permissions.sandbox.walls import Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
 _PROBE_S = 10.0
@@ -114,6 +114,12 @@ class Confined:
         self._ended.set()
 
 
+def planned_walls(walls: Walls, level: Level) -> Plan:
+    """The plan of the walls, with the private folders that it binds. Blocks. Raises WallError."""
+    prepare(walls)
+    return plan(walls, level)
+
+
 def warm_parent() -> WarmParent:
     """What starts confined and plain commands."""
     return WarmParent("tui.permissions.sandbox.zygote")
@@ -137,17 +143,20 @@ class Sandbox:
         walls: Walls,
         level: Level,
         output: int,
+        errors: int | None = None,
+        planned: Plan | None = None,
     ) -> Confined:
-        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`.
+        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`,
+        errors to `errors` where that is given. `planned` is their plan, if there is one already.
 
         It ends with the program. Raises SandboxError if it cannot be started, WallError if the
         walls cannot be built.
         """
-        make = self._request(argv, cwd, environment, walls, level)
+        make = self._request(argv, cwd, environment, walls, level, planned=planned)
         report = MonitorReport()
         try:
             with report.theirs as theirs:
-                await asyncio.to_thread(self.parent.request, make, output, theirs.fileno())
+                await asyncio.to_thread(self.parent.request, make, output, theirs.fileno(), errors)
             running = Confined(await report.process())
         except OSError as error:
             report.close()
@@ -182,6 +191,8 @@ class Sandbox:
         environment: Mapping[str, str],
         walls: Walls,
         level: Level,
+        *,
+        planned: Plan | None = None,
     ) -> Callable[[], dict[str, Any]]:
         """What makes the request for a command, in a thread. Raises SandboxError."""
         if self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY:
@@ -191,7 +202,9 @@ class Sandbox:
             )
         if self.engine is Engine.SEATBELT:
             return lambda: seatbelt.request(argv, walls, level, cwd=cwd, environment=environment)
-        return lambda: self._spec(argv, cwd, environment, walls, level)
+        return lambda: self._spec(
+            argv, cwd, environment, walls, planned or planned_walls(walls, level)
+        )
 
     def command(
         self,
@@ -209,7 +222,7 @@ class Sandbox:
             self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY
         ):
             raise SandboxError(f"{self.engine} can't confine it to the level {level}.")
-        spec = self._spec(argv, cwd, environment, walls, level)
+        spec = self._spec(argv, cwd, environment, walls, planned_walls(walls, level))
         path = walls.session / f"start-{secrets.token_hex(8)}"
         replace_file(path, json.dumps(spec).encode())
         return [sys.executable, "-I", "-S", "-c", _RUN, _ROOT, str(path)]
@@ -242,10 +255,8 @@ class Sandbox:
         self.parent.close()
 
     def _spec(
-        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, level: Level
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, made: Plan
     ) -> dict[str, Any]:
-        prepare(walls)
-        made = plan(walls, level)
         folder = os.path.realpath(cwd)
         if self.engine is not Engine.LANDLOCK and folder.startswith(made.temporary):
             folder = "/tmp" + folder.removeprefix(made.temporary)  # noqa: S108
@@ -253,7 +264,7 @@ class Sandbox:
         temporary = "/tmp"  # noqa: S108 - as commands name it
         if self.engine is Engine.LANDLOCK:  # it cannot put another folder there
             env["TMPDIR"] = temporary = made.temporary
-        if level is Level.READ_ONLY:
+        if made.level is Level.READ_ONLY:
             env = caches_elsewhere(temporary) | env
         machine = os.uname().machine
         if self._landlock < 0:

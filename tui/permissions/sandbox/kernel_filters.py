@@ -177,7 +177,7 @@ def read_only(plan: Plan, version: int) -> tuple[int, int, list[tuple[str, int]]
     """
     handled = _ACCESS if version >= 5 else _ACCESS >> 1
     scoped = _SCOPE_SOCKETS | _SCOPE_SIGNALS if version >= 6 else 0
-    covers = {"/dev/null", plan.empty}
+    covers = {"/dev/null", plan.empty, *plan.closed}
     hidden = {path for kind, source, path in plan.mounts if kind == "tmpfs" or source in covers}
     opened = {
         source

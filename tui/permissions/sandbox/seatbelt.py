@@ -91,6 +91,8 @@ def profile(walls: Walls, level: Level) -> str:
         f'(deny file-read* file-write* (regex #"{_regex(walls.home, name)}"))' for name in NEVER
     ]
     lines.append(_rule("allow file-read*", "subpath", map(str, walls.opened)))
+    if walls.denied:
+        lines.append(_rule("deny file-read* file-write*", "subpath", map(str, walls.denied)))
     return "\n".join(lines) + "\n"
 
 

@@ -51,6 +51,8 @@ CACHES = (".cache", ".npm", ".gradle")
 """Below the home folder, the sandbox's own: a poisoned cache would be run outside, later."""
 # fmt: on
 
+_CLOSED = ("denied-file", "denied-folder")
+"""In the session's folder: what nobody has permission to read."""
 _HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
 _RUN = "/run"
 _EMPTY = (_RUN, "/var/tmp")  # noqa: S108
@@ -97,6 +99,9 @@ class Walls:
     """Read-only in every level, though in a folder that may be written."""
     hidden: tuple[Path, ...] = ()
     """Never visible: our own folders among them."""
+    denied: tuple[Path, ...] = ()
+    """What the person's rules keep from being read: there is no permission for it, and a command
+    says so."""
     opened: tuple[Path, ...] = ()
     """To be read though they lie in something hidden, such as skills."""
     sockets: tuple[Path, ...] = ()
@@ -110,16 +115,23 @@ Mount = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    level: Level
     mounts: tuple[Mount, ...]
-    network: bool
     writable: tuple[str, ...]
     temporary: str
     """The folder outside that is /tmp inside."""
     empty: str
     """A folder with nothing in it, which hides another."""
+    closed: tuple[str, ...]
+    """What hides a file and a folder that nobody may read."""
     movable: tuple[str, ...]
     """Folders in which other commands may rename things while these mounts are made: whatever is
     mounted below them is found without following a link, and checked."""
+
+    @property
+    def network(self) -> bool:
+        """Whether it has the network."""
+        return self.level is Level.NETWORK
 
 
 def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
@@ -148,7 +160,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
             if target == real or _below(target, covered):
                 shown[target] = ("bind" if writes else "ro-bind", real, target)
     own = [_real(path) for path in walls.git]
-    pins: list[str] = []
+    denied = _denied(walls, roots)
+    pins = [up for _, _, path in denied for up in _ancestors(path, [*roots, *own])]
     for path in sorted(own):
         if writes or not any(_is_within(path, root) for root in roots):
             shown[path] = ("bind" if writes else "ro-bind", path, path)
@@ -158,7 +171,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
             if _below(path, writable):
                 pins += _ancestors(path, [*roots, *own])
                 shown[path] = ("ro-bind", path, path)
-        for path in pins:
+        for path in pins:  # as mounts they cannot be moved away
             shown.setdefault(path, ("bind", path, path))
     for path in _existing(_real(path) for path in walls.sockets):
         shown[path] = ("ro-bind", path, path)
@@ -183,12 +196,13 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     mounts += visible
     for mask in masks:
         mounts += _hiding(mask, empty, [] if _is_in(mask, (*roots, *own)) else opened)
-    mounts += [("remount-ro", "", path) for path in filled]
+    mounts += [*denied, *(("remount-ro", "", path) for path in filled)]
     writes_to = tuple(writable) if writes else tuple(p for p in writable if p not in roots)
     writable_places = ("/tmp", *writes_to)  # noqa: S108
     return Plan(
-        tuple(mounts), level is Level.NETWORK, writable_places, temporary, empty, (*roots, *own)
-    )
+        level, tuple(mounts), writable_places, temporary, empty, _closed(walls),
+        (*roots, *own),
+    )  # fmt: skip
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:
@@ -221,6 +235,10 @@ def prepare(walls: Walls) -> None:
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
                 place.mkdir(mode=0o700, exist_ok=True)
+    if walls.denied:
+        file, folder = (walls.session / name for name in _CLOSED)
+        file.touch(0)
+        folder.mkdir(0, exist_ok=True)
 
 
 @cache
@@ -272,6 +290,22 @@ def _masks(
             continue  # the person works in it
         if not _below(path, covered) or any(_is_within(path, place) for place in visible):
             yield "ro-bind", "" if Path(path).is_dir() else "/dev/null", path
+
+
+def _denied(walls: Walls, roots: list[str]) -> list[Mount]:
+    """What stands in the place of what is not to be read, in the workspace."""
+    places = dict.fromkeys(_existing(_real(path) for path in walls.denied))
+    closed = _closed(walls)
+    return [
+        ("ro-bind", closed[os.path.isdir(path)], path)  # noqa: PTH112
+        for path in places
+        if any(_is_below(path, root) for root in roots)
+        and not any(_is_below(path, other) for other in places)
+    ]
+
+
+def _closed(walls: Walls) -> tuple[str, ...]:
+    return tuple(str(walls.session / name) for name in _CLOSED)
 
 
 def _hiding(mask: Mount, empty: str, opened: Iterable[str]) -> list[Mount]:

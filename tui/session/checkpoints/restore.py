@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tui.core.files import read_small, real_folder
+from tui.core.real_folders import NOT_THERE
 from tui.session.checkpoints.entries import (
     Change,
     CheckpointError,
@@ -181,16 +182,18 @@ def _matches(path: Path, entry: PathEntry | None) -> bool:
     try:
         with _inside(path) as folder:
             stands = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+            return entry is not None and _is_entry(path, folder, stands, entry)
     except OSError as error:
-        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+        if error.errno in NOT_THERE:
             return entry is None
         raise
-    if entry is None:
-        return False
+
+
+def _is_entry(path: Path, folder: int, stands: os.stat_result, entry: PathEntry) -> bool:
     if stat.S_ISDIR(stands.st_mode):
         return entry.kind is Kind.FOLDER
     if stat.S_ISLNK(stands.st_mode):
-        target = os.fsencode(path.readlink())
+        target = os.fsencode(os.readlink(path.name, dir_fd=folder))
         return entry.kind is Kind.LINK and sha256(target).digest() == entry.digest
     if entry.kind is not Kind.FILE or not stat.S_ISREG(stands.st_mode):
         return False
@@ -198,7 +201,9 @@ def _matches(path: Path, entry: PathEntry | None) -> bool:
         return stands.st_size == entry.size
     if stands.st_size > FILE_BYTES_MAX:
         return False
-    data, _ = read_small(path, limit=FILE_BYTES_MAX, follow=False)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened = os.open(path.name, flags, dir_fd=folder)
+    data, _ = read_small(path, limit=FILE_BYTES_MAX, opened=opened)
     return sha256(data).digest() == entry.digest
 
 

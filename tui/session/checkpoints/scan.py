@@ -3,6 +3,9 @@
 A known file counts as unchanged while its size, times, inode and mode are the same; only the others
 are read. Folders named `.git` and `.holdfast` are passed over wherever they lie, so a nested
 repository is plain files. Whether git ignores a path is asked when it is seen for the first time.
+
+Folders are opened from the handle of the workspace and no link is followed: a command may exchange
+one at any moment.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Final
 
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.core.real_folders import NOT_THERE, RealFolders
 from tui.core.workspace import PRIVATE_DIR
 from tui.session.checkpoints.entries import (
     CheckpointStoppedError,
@@ -69,6 +73,7 @@ class _Walk:
     def __init__(self, root: Path, known: KnownPaths, skip: Collection[Path], stop: Event) -> None:
         self._top = os.fsencode(root) + b"/"
         self._root = root
+        self._folders = RealFolders(root)
         self._known = known
         self._skip = {os.fsencode(path) for path in skip}
         self._stop = stop
@@ -77,11 +82,12 @@ class _Walk:
         self.scan = Scan()
 
     def run(self) -> Scan:
-        folders = [b""]
-        while folders:
-            folders += self._walk_known(folders.pop())
-        if self._new:
-            self._walk_new()
+        with self._folders:
+            folders = [b""]
+            while folders:
+                folders += self._walk_known(folders.pop())
+            if self._new:
+                self._walk_new()
         return self.scan
 
     def _counted(self, number: int) -> None:
@@ -103,11 +109,10 @@ class _Walk:
         it that are known. What is known of one that can't be read stands."""
         inner: list[bytes] = []
         try:
-            at = os.open(self._top + folder, os.O_RDONLY | os.O_DIRECTORY)
-        except (FileNotFoundError, NotADirectoryError):
-            self._forget(folder[:-1])
-            return inner
-        except OSError:
+            at = self._folders.open(folder[:-1], os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                self._forget(folder[:-1])
             return inner
         try:
             names = os.listdir(at)  # noqa: PTH208 - of an open folder
@@ -187,12 +192,19 @@ class _Walk:
     def _new_in(self, path: bytes) -> list[tuple[bytes, os.stat_result]]:
         """What is in a new folder, as far as it can be read."""
         found: list[tuple[bytes, os.stat_result]] = []
-        with suppress(OSError), os.scandir(self._top + path) as entries:
-            for entry in entries:
-                if os.fsdecode(entry.name) in _PASSED_OVER:
+        try:
+            at = self._folders.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            return found
+        try:
+            for name in os.listdir(at):  # noqa: PTH208 - of an open folder
+                if name in _PASSED_OVER:
                     continue
                 with suppress(OSError):
-                    found.append((entry.path[len(self._top) :], entry.stat(follow_symlinks=False)))
+                    state = os.stat(name, dir_fd=at, follow_symlinks=False)
+                    found.append((path + b"/" + os.fsencode(name), state))
+        finally:
+            os.close(at)
         self._counted(len(found))
         return found
 
@@ -210,8 +222,8 @@ class _Walk:
     def _in_repository(self, path: bytes) -> bool:
         """Whether a path lies in a nested repository, of which git told nothing."""
         parts = path.split(b"/")
-        tops = (self._top + b"/".join(parts[:n]) + b"/.git" for n in range(1, len(parts)))
-        return any(map(os.path.lexists, tops))
+        tops = (b"/".join(parts[:n]) + b"/.git" for n in range(1, len(parts)))
+        return any(map(self._folders.holds, tops))
 
     def _omit_if_large(self, folder: bytes) -> None:
         """Take an ignored folder out that has become too large to be stored."""
@@ -227,7 +239,7 @@ class _Walk:
             del self.scan.found[path]
         self.scan.missing.update(path for path, _ in self._known.below(folder))
         try:
-            state = os.lstat(self._top + folder)
+            state = self._folders.stat(folder)
         except OSError:
             return
         self.scan.found[folder] = ScannedPath(Kind.FOLDER, state, ignored=True, omitted=True)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from tui.core.files import read_small
 from tui.core.paths import Folders, workspace_slug
+from tui.core.real_folders import NOT_THERE, RealFolders
 from tui.session.checkpoints.entries import (
     NEVER,
     RACY_NS,
@@ -250,21 +251,22 @@ class CheckpointStore:
         result = scan(self._root, self._known, self._skip, self._stop)
         entries: dict[bytes, PathEntry] = {}
         touched: dict[bytes, PathEntry] = {}
-        for path, found in sorted(result.found.items(), key=lambda one: one[1].state.st_size):
-            if self._stop.is_set():
-                raise CheckpointStoppedError("The program ends.")
-            old = self._known.get(path)
-            entry = self._read(db, path, found, room)
-            if entry is not None and entry.digest is not None:
-                room -= entry.size
-            elif entry is not None and found.kind is Kind.FILE and entry.stamp == NEVER:
-                skipped += 1
-            if entry is None:
-                result.missing.update({path} if old else ())
-            elif old is not None and old.same(entry):
-                touched[path] = entry
-            else:
-                entries[path] = entry
+        with RealFolders(self._root) as folders:
+            for path, found in sorted(result.found.items(), key=_small_first):
+                if self._stop.is_set():
+                    raise CheckpointStoppedError("The program ends.")
+                old = self._known.get(path)
+                entry = self._read(db, folders, path, found, room)
+                if entry is not None and entry.digest is not None:
+                    room -= entry.size
+                elif entry is not None and found.kind is Kind.FILE and entry.stamp == NEVER:
+                    skipped += 1
+                if entry is None:
+                    result.missing.update({path} if old else ())
+                elif old is not None and old.same(entry):
+                    touched[path] = entry
+                else:
+                    entries[path] = entry
         return entries, result.missing, touched, skipped
 
     def _room(self) -> int:
@@ -272,12 +274,16 @@ class CheckpointStore:
         return max(0, shutil.disk_usage(self._file.parent).free - FREE_BYTES_MIN) // 2
 
     def _read(
-        self, db: sqlite3.Connection, path: bytes, found: ScannedPath, room: int
+        self,
+        db: sqlite3.Connection,
+        folders: RealFolders,
+        path: bytes,
+        found: ScannedPath,
+        room: int,
     ) -> PathEntry | None:
         """What is at a path, its content stored if there is `room`; None where it went
         meanwhile."""
-        state, place = found.state, self._root / os.fsdecode(path)
-        kind, data = found.kind, b""
+        state, kind, data = found.state, found.kind, b""
         if kind is Kind.FOLDER:
             kind = Kind.OMITTED if found.omitted else kind
             return PathEntry(kind, S_IMODE(state.st_mode), 0, 0, None, found.ignored)
@@ -285,13 +291,14 @@ class CheckpointStore:
         stored = state.st_size <= min(most, room)
         try:
             if kind is Kind.LINK:
-                data = os.fsencode(place.readlink())
+                data = folders.target(path)
             elif stored:
-                data, state = read_small(place, limit=most, follow=False)
-        except FileNotFoundError:
-            return None
-        except OSError:  # not readable, or growing
-            stored = False
+                opened = folders.open(path, os.O_RDONLY | os.O_NONBLOCK)
+                data, state = read_small(Path(os.fsdecode(path)), limit=most, opened=opened)
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                return None
+            stored = False  # not readable, or growing
         digest = _store(db, data) if stored else None
         changed = max(state.st_mtime_ns, state.st_ctime_ns)
         racy = stored and changed > time.time_ns() - RACY_NS
@@ -334,6 +341,12 @@ class CheckpointStore:
     def _last(db: sqlite3.Connection) -> int:
         (n,) = db.execute("SELECT coalesce(max(n), 0) FROM checkpoint").fetchone()
         return n
+
+
+def _small_first(one: tuple[bytes, ScannedPath]) -> tuple[int, bytes]:
+    """The order in which files are read: by size, of about the same size by folder."""
+    path, found = one
+    return found.state.st_size.bit_length(), path
 
 
 def store_of(

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 from tui.core.clock import Clock
 from tui.core.config import CheckerSettings
 from tui.core.errors import HoldfastError, ToolError
+from tui.core.files import read_small
 from tui.tools.lsp.problems import Problem
 
 CheckerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
@@ -111,13 +112,12 @@ async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> 
 
 
 def read_text(path: Path) -> str | None:
-    """A file's text; None where it is gone, too large, or no text. Blocks."""
+    """The text of the file at a real path; None where it is gone, too large, or no text. Blocks."""
     try:
-        with path.open("rb") as file:
-            data = file.read(FILE_MAX + 1)
+        data, _ = read_small(path, limit=FILE_MAX, real=True)
     except OSError:
         return None
-    if len(data) > FILE_MAX or b"\0" in data:
+    if b"\0" in data:
         return None
     try:
         return data.decode("utf-8")

@@ -4,8 +4,7 @@ lists, so that ignore files count."""
 from __future__ import annotations
 
 import asyncio
-from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -16,8 +15,11 @@ from tui.app.commands.registry import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.core.clock import Clock
-from tui.core.redaction import child_environment
-from tui.tools.search import exclusions, ripgrep
+from tui.core.errors import ToolError
+from tui.tools import search
+from tui.tools.base import StartReader
+from tui.tools.search import SearchRoot
+from tui.tools.search_proof import confirmed_names
 from tui.ui.toolkit import themes
 from tui.ui.widgets.autocomplete import Suggestion
 
@@ -31,7 +33,7 @@ class PromptSources:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         services = conversation.services
-        self._files = WorkspaceFiles(services.workspace, services.clock)
+        self._files = WorkspaceFiles(services.workspace, services.clock, self._start_reader)
 
     def commands(self) -> Sequence[Suggestion]:
         """All names, then the aliases."""
@@ -76,6 +78,10 @@ class PromptSources:
             case _:
                 return [Suggestion(word) for word in found.offers] if found else []
 
+    def _start_reader(self) -> StartReader | None:
+        agent = self._conversation.agent
+        return agent.start_reader if agent is not None else None
+
     async def files(self) -> Sequence[str]:
         """The files of the workspace, and the resources of MCP servers."""
         files = await self._files.paths()
@@ -101,14 +107,19 @@ LIST_S: Final = 10.0
 """Seconds that a listing may take; what was found by then is what there is."""
 FRESH_S: Final = 15.0
 """Seconds for which a listing is not made again."""
-_CHUNK: Final = 1 << 18
 
 
 class WorkspaceFiles:
     """Paths relative to `root`, folders with a final slash, made again when they are old."""
 
-    def __init__(self, root: Path, clock: Clock) -> None:
-        self._root, self._clock = root, clock
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock,
+        start_reader: Callable[[], StartReader | None] = lambda: None,
+    ) -> None:
+        """`start_reader` gives what starts a listing behind the walls, None for none."""
+        self._root, self._clock, self._start_reader = root, clock, start_reader
         self._made: float | None = None
         self._paths: Sequence[str] = ()
         self._making: asyncio.Task[None] | None = None
@@ -124,8 +135,7 @@ class WorkspaceFiles:
         return self._paths
 
     async def _list(self) -> None:
-        program = ripgrep()
-        found = await _ripgrep(program, self._root) if program else []
+        found = await _files_below(self._root, self._start_reader())
         self._paths = await asyncio.to_thread(with_folders, found)
         self._made = self._clock.monotonic()
 
@@ -141,32 +151,22 @@ def _parents(file: str) -> list[str]:
     return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
 
 
-async def _ripgrep(program: Path, root: Path) -> list[str]:
-    command = (str(program), "--no-config", "--no-messages", "--files", "--hidden", "--null")
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            *exclusions(),
-            cwd=root,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            env=child_environment(),
-        )
-    except OSError:
-        return []
-    assert process.stdout is not None
-    heard, count = bytearray(), 0
-    try:
+async def _files_below(folder: Path, start: StartReader | None) -> list[str]:
+    """The files that no ignore file leaves out; as far as there is time."""
+    root = SearchRoot(folder, None, "", inside_excluded=False, in_workspace=True)
+    heard: list[bytes] = []
+
+    def take(record: bytes) -> bool:
+        heard.append(record)
+        return len(heard) < FILES_MAX
+
+    walled = False
+    with suppress(ToolError, TimeoutError):
+        wanted = [*search.exclusions(), "--files"]
+        command = await asyncio.to_thread(search.command, root, wanted, in_order=False)
         async with asyncio.timeout(LIST_S):
-            while count < FILES_MAX and (chunk := await process.stdout.read(_CHUNK)):
-                heard += chunk
-                count += chunk.count(0)
-    except TimeoutError:
-        pass
-    finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-    names = heard.rpartition(b"\0")[0].split(b"\0") if heard else []
-    return [name.decode("utf-8", "replace") for name in names[:FILES_MAX]]
+            walled = (await search.run(command, root, b"\0", take, start)).walled
+    names = [name.removeprefix(b"./") for name in heard]
+    if not walled:
+        names = await asyncio.to_thread(confirmed_names, folder, names)
+    return [name.decode("utf-8", "replace") for name in names]

@@ -1,0 +1,299 @@
+"""Searches files where there is no ripgrep: a program with those options of ripgrep's that
+`tui.tools.search` uses, and its output. The standard library alone.
+
+It walks by folder handles without links. What differs: the expressions are Python's, of the files
+that say what to ignore it knows `.gitignore`, `.ignore` and `.rgignore` (not the person's global
+one), and it gives up after a minute, for some expressions take for ever on some lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn
+
+from tui.core.real_folders import RealFolders
+
+_SECONDS: Final = 60
+_LINE: Final = 1 << 20
+_HEAD: Final = 1 << 16
+_RULES_BYTES: Final = 1 << 20
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
+_CUT: Final = b" [... omitted end of long line]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One line of an ignore file, or one glob: `takes` says that it matches what counts."""
+
+    matches: re.Pattern[str]
+    takes: bool
+    folders_only: bool
+
+
+def _pattern(line: str) -> _Pattern | None:
+    """None for a line that says nothing."""
+    text = line.rstrip("\r\n")
+    text = text if text.endswith("\\ ") else text.rstrip(" ")
+    if not text or text.startswith("#"):
+        return None
+    takes = text.startswith("!")
+    text = text.removeprefix("!")
+    folders_only = text.endswith("/")
+    text = text.rstrip("/")
+    anchored = "/" in text
+    try:
+        found = re.compile(("" if anchored else "(?:.*/)?") + _translated(text.removeprefix("/")))
+    except re.error:
+        return None
+    return _Pattern(found, takes, folders_only)
+
+
+def _translated(glob: str) -> str:
+    """A glob as an expression for a path: `**` alone stands for folders."""
+    parts: list[str] = []
+    depth = 0
+    for piece in re.findall(r"\*\*/|/\*\*\Z|\*+|\?|\[\^?!?\]?[^\]]*\]|\\.|.", glob, re.DOTALL):
+        if piece == "**/":
+            parts.append("(?:.*/)?")
+        elif piece == "/**":
+            parts.append("/.+")
+        elif piece.startswith("*"):
+            parts.append("[^/]*")
+        elif piece == "?":
+            parts.append("[^/]")
+        elif piece.startswith("[") and len(piece) > 2:
+            inner = piece[1:-1]
+            negated = inner[:1] in {"!", "^"}
+            inner = inner[negated:].replace("\\", "\\\\").replace("[", "\\[")
+            parts.append(f"[{'^/' if negated else ''}{inner}]")
+        elif piece == "{" or (depth and piece in {",", "}"}):
+            depth += {"{": 1, "}": -1}.get(piece, 0)
+            parts.append({"{": "(?:", ",": "|", "}": ")"}[piece])
+        else:
+            parts.append(re.escape(piece[1:] if len(piece) == 2 else piece))
+    return "".join(parts) + r"\Z"
+
+
+def _last(patterns: Sequence[_Pattern], path: str, *, folder: bool) -> bool | None:
+    """What the last pattern that matches says; None where none does."""
+    for one in reversed(patterns):
+        if (folder or not one.folders_only) and one.matches.match(path):
+            return one.takes
+    return None
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The files below the working folder that count, in the order of their paths."""
+
+    folders: RealFolders
+    globs: list[_Pattern]
+    names: tuple[str, ...]
+    """Of the files that say what to ignore; the later ones go first."""
+    above: list[tuple[str, list[_Pattern]]] = field(
+        default_factory=list[tuple[str, "list[_Pattern]"]]
+    )
+    """Of folders above, with the path from there to here."""
+    failed: bool = False
+
+    def files(self) -> Iterator[str]:
+        yield from self._within("", [])
+
+    def _within(self, folder: str, rules: list[tuple[str, list[_Pattern]]]) -> Iterator[str]:
+        try:
+            at = self.folders.open(os.fsencode(folder), os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            self.failed = True
+            return
+        try:
+            entries = sorted(os.listdir(at))  # noqa: PTH208 - of an open folder
+            kinds = {name: _kind(name, at) for name in entries}
+        finally:
+            os.close(at)
+        for name in (name for name in self.names if name in kinds):
+            path = f"{folder}/{name}" if folder else name
+            rules = [*rules, (folder, self._rules(path))]
+        for name in entries:
+            path, kind = (f"{folder}/{name}" if folder else name), kinds[name]
+            if kind == stat.S_IFDIR and self._counts(path, rules, folder=True):
+                yield from self._within(path, rules)
+            elif kind == stat.S_IFREG and self._counts(path, rules, folder=False):
+                yield path
+
+    def _rules(self, path: str) -> list[_Pattern]:
+        with (
+            suppress(OSError),
+            os.fdopen(self.folders.open(os.fsencode(path), _READ), "rb") as file,
+        ):
+            return _patterns(file)
+        return []
+
+    def _counts(self, path: str, rules: list[tuple[str, list[_Pattern]]], *, folder: bool) -> bool:
+        chosen = _last(self.globs, path, folder=folder)
+        if chosen is not None:
+            return not chosen  # of a glob the mark means that it does not count
+        if not folder and any(not one.takes for one in self.globs):
+            return False
+        for place, patterns in reversed(rules):
+            inner = path.removeprefix(f"{place}/") if place else path
+            if (said := _last(patterns, inner, folder=folder)) is not None:
+                return said
+        for here, patterns in self.above:
+            if (said := _last(patterns, f"{here}/{path}", folder=folder)) is not None:
+                return said
+        return True
+
+
+def _kind(name: str, folder: int) -> int:
+    with suppress(OSError):
+        return stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return 0
+
+
+def _patterns(file: BinaryIO) -> list[_Pattern]:
+    lines = file.read(_RULES_BYTES).decode("utf-8-sig", "surrogateescape").splitlines()
+    return [one for line in lines if (one := _pattern(line)) is not None]
+
+
+def _repository(here: Path) -> Path | None:
+    """The folder of git's that this one lies in."""
+    return next((up for up in (here, *here.parents) if os.path.lexists(up / ".git")), None)
+
+
+def _rules_above(
+    here: Path, top: Path | None, names: tuple[str, ...]
+) -> list[tuple[str, list[_Pattern]]]:
+    """The rules of the folders above, the nearest first, up to the repository's own, and those that
+    it has for itself."""
+    found: list[tuple[str, list[_Pattern]]] = []
+    if top is None:
+        return found
+    places = [(up, name) for up in here.parents if up.is_relative_to(top) for name in names]
+    for folder, file in [*places, (top, ".git/info/exclude")]:
+        with suppress(OSError), (folder / file).open("rb") as rules:
+            inner = here.relative_to(folder).as_posix()
+            found.append((inner, _patterns(rules)))
+    return [(inner, rules) for inner, rules in found if inner != "."] + [
+        ("", rules) for inner, rules in found if inner == "."
+    ]
+
+
+def _lines(file: BinaryIO, *, text: bool) -> Iterator[bytes]:
+    """The lines of a text, without what ends them; of a binary file none."""
+    head = file.read(_HEAD)
+    if head[:2] in _WIDE:
+        yield from (head + file.read()).decode("utf-16", "replace").encode().splitlines()
+        return
+    if b"\0" in head and not text:
+        return
+    file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
+    while line := file.readline(_LINE):
+        if b"\0" in line and not text:
+            return
+        yield line.rstrip(b"\n").removesuffix(b"\r")
+
+
+@dataclass(slots=True)
+class _Searcher:
+    """Prints what matches in files."""
+
+    pattern: re.Pattern[str]
+    options: argparse.Namespace
+    found: bool = False
+
+    def search(self, name: bytes, opened: int) -> None:
+        with os.fdopen(opened, "rb") as file:
+            if not stat.S_ISREG(os.fstat(opened).st_mode):
+                return
+            self._print(name, file)
+
+    def _print(self, name: bytes, file: BinaryIO) -> None:
+        before: list[tuple[int, bytes]] = []
+        context, after, matches, write = self.options.context, 0, 0, sys.stdout.buffer.write
+        for number, line in enumerate(_lines(file, text=self.options.text), 1):
+            full = bool(self.options.max_count) and matches >= self.options.max_count
+            if full and not after:
+                return
+            if not full and self.pattern.search(line.decode("utf-8", "surrogateescape")):
+                for earlier, words in before:
+                    write(self._line(name, earlier, b"-", words))
+                write(self._line(name, number, b":", line))
+                before, after, matches, self.found = [], context, matches + 1, True
+            elif after:
+                after -= 1
+                write(self._line(name, number, b"-", line))
+            elif context:
+                before = [*before, (number, line)][-context:]
+
+    def _line(self, name: bytes, number: int, mark: bytes, line: bytes) -> bytes:
+        most = self.options.max_columns
+        if most and len(line) > most:
+            line = line[:most].decode("utf-8", "ignore").encode() + _CUT
+        return b"%s\0%d%s%s\n" % (name, number, mark, line)
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(add_help=False)
+    for name in ("no-config", "no-messages", "hidden", "null", "no-ignore", "files", "no-heading",
+                 "with-filename", "line-number", "crlf", "max-columns-preview", "ignore-case",
+                 "fixed-strings", "text"):  # fmt: skip
+        parser.add_argument(f"--{name}", action="store_true")
+    for name in ("color", "sort", "engine"):
+        parser.add_argument(f"--{name}")
+    for name in ("max-count", "max-columns", "context"):
+        parser.add_argument(f"--{name}", type=int, default=0)
+    parser.add_argument("--glob", action="append", default=[])
+    parser.add_argument("--regexp", default="")
+    parser.add_argument("path")
+    return parser.parse_args()
+
+
+def _give_up(*_: object) -> NoReturn:
+    sys.stdout.flush()
+    os.write(2, f"it took longer than {_SECONDS} s; make the expression simpler\n".encode())
+    os._exit(2)
+
+
+def main() -> None:
+    """Search as the command line says; exit codes are ripgrep's."""
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(_SECONDS)
+    options = _parsed()
+    pattern = re.escape(options.regexp) if options.fixed_strings else options.regexp
+    try:
+        searcher = _Searcher(re.compile(pattern, re.IGNORECASE * options.ignore_case), options)
+    except (re.error, RecursionError, OverflowError) as error:
+        os.write(2, f"regex parse error (ripgrep isn't installed): {error}\n".encode())
+        sys.exit(2)
+    if not options.path.endswith("/"):
+        searcher.search(os.fsencode(options.path), os.open(options.path, _READ))
+        sys.exit(0 if searcher.found else 1)
+    here = Path.cwd()
+    top = None if options.no_ignore else _repository(here)
+    names = (*((".gitignore",) if top else ()), ".ignore", ".rgignore")
+    names = () if options.no_ignore else names
+    globs = [one for glob in options.glob if (one := _pattern(glob)) is not None]
+    with RealFolders(here) as folders:
+        walk = _Walk(folders, globs, names, _rules_above(here, top, names))
+        for path in walk.files():
+            name = b"./" + os.fsencode(path)
+            if options.files:
+                sys.stdout.buffer.write(name + b"\0")
+                searcher.found = True
+                continue
+            try:
+                searcher.search(name, folders.open(name[2:], _READ))
+            except OSError:
+                walk.failed = True
+    sys.stdout.flush()
+    sys.exit(2 if walk.failed else 0 if searcher.found else 1)
