@@ -470,7 +470,7 @@ class ThemedApp(KeySequencer):
             error = cast("Exception", error.error)
         if self._exception is None:
             self._exception = error
-            self._exception_event.set()
+            cast("asyncio.Event", vars(self)["_exception_event"]).set()
         if self.failure is not None:  # whoever runs the app logs the first
             log.info("another error while the screen ends", exc_info=error)
         self.failure = self.failure or error
