@@ -116,7 +116,7 @@ def _changes(workspace: Path) -> StartRow | None:
     if not any((folder / ".git").exists() for folder in (workspace, *workspace.parents)):
         return None
     area = Workspace(workspace)
-    if repository_objection(workspace, area, area.contains):
+    if repository_objection(workspace, area.contains):
         return None
     words = (
         "git --no-optional-locks status --porcelain -z --no-renames --ignore-submodules=all -- ."

@@ -238,7 +238,7 @@ class Confinement:
         in the session has changed them: it runs nothing that would look for a gap. Blocks."""
         from tui.permissions.sandbox.engine import planned_walls  # noqa: PLC0415 - on demand
 
-        walls, now = self._with_git(watch=False, git_settings=False, writes=False), time.monotonic()
+        walls, now = self._with_git(access=None, git_settings=False, writes=False), time.monotonic()
         known = self._planned
         if known is None or known[0] != walls or now - known[2] > _PLANNED_S:
             known = self._planned = walls, planned_walls(walls, Level.READ_ONLY), now

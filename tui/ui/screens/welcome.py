@@ -56,7 +56,7 @@ _PROFILE_HELP = (
 _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
-class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
+class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     """Dismissed with what was chosen, or None for leaving. `probe` finds the servers of this
     machine."""
 

@@ -13,6 +13,7 @@ arrive, so a key that waits for its turn gets no older meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Protocol, cast
 
 from textual import events
@@ -140,7 +141,7 @@ class AnswerGuard:
             place.tell("")
             return True
         if not presses.key:
-            presses.focus_before = place.screen.focused
+            presses.focus_before = place.widget.screen.focused
         presses.key, presses.quiet_from = name, at
         presses.text += text
         place.mark_answer(event)
@@ -170,7 +171,7 @@ class AnswerGuard:
         if self.draft is not None and presses.text:
             self.draft.insert(presses.text)
         if presses.key and presses.focus_before is not None and presses.focus_before.is_attached:
-            place.screen.set_focus(presses.focus_before)
+            place.widget.screen.set_focus(presses.focus_before)
         presses.key = presses.text = ""
         presses.focus_before = None
 
@@ -210,34 +211,39 @@ class AnswerGuard:
         return self.draft is not None and bool(self.draft.text)
 
 
-class AnswerPlace(Widget):
-    """A screen or a widget where a single key answers. It follows the other bases of a class, since
-    Textual takes styles and bindings from the first."""
+class AnswerPlace:
+    """What makes a screen or a widget a place where a single key answers. It follows the other
+    bases of a class, since Textual takes styles and bindings from the first."""
 
     unasked: bool = False
     """It comes by itself: what is being typed is not for it."""
     takes_text: bool = False
     """What is typed here, and means no answer, gets to where it belongs by itself."""
-    presses: Presses
     told: str = ""
     """The line that is shown about the keys."""
 
-    def __init__(self, *args: object, **options: object) -> None:
-        super().__init__(*args, **options)  # pyright: ignore[reportArgumentType] - as the widget's
-        self.presses = Presses()
+    @cached_property
+    def presses(self) -> Presses:
+        """The keys that were pressed here."""
+        return Presses()
+
+    @property
+    def widget(self) -> Widget:
+        """The screen or widget that this is."""
+        return cast("Widget", self)
 
     def await_quiet(self) -> None:
         """From now on keys count after half a second without one: something new is asked."""
-        self.presses = Presses(guard_of(self).clock.monotonic())
+        self.presses = Presses(guard_of(self.widget).clock.monotonic())
 
     @property
     def counts_clicks(self) -> bool:
         """Whether a click answers by now."""
-        return guard_of(self).counts_clicks(self)
+        return guard_of(self.widget).counts_clicks(self)
 
     def answers_key(self, event: events.Key) -> bool:
         """Whether a key means something here: by default, what is bound."""
-        bound = self.screen.active_bindings.keys()
+        bound = self.widget.screen.active_bindings.keys()
         return event.key in _ANSWERING or bool(bound & {event.key, event.character})
 
     def mark_answer(self, event: events.Key) -> None:
@@ -252,7 +258,7 @@ class AnswerPlace(Widget):
         """Show a line about the keys; "" takes it away."""
         if text != self.told:
             self.told = text
-            cast("Noting", self.screen).note(text)
+            cast("Noting", self.widget.screen).note(text)
 
 
 def place_of(widget: Widget) -> AnswerPlace | None:

@@ -74,13 +74,13 @@ class ChoicePlace(AnswerPlace):
 
     def mark_answer(self, event: events.Key) -> None:
         key = "esc" if event.key == "escape" else event.character
-        for choice in self.query(Choice):
+        for choice in self.widget.query(Choice):
             if choice.key == key and choice.display:
                 choice.focus()
 
     @property
     def marked_answer(self) -> str:
-        focused = self.screen.focused
+        focused = self.widget.screen.focused
         return focused.label if isinstance(focused, Choice) else ""
 
 
