@@ -554,8 +554,7 @@ async def test_a_guard_that_cannot_run_leaves_it_to_the_person(
     approver = Counts()
     agent = make(provider, {}, approver=approver)
     (tmp_path / "hooks.json").write_text(text)
-    await agent.start()
-    shown = await events_of(agent, "go")
+    shown = [*await agent.start(), *await events_of(agent, "go")]
     (reason,) = approver.reasons
     assert reason.startswith("A hook that judges this did not run: ")
     assert why in reason

@@ -151,6 +151,7 @@ def test_verify(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     assert said == {
         "outputs": {"unchanged": 0, "gone": [], "changed": []}, "lost": [], "git_note": None,
         "id": catalog.id_of(path), "path": str(path), "requests": 8, "rebuilt": 8, "failed": [],
+        "more_lost": 0,
         "foreign_frames": [], "findings": [],
     }  # fmt: skip
     assert path.read_bytes() == before

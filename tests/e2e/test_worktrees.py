@@ -128,7 +128,7 @@ def test_a_bad_name_ends_with_usage(holdfast: Program, place: Path, name: str, w
 def test_without_git_it_says_what_to_do(holdfast: Program, work: Path) -> None:
     (work / ".git").rename(work.parent / "moved")
     done = holdfast("--practice", "-w", "x", "-p", "hello", code=2)
-    assert "isn't in a git repository, so it can't have worktrees." in done.stderr
+    assert "isn't in a git repository." in done.stderr
 
 
 def test_trust_in_the_checkout_holds_in_the_worktree(

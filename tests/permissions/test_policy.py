@@ -20,7 +20,9 @@ from tui.permissions.types import Call, Decision, Mode
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "home" / "project"
     (folder / "src").mkdir(parents=True)
-    (folder / ".git" / "hooks").mkdir(parents=True)
+    for name in ("hooks", "objects", "refs"):
+        (folder / ".git" / name).mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     return folder
 
 

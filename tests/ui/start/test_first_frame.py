@@ -377,6 +377,8 @@ def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work:
         assert "❯" not in screen.text
         assert "Ask for anything" not in screen.text
         screen.type("\x1b[F\x1b[A\r")
+        screen.wait_for("Press Enter again")  # there is a draft
+        screen.type("\r")
         screen.wait_for("see you", "Explain this project")
 
 
