@@ -271,7 +271,7 @@ class HoldfastApp(ThemedApp):
         self.exit(return_code=code)
 
     def claims(self, event: events.Key) -> bool:
-        settled = not self.guard.unsettled(self.arrived_at)
+        settled = not self.guard.unsettled(self.arrived_at, event)
         return self.screen is self.chat and self.chat.claim(event, settled=settled)
 
     @on(Prompt.Submitted)

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from tests.support.script import MODEL
 from tests.support.world import World
 from tests.ui.screens.driving import running, until
+from tests.ui.toolkit.test_key_parser import Keyboard
 from tui.agent.events import RetryScheduled
 from tui.app.damage_report import Damage
 from tui.app.dialog_data import (
@@ -181,6 +182,56 @@ async def test_a_correction_while_typing_on_reaches_the_draft() -> None:
         await there.press("1", "backspace", "x", "backspace", "backspace")
         assert there.draft == DRAFT[:-1]
         assert there.answers == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "note"),
+    [
+        ("approval", "4", "Press 4 again for “no, because …”."),
+        ("approval", "y", "Press y again for “yes”."),
+        ("approval", "n", "Press n again for “no”."),
+        ("approval", "escape", "Press Esc again for “no”."),
+        ("approval", "enter", "Press Enter again for “yes”."),
+        ("the model's question", "2", "Press 2 again for “that”."),
+        ("plan", "escape", "Press Esc again."),
+        ("confirmation", "y", "Press y again for “Yes”."),
+        ("confirmation", "escape", "Press Esc again."),
+        ("recovery", "escape", "Press Esc again."),
+    ],
+)
+async def test_the_note_names_the_answer_that_the_key_gives(kind: str, key: str, note: str) -> None:
+    async with asked(kind, DRAFT) as there:
+        await there.press(key)
+        assert note in there.foot
+
+
+@pytest.mark.parametrize("rest", ["e1e/2e2e\x1b\\", " then the tests", "\r", "\r\r"])
+async def test_what_comes_all_at_once_is_no_answer(kind: str, rest: str) -> None:
+    """The end of a reply whose beginning another program read, or a paste without marks."""
+    async with asked(kind) as there:
+        there.world.clock.elapsed += SURE
+        keyboard = Keyboard()
+        keyboard.read(f"{there.key}{rest}".encode())
+        for message in keyboard.heard:
+            there.app.post_message(message)
+        await there.pilot.pause()
+        assert there.answers == []
+
+
+async def test_a_key_that_the_app_gets_to_late_is_as_doubtful_as_when_it_was_read() -> None:
+    async with asked("approval") as there:
+        keyboard = Keyboard()
+        keyboard.read(b"\x1b[5k")
+        keyboard.pause(SETTLED_S / 2)
+        keyboard.read(b"1")
+        unclassified, key = keyboard.heard
+        there.app.post_message(unclassified)
+        await there.pilot.pause()
+        there.world.clock.elapsed += SURE  # the app is busy
+        there.app.post_message(key)
+        await there.pilot.pause()
+        assert there.answers == []
+        assert "Press 1 again" in there.foot
 
 
 @pytest.mark.parametrize("key", ["", "enter", "escape"])

@@ -64,14 +64,13 @@ class RecoveryScreen(Dialog[str | None], AnswerPlace):
     def answers_key(self, event: events.Key) -> bool:
         return self._number(event) is not None or super().answers_key(event)
 
-    def mark_answer(self, event: events.Key) -> None:
+    def mark_answer(self, event: events.Key) -> str:
+        ways = self.query_one("#ways", OptionList)
         if (number := self._number(event)) is not None:
-            self.query_one("#ways", OptionList).highlighted = number
-
-    @property
-    def marked_answer(self) -> str:
-        marked = self.query_one("#ways", OptionList).highlighted
-        return "" if marked is None else self.trouble.ways[marked].label
+            ways.highlighted = number
+        elif event.key != "enter":
+            return ""
+        return "" if ways.highlighted is None else self.trouble.ways[ways.highlighted].label
 
     def on_key(self, event: events.Key) -> None:
         """A digit chooses."""

@@ -23,19 +23,18 @@ from textual.widgets import Input, TextArea
 
 from tui.core.clock import Clock
 from tui.core.keymap import shown
+from tui.ui.toolkit.key_parser import SETTLED_S, DoubtfulKey
 
 QUIET_S: Final = 0.5
 """What opens by itself takes a key as an answer after this long without one; so does a second
 press."""
-SETTLED_S: Final = 1.0
-"""How long after something unclassified from the terminal no key answers."""
 HELD_S: Final = 2.0
 """Reports that hold the keys back for longer are said to do so."""
 TYPING_S: Final = 2.0
 """How long after a letter for the draft the next one is for it, too."""
 
 REPORTS: Final = "The terminal's reports hold the keys back; Ctrl+C works."
-INTO_DRAFT: Final = "What you type goes into your draft."
+INTO_DRAFT: Final = "Typing goes into your draft; pause to answer."
 PASTED: Final = "Pasted into your draft."
 _ANSWERING: Final = {"enter", "escape"}
 _ACTING: Final = {"enter", "delete"}
@@ -92,9 +91,10 @@ class AnswerGuard:
         if place is not None and now - self._held_since > HELD_S:
             place.tell(REPORTS)
 
-    def unsettled(self, at: float) -> bool:
-        """Whether something unclassified came just before."""
-        return at - self._unclassified_at < SETTLED_S
+    def unsettled(self, at: float, event: events.Key | None = None) -> bool:
+        """Whether something unclassified came just before a key, or a click."""
+        follows = isinstance(event, DoubtfulKey) and event.follows
+        return follows or at - self._unclassified_at < SETTLED_S
 
     def counts_clicks(self, place: AnswerPlace) -> bool:
         """Whether a click answers by now."""
@@ -136,7 +136,8 @@ class AnswerGuard:
             self._types(place, text, at)
             return False
         sure = name == presses.key or presses.confirmed or not (presses.key or self._drafting)
-        if quiet and not self.unsettled(at) and sure:
+        alone = not isinstance(event, DoubtfulKey)
+        if quiet and alone and not self.unsettled(at) and sure:
             place.presses = Presses(confirmed=presses.confirmed or name == presses.key)
             place.tell("")
             return True
@@ -144,9 +145,9 @@ class AnswerGuard:
             presses.focus_before = place.widget.screen.focused
         presses.key, presses.quiet_from = name, at
         presses.text += text
-        place.mark_answer(event)
+        marked = place.mark_answer(event)
         held = self.unsettled(at) and at - self._held_since > HELD_S
-        place.tell(REPORTS if held else _press_again(event, place.marked_answer))
+        place.tell(REPORTS if held else _press_again(event, marked))
         return False
 
     def _types(self, place: AnswerPlace, text: str, at: float) -> bool:
@@ -190,7 +191,7 @@ class AnswerGuard:
 
     def _holds_field(self, place: AnswerPlace, event: events.Key, at: float) -> bool:
         """In a field of a question, Enter and Esc end the writing: not by accident either."""
-        if event.key not in _ANSWERING or not self.unsettled(at):
+        if event.key not in _ANSWERING or not self.unsettled(at, event):
             return False
         place.tell(_press_again(event, ""))
         return True
@@ -201,7 +202,7 @@ class AnswerGuard:
         """Elsewhere a key acts at once, but not in the wake of something unclassified."""
         acts = event.key in _ACTING or event.is_printable
         taken = focused is not None and focused.check_consume_key(event.key, event.character)
-        if not acts or taken or isinstance(focused, TextArea) or not self.unsettled(at):
+        if not acts or taken or isinstance(focused, TextArea) or not self.unsettled(at, event):
             return False
         cast("Noting", over).note(_press_again(event, ""))
         return True
@@ -246,12 +247,8 @@ class AnswerPlace:
         bound = self.widget.screen.active_bindings.keys()
         return event.key in _ANSWERING or bool(bound & {event.key, event.character})
 
-    def mark_answer(self, event: events.Key) -> None:
-        """Show which answer a key means."""
-
-    @property
-    def marked_answer(self) -> str:
-        """The label of the answer that is marked, "" where none is."""
+    def mark_answer(self, event: events.Key) -> str:  # noqa: ARG002
+        """Show which answer a key means. Returns its label, "" where it has none."""
         return ""
 
     def tell(self, text: str) -> None:

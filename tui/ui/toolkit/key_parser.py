@@ -12,6 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from textual import constants, events, messages
@@ -26,6 +27,9 @@ from tui.core.terminal_input import ESC, PASTE_END, InputPart, TerminalInput
 from tui.ui.toolkit.frame_pacing import ANSWER
 
 log = logging.getLogger(__name__)
+
+SETTLED_S: Final = 1.0
+"""How long after something unclassified a key may be a part of it."""
 
 _FOCUS: Final = {"\x1b[I": events.AppFocus, "\x1b[O": events.AppBlur}
 _MOUSE: Final = re.compile(r"\x1b\[<\d{1,3};-?\d{1,5};-?\d{1,5}[Mm]")
@@ -76,6 +80,19 @@ class Unclassified(events.Event, bubble=False):
         self.kind, self.held_back_s = kind, held_back_s
 
 
+class DoubtfulKey(events.Key):
+    """A key that may not have been pressed as one: it came in one read with a text, as a paste
+    without marks does, or, where it `follows`, soon after something unclassified. This goes by when
+    it was read, however late the app gets to it."""
+
+    def __init__(self, key: events.Key, *, follows: bool) -> None:
+        super().__init__(key.key, key.character)
+        self.follows = follows
+
+
+DoubtfulKey.handler_name = events.Key.handler_name
+
+
 class KeyParser:
     """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn;
     `answered` hears that the terminal has drawn what it was asked about. `source` is given where
@@ -91,12 +108,13 @@ class KeyParser:
     ) -> None:
         self._clean, self._answered = clean, answered
         self._source = source or TerminalInput(now)
+        self._now = now
+        self._unclassified_at = float("-inf")
         self._mouse = XTermParser()
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """What has come with this."""
-        for part in self._source.feed(data):
-            yield from self._events(part)
+        return self._told(list(self._source.feed(data)))
 
     @property
     def patience_s(self) -> float | None:
@@ -105,8 +123,19 @@ class KeyParser:
 
     def tick(self) -> Iterator[Message]:
         """What has come with a pause."""
-        for part in self._source.tick():
-            yield from self._events(part)
+        return self._told(list(self._source.tick()))
+
+    def _told(self, parts: Sequence[Part]) -> Iterator[Message]:
+        text = "".join(part.text for part in parts if part.kind == "text")
+        many = bool(text) and len(text) + sum(part.kind == "control" for part in parts) > 1
+        for message in chain.from_iterable(map(self._events, parts)):
+            if isinstance(message, Unclassified):
+                self._unclassified_at = self._now()
+            follows = self._now() - self._unclassified_at < SETTLED_S
+            if isinstance(message, events.Key) and (many or follows):
+                yield DoubtfulKey(message, follows=follows)
+            else:
+                yield message
 
     def _events(self, part: InputPart) -> Iterable[Message]:
         match part.kind:

@@ -177,10 +177,9 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         more = self.query_one("#more", Static)
         more.update(long if len(long) <= more.size.width else f"… {above + below:,} more · {key}")
 
-    def mark_answer(self, event: events.Key) -> None:
-        if named := {"y": "#once", "n": "#refuse"}.get(event.character or ""):
-            self.query_one(named).focus()
-        super().mark_answer(event)
+    def choice_key(self, event: events.Key) -> str | None:
+        key = super().choice_key(event)
+        return {"y": "1", "n": "esc"}.get(key or "", key)
 
     def action_whole(self) -> None:
         self.toggle_class("-whole")

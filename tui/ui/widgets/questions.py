@@ -72,16 +72,20 @@ class Choice(Widget, can_focus=True):
 class ChoicePlace(AnswerPlace):
     """A place whose answers are `Choice`s: the one that a key means gets the focus."""
 
-    def mark_answer(self, event: events.Key) -> None:
-        key = "esc" if event.key == "escape" else event.character
+    def mark_answer(self, event: events.Key) -> str:
+        screen = self.widget.screen
+        if event.key == "enter":
+            return screen.focused.label if isinstance(screen.focused, Choice) else ""
+        key = self.choice_key(event)
         for choice in self.widget.query(Choice):
             if choice.key == key and choice.display:
-                choice.focus()
+                screen.set_focus(choice)
+                return choice.label
+        return ""
 
-    @property
-    def marked_answer(self) -> str:
-        focused = self.widget.screen.focused
-        return focused.label if isinstance(focused, Choice) else ""
+    def choice_key(self, event: events.Key) -> str | None:
+        """What the choice bears that a key means."""
+        return "esc" if event.key == "escape" else event.character
 
 
 class QuestionDialog(Dialog[ResultT], ChoicePlace):
