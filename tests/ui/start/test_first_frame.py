@@ -376,10 +376,10 @@ def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work:
         screen.wait_for("Connect a model", "paste an API key")
         assert "❯" not in screen.text
         assert "Ask for anything" not in screen.text
-        screen.type("\x1b[F\x1b[A\r")
-        screen.wait_for("Press Enter again")  # there is a draft
-        screen.type("\r")
-        screen.wait_for("see you", "Explain this project")
+        screen.type("\x1b[F\x1b[A")
+        screen.wait_for("reads, searches, edits and runs commands")
+        screen.press("\r", lambda: "Explain this project" in screen.text)  # there is a draft
+        screen.wait_for("see you")
 
 
 def test_what_is_remembered_or_a_key_brings_the_prompt_at_once(
