@@ -59,6 +59,12 @@ _TO = re.compile(
     r"|directory|prefix|target|target-dir|target-directory|root|user-install)"
 )
 """Options whose value is where a program writes."""
+_READERS = frozenset(
+    names(
+        "ls grep egrep fgrep rg test [ cut diff cmp comm head tail wc stat file du df ps xargs find"
+    )
+)
+"""Programs that write nowhere, whose options of these names mean something else."""
 _GIT_TO = re.compile(r"-o|--output(?:-directory)?|--separate-git-dir")
 _LAST_IS_WRITTEN = frozenset(names("cp mv install ln"))
 _GLOBAL = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
@@ -155,6 +161,9 @@ class _Finder:
         skipped = operands[:1] if name in SHELLS or INTERPRETERS.fullmatch(name) else ()
         before, to = "", _GIT_TO if name == "git" else _TO
         for word in called.args:
+            if name in _READERS:
+                self._mention(word.text, cwd)
+                continue
             target, _, value = word.text.partition("=")
             if to.fullmatch(before):
                 self._written(word, cwd)

@@ -135,6 +135,9 @@ def test_no_text_says_where(place: Place, command: str, output: str) -> None:
         ("echo; git tag -l 'v*'; false", ""),
         ("git worktree list; ls missing", "ls: cannot access 'missing'"),
         ("echo; git submodule status; false", ""),
+        ("ls -d build", "ls: cannot access 'build': No such file or directory"),
+        ("grep -o pattern README.md", ""),
+        ("test -d build", ""),
     ],
 )
 def test_an_answer_that_cannot_help_is_not_offered(place: Place, command: str, output: str) -> None:
