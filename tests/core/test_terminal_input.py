@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.clock import FakeClock
 from tests.terminals import recorded
-from tui.core.terminal_input import CSI_LIMIT, STRING_LIMIT, Part, TerminalInput
+from tui.core.terminal_input import CSI_LIMIT, STRING_LIMIT, InputPart, TerminalInput
 
 Step: TypeAlias = bytes | float
 Heard: TypeAlias = list[tuple[str, str]]
@@ -22,13 +22,13 @@ OSC = b"\x1b]11;rgb:1e1e/1e1e/2e2e\x1b\\"
 MOUSE = b"\x1b[<35;33;12M"
 
 
-def play(*steps: Step) -> list[Part]:
+def play(*steps: Step) -> list[InputPart]:
     """What comes of these reads, with pauses of so many seconds between them. Nothing has come for
     a minute before."""
     clock = FakeClock()
     terminal = TerminalInput(clock.monotonic)
     clock.elapsed += 60
-    parts: list[Part] = []
+    parts: list[InputPart] = []
     for step in steps:
         if isinstance(step, bytes):
             parts += terminal.feed(step)

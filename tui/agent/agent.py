@@ -350,7 +350,7 @@ class Agent:
 
     def interrupted_work(self) -> InterruptedWork:
         """What an earlier run of the session left open. Blocks."""
-        return self._dispatcher.left_open()
+        return self._dispatcher.interrupted_work()
 
     def collect(self, ids: Collection[str]) -> AsyncGenerator[Event]:
         """Give calls whose commands are kept their results, and ask the model nothing; a command

@@ -57,12 +57,12 @@ def with_command_states(
     """The calls, each with what is kept of its command: `jobs` are background commands of which
     more is known than their folders say, by their calls. Blocks."""
 
-    def kept(call: Interrupted) -> Kept:
+    def command_state(call: Interrupted) -> Kept:
         if (known := jobs.get(call.call_id)) is not None:
             return known
         return state_of(place / safe_name(call.call_id)) if place is not None else ""
 
-    return tuple(with_command(call, kept(call)) for call in calls)
+    return tuple(with_command(call, command_state(call)) for call in calls)
 
 
 def discard(folder: Path) -> None:

@@ -196,7 +196,7 @@ class ToolDispatcher:
         finally:
             await self.close_open(open_calls.values())
 
-    def left_open(self) -> InterruptedWork:
+    def interrupted_work(self) -> InterruptedWork:
         """What an earlier run of the session left open. Blocks."""
         ctx, jobs = self.ctx, self.kept.jobs()
         records, path = list(ctx.records), ctx.session.path
@@ -209,7 +209,7 @@ class ToolDispatcher:
 
         Raises as `run_all`.
         """
-        work = await asyncio.to_thread(self.left_open)
+        work = await asyncio.to_thread(self.interrupted_work)
         unknown = {call.call_id for call in work.calls if call.recovery == "unknown"}
         self._repeated = unknown if repeat else ()
         try:

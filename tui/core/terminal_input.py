@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Kind: TypeAlias = Literal[
         "text", "control", "alt", "escape", "csi", "ss3", "string", "mouse", "paste", "dropped"
     ]
-    Steps: TypeAlias = Generator["Part", None, int]
+    Steps: TypeAlias = Generator["InputPart", None, int]
     State: TypeAlias = Callable[[str, int], Steps]
 
 ESC, BEL = "\x1b", "\x07"
@@ -80,7 +80,7 @@ _TAILS = {
 """The rest of its replies, which it has not read to their ends."""
 
 
-class Part:
+class InputPart:
     """One thing that came. `text` is what was typed or pasted, the key of a `control` or an `alt`,
     or the whole sequence, its introducer as two characters.
 
@@ -122,7 +122,7 @@ class TerminalInput:
         """What began the sequences that were given up; in which read the rest may come most
         likely, and until when."""
 
-    def feed(self, data: bytes) -> Iterator[Part]:
+    def feed(self, data: bytes) -> Iterator[InputPart]:
         """The parts that are whole now."""
         text = self._decode(data)
         if not text:
@@ -132,7 +132,7 @@ class TerminalInput:
         self._reads += 1
         self._esc_alone = text == ESC and paused >= PAUSE_S
         if self._state == self._paste and paused >= _PASTE_PAUSE_S and text in _STOPS:
-            yield Part("paste", _sound("".join(self._pasted)))
+            yield InputPart("paste", _sound("".join(self._pasted)))
             yield self._give_up()
         at = 0
         while at < len(text):
@@ -150,26 +150,26 @@ class TerminalInput:
             until = self._since + WAIT_S
         return max(0.0, until - self._now())
 
-    def tick(self) -> Iterator[Part]:
+    def tick(self) -> Iterator[InputPart]:
         """What a pause has made of it. To be called when `patience_s` is over."""
         if self.patience_s != 0.0:
             return
         deadline, self._deadline = self._deadline, None
         if deadline is None:
             self._said = True
-            yield Part("dropped", "waits", self._now() - self._since)
+            yield InputPart("dropped", "waits", self._now() - self._since)
         elif self._state == self._after_escape:
             self._expect(ESC)
-            yield Part("escape", ESC)
+            yield InputPart("escape", ESC)
         elif self._state == self._string_end:
             yield self._give_up()
             self._expect(_BACKSLASH)
             if self._esc_alone:
-                yield Part("escape", ESC)
+                yield InputPart("escape", ESC)
         else:
             self._expect(self._introducer)
-            yield Part("dropped", "key")
-            yield Part("alt", self._introducer)
+            yield InputPart("dropped", "key")
+            yield InputPart("alt", self._introducer)
 
     def _typed(self, text: str, at: int) -> Steps:
         """Outside of any sequence."""
@@ -181,10 +181,10 @@ class TerminalInput:
         elif char in _C1:
             self._begin(_C1[char])
         elif char < " " or char == "\x7f":
-            yield Part("control", char)
+            yield InputPart("control", char)
         elif char not in _STRING_ENDS:
             end = _end_of_text(text, at)
-            yield Part("text", _sound(text[at:end]))
+            yield InputPart("text", _sound(text[at:end]))
             return end
         return at + 1
 
@@ -198,11 +198,11 @@ class TerminalInput:
             self._begin(char)
             self._deadline = self._read_at + PAUSE_S
         elif char == ESC:
-            yield Part("escape", ESC)
+            yield InputPart("escape", ESC)
             self._escape()
         else:
             self._state = self._typed
-            yield Part("alt", _sound(char))
+            yield InputPart("alt", _sound(char))
         return at + 1
 
     def _begin(self, introducer: str, *, unwanted: bool = False) -> None:
@@ -292,33 +292,33 @@ class TerminalInput:
             return len(text)
         self._pasted.append(seen[:end])
         self._state = self._typed
-        yield Part("paste", _sound("".join(self._pasted)))
+        yield InputPart("paste", _sound("".join(self._pasted)))
         return len(text) - (len(seen) - end - len(PASTE_END))
 
-    def _whole(self, kind: Kind) -> Iterator[Part]:
+    def _whole(self, kind: Kind) -> Iterator[InputPart]:
         """The sequence has its end."""
         self._state, self._too_long = self._typed, False
         sequence = "".join(self._sequence)
         if sequence == PASTE_BEGIN:
             self._state, self._pasted = self._paste, []
         elif self._unwanted:
-            yield Part("dropped", "late")
+            yield InputPart("dropped", "late")
         else:
             if self._said:
-                yield Part("dropped", "waits", self._read_at - self._since)
-            yield Part(kind, sequence)
+                yield InputPart("dropped", "waits", self._read_at - self._since)
+            yield InputPart(kind, sequence)
 
-    def _give_up(self) -> Part:
+    def _give_up(self) -> InputPart:
         """The sequence will have no end."""
         self._expect(self._introducer)
-        return Part("dropped", "unfinished", self._read_at - self._since)
+        return InputPart("dropped", "unfinished", self._read_at - self._since)
 
-    def _overlong(self) -> Part:
+    def _overlong(self) -> InputPart:
         """The sequence is given up; what follows in this read, or in a longer one, still belongs
         to it."""
         self._unwanted = self._too_long = True
         self._sequence.clear()
-        return Part("dropped", "unfinished", self._read_at - self._since)
+        return InputPart("dropped", "unfinished", self._read_at - self._since)
 
     def _expect(self, began: str) -> None:
         """From here on what comes is typed, unless it is the rest of what began so."""

@@ -131,7 +131,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
     wanted = (len(glob) - len(positive)) % 2 == 0
     choices = [_parts(choice) for choice in islice(_braces(positive), _CHOICES + 1)]
     if len(choices) > _CHOICES:
-        raise ToolError(f"The braces stand for more than {_CHOICES} patterns.", hint=_NARROWER)
+        raise ToolError(f"The braces expand to more than {_CHOICES} patterns.", hint=_NARROWER)
     return lambda path: any(_matches(parts, path.split("/")) for parts in choices) == wanted
 
 

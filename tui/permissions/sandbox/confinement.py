@@ -182,7 +182,7 @@ class Confinement:
             writes = level is not Level.READ_ONLY
             if writes and self._ran_later is None:
                 self._since_ns = time.time_ns()
-                await asyncio.to_thread(self._look)
+                await asyncio.to_thread(self._note_before)
             async with IN_PLACE.shared():
                 access = self._access(argv, cwd, clones) if writes else None
                 walls = await asyncio.to_thread(
@@ -335,7 +335,7 @@ class Confinement:
         after = self._file_states()
         return after, run_later.changed_in_filled(self._roots, self._since_ns, self._listing())
 
-    def _look(self) -> None:
+    def _note_before(self) -> None:
         """Look at what tools run later, before the first command that may change it. What earlier
         commands left of a clone is moved away: git there would act on what is around it."""
         from tui.permissions.sandbox.git_quarantine import old_remains, remains  # noqa: PLC0415

@@ -21,7 +21,7 @@ from tui.permissions.sandbox.walls import Level, Walls
 # fmt: off
 _NETWORK = (
     r"Network is unreachable|ENETUNREACH|EAI_AGAIN|getaddrinfo ENOTFOUND"
-    r"|Temporary failure in name resolution|Could not resolve host|Name or service not known"
+    r"|Temporary failure in name resolution|[Cc]ould not resolve host|Name or service not known"
     r"|no such host|Network is down|dial tcp: lookup|failed to lookup address"
 )
 _READ_ONLY = (

@@ -34,7 +34,7 @@ _RUNS = "git would go by it"
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Quarantined:
     """Something that was moved away: why, and what was put in its place."""
 
     path: Path
@@ -117,7 +117,7 @@ class GitBefore:
         """The folders of git whose list of files has changed."""
         return [path for path, one in self.written.items() if one.index != _state(path / "index")]
 
-    def without(self, moved: Iterable[Moved]) -> GitBefore:
+    def without(self, moved: Iterable[Quarantined]) -> GitBefore:
         """The same without what has something else in its place by now."""
         gone = [one.path for one in moved if one.barrier]
 
@@ -144,7 +144,7 @@ class GitBefore:
     def from_json(cls, said: Mapping[str, Mapping[str, Sequence[Any]]]) -> GitBefore:
         return cls(watched_from(said["names"]), watched_from(said["written"]))
 
-    def settle(self, folder: Path, lists: FolderLists) -> list[Moved]:
+    def settle(self, folder: Path, lists: FolderLists) -> list[Quarantined]:
         """Move into `folder` what commands left and must not stay. Blocks."""
         moved = quarantine(self.names, folder)
         for path, known in self.written.items():
@@ -160,10 +160,10 @@ class GitBefore:
         return moved + remains(wholes, folder)
 
 
-def remains(known: Mapping[Path, Watched], folder: Path) -> list[Moved]:
+def remains(known: Mapping[Path, Watched], folder: Path) -> list[Quarantined]:
     """Move what is no repository any more of folders of git into `folder`, and put a file there
     that stops git: else it would take the repository around for it. Blocks."""
-    moved: list[Moved] = []
+    moved: list[Quarantined] = []
     for path, one in known.items():
         if not (path.is_dir() and (path / "config").exists()) or is_repository(path):
             continue
@@ -186,7 +186,7 @@ def old_remains(links: Iterable[Path], roots: Sequence[Path]) -> dict[Path, Watc
     return found
 
 
-def move_away(path: Path, roots: Sequence[Path], folder: Path, why: str) -> list[Moved]:
+def move_away(path: Path, roots: Sequence[Path], folder: Path, why: str) -> list[Quarantined]:
     """Move one file of git's away, following no link on the way to it. Blocks."""
     root = _root_of(path.parent.resolve(), roots)
     if root is None:
@@ -202,7 +202,7 @@ def _root_of(path: Path, roots: Iterable[Path]) -> Path | None:
 
 def _moved_alone(
     known: Watched, name: str, folder: Path, why: str, *, barrier: bool = False
-) -> list[Moved]:
+) -> list[Quarantined]:
     """Move what is at a name, where all folders above are what they were."""
     with _opened(known, name) as (place, real):
         if place < 0 or real != known.folder / name or _state(name, place) is None:
@@ -215,7 +215,7 @@ def _moved_alone(
                 os.fdopen(os.open(name, flags, 0o644, dir_fd=place), "w") as out,
             ):
                 out.write(f"gitdir: {folder / to.name}\n")
-        return [Moved(real, to, why, barrier)]
+        return [Quarantined(real, to, why, barrier)]
 
 
 def _links_out(git_dir: Path, lists: FolderLists) -> dict[Path, str]:
@@ -252,14 +252,14 @@ def _searched(git_dir: str, lists: FolderLists) -> Iterator[str]:
         waiting += [f"{place}/{name}" for name in listing.folders if name not in store]
 
 
-def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Moved]:
+def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Quarantined]:
     """Move what appeared at a watched name into `folder`, and put links back.
 
     Nothing is followed on the way: a folder that has become a link is moved itself, and what it
     leads to stays as it is. A new `.git` is not moved where it leads nowhere else: who makes a
     repository means it. `run_later` names it.
     """
-    moved: list[Moved] = []
+    moved: list[Quarantined] = []
     for path, known in before.items():
         if path.name == ".git" and known.state is None and _stays_below(path, known.root):
             continue
@@ -272,7 +272,7 @@ def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Moved]:
             if known.freed and real != known.folder / path.name:
                 continue
             if state is not None:
-                moved.append(Moved(real, _move(real, place, folder)))
+                moved.append(Quarantined(real, _move(real, place, folder)))
             if known.state and known.state.startswith("link ") and real.parent == known.folder:
                 os.symlink(known.state.removeprefix("link "), real.name, dir_fd=place)
     return moved

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from tui.core.terminal_input import Part
+    from tui.core.terminal_input import InputPart
 
 ALT_SCREEN = "\x1b[?1049h"
 _MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
@@ -226,7 +226,7 @@ class EarlyPrompt:
     def _readable(self, seconds: float) -> bool:
         return bool(select.select([0], [], [], seconds)[0])
 
-    def _take(self, parts: Iterable[Part]) -> None:
+    def _take(self, parts: Iterable[InputPart]) -> None:
         """Keys as they come: text, backspace, paste, Enter. Others mean nothing yet."""
         for part in parts:
             if part.kind == "text":

@@ -22,7 +22,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS
 from textual.keys import _character_to_key as character_to_key  # pyright: ignore[reportPrivateUsage]
 from textual.message import Message
 
-from tui.core.terminal_input import ESC, PASTE_END, Part, TerminalInput
+from tui.core.terminal_input import ESC, PASTE_END, InputPart, TerminalInput
 from tui.ui.toolkit.frame_pacing import ANSWER
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class KeyParser:
         for part in self._source.tick():
             yield from self._events(part)
 
-    def _events(self, part: Part) -> Iterable[Message]:
+    def _events(self, part: InputPart) -> Iterable[Message]:
         match part.kind:
             case "text":
                 return map(_typed, part.text)
