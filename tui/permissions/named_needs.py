@@ -40,6 +40,13 @@ _GIT_WRITES = frozenset(
         " worktree"
     )
 )
+_GIT_LOOKS = re.compile(
+    r"stash (?:list|show)|worktree list|submodule(?: (?:status|summary))?|notes(?: (?:list|show))?"
+    r"|bisect (?:log|view|visualize)|clean (?:-\w*n\w*|--dry-run)|branch(?: -[alrv]+)?"
+    r"|tag(?: (?:-[lv]|-n\d*))?|(?:branch|tag) --(?:list|all|remotes|show-current|contains"
+    r"|no-contains|merged|no-merged|points-at|sort|format)(?:=.*)?"
+)
+"""Those of them that only look, with their first argument."""
 _WRITE_THEIR_FILES = frozenset(
     names(
         "vi vim nvim ex ed sqlite3 cmake meson tar unzip zip cpio patch javac flex bison lex yacc"
@@ -52,6 +59,13 @@ _TO = re.compile(
     r"|directory|prefix|target|target-dir|target-directory|root|user-install)"
 )
 """Options whose value is where a program writes."""
+_READERS = frozenset(
+    names(
+        "ls grep egrep fgrep rg test [ cut diff cmp comm head tail wc stat file du df ps xargs find"
+    )
+)
+"""Programs that write nowhere, whose options of these names mean something else."""
+_GIT_TO = re.compile(r"-o|--output(?:-directory)?|--separate-git-dir")
 _LAST_IS_WRITTEN = frozenset(names("cp mv install ln"))
 _GLOBAL = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
 _ADDRESS = re.compile(r"https?://(?!localhost|127\.|\[::1\])", re.IGNORECASE)
@@ -145,14 +159,17 @@ class _Finder:
         if name in DOWNLOADERS or (called.args and called.args[0].text in GIT_REACHES):
             self.needs.fetches |= any(_ADDRESS.match(word.text) for word in called.args)
         skipped = operands[:1] if name in SHELLS or INTERPRETERS.fullmatch(name) else ()
-        before = ""
+        before, to = "", _GIT_TO if name == "git" else _TO
         for word in called.args:
+            if name in _READERS:
+                self._mention(word.text, cwd)
+                continue
             target, _, value = word.text.partition("=")
-            if _TO.fullmatch(before):
+            if to.fullmatch(before):
                 self._written(word, cwd)
-            elif value and _TO.fullmatch(target):
+            elif value and to.fullmatch(target):
                 self._written(ShellWord(value), cwd)
-            elif _TO.fullmatch(word.text[:2]) and word.text[2:3] in {"/", "~", "."}:
+            elif to.fullmatch(word.text[:2]) and word.text[2:3] in {"/", "~", "."}:
                 self._written(ShellWord(word.text[2:]), cwd)
             elif word not in skipped:
                 self._mention(word.text, cwd)
@@ -162,8 +179,8 @@ class _Finder:
     def _git(self, called: Invocation, cwd: Path | None) -> None:
         subcommand, texts = called.args[0].text, [word.text for word in called.args[1:]]
         self.needs.git.add(subcommand)
-        listed = subcommand == "stash" and texts[:1] in (["list"], ["show"])
-        self.needs.writes |= subcommand in _GIT_WRITES and not listed
+        looks = _GIT_LOOKS.fullmatch(" ".join([subcommand, *texts[:1]]))
+        self.needs.writes |= subcommand in _GIT_WRITES and not looks
         self.needs.signs |= any(map(_SIGNS.fullmatch, texts))
         if subcommand == "config" and not any(map(_LOOKS_UP.fullmatch, texts)):
             for text in texts:

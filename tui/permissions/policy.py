@@ -40,6 +40,7 @@ from tui.permissions.reading_rules import (
 )
 from tui.permissions.risk import CommandPart, RiskVerdict, classify
 from tui.permissions.risk_tiers import (
+    DESTROYERS,
     FOR_THE_SYSTEM,
     INSTALL_PROGRAMS,
     INSTALLERS,
@@ -68,6 +69,8 @@ _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patc
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
+_CHANGES_FILES = frozenset({"git", "find", *DESTROYERS, *RECURSIVE})
+"""High-risk programs that need nothing but the files of the project."""
 _OWN = frozenset({"config.toml", "tool-results", "plans", "run", ".gitignore"})
 """What in `.holdfast/` is the program's to write."""
 
@@ -333,7 +336,7 @@ def needed_level(facts: CallFacts) -> Level:
     risky = [[called.name, *(word.text for word in called.args)] for called in map(_called, worst)]
     if risky and all(words[0] in INSTALLERS for words in risky):
         return Level.OUTSIDE if any(map(_for_the_system, risky)) else Level.NETWORK
-    within = all(words[0] in RECURSIVE or words[0] == "git" for words in risky)
+    within = all(words[0] in _CHANGES_FILES for words in risky)
     reaches = any(words[0] == "git" and _reaches(words) for words in risky)
     return Level.WORKSPACE if risky and within and not reaches else Level.OUTSIDE
 

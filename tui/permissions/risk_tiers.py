@@ -41,6 +41,8 @@ HIGH_PROGRAMS: Mapping[str, str] = _by_name(
     }
 )
 
+DESTROYERS = frozenset(name for name, why in HIGH_PROGRAMS.items() if why == "destroys data")
+
 HIGH_WORDS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         names("pip conda mamba gem poetry pdm uv rye hatch composer"),

@@ -197,6 +197,13 @@ def test_the_clone_that_a_line_works_in(tmp_path: Path, command: str, expected: 
     [
         ("make clean", "rm: cannot remove 'build/dep/.git/HEAD': Read-only file system", "deletes"),
         ("mv build x", "mv: cannot move 'build' to 'x': Device or resource busy", "deletes"),
+        ("make clean", "rm: cannot remove 'build/dep/.git/FETCH_HEAD': Read-only file system",
+         "deletes"),
+        ("make clean", "rm: cannot remove 'build/dep/.git/index.lock': Read-only file system",
+         "deletes"),
+        ("sh x", "EROFS: read-only file system, unlink 'build/dep/.git/FETCH_HEAD'", "deletes"),
+        ("sh x", "error: cannot open 'build/dep/.git/FETCH_HEAD': Read-only file system",
+         "writes"),
         ("make", "fatal: Unable to create 'build/dep/.git/index.lock': Read-only file system",
          "writes"),
         ("cd build && touch /usr/x", "touch: cannot touch '/usr/x': Read-only file system", ""),

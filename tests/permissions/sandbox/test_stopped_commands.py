@@ -130,11 +130,19 @@ def test_no_text_says_where(place: Place, command: str, output: str) -> None:
         ("make", "cat: /etc/shadow: Permission denied"),
         ("make", "All 3 tests failed"),
         ("grep -q x README.md", ""),
+        ("cd src; git stash list; grep -q x README.md", ""),
+        ("echo; git branch --show-current; grep -q x README.md", ""),
+        ("echo; git tag -l 'v*'; false", ""),
+        ("git worktree list; ls missing", "ls: cannot access 'missing'"),
+        ("echo; git submodule status; false", ""),
+        ("ls -d build", "ls: cannot access 'build': No such file or directory"),
+        ("grep -o pattern README.md", ""),
+        ("test -d build", ""),
     ],
 )
 def test_an_answer_that_cannot_help_is_not_offered(place: Place, command: str, output: str) -> None:
     said = place.explain(command, 1, output)
-    assert said.level is (Level.WORKSPACE if command.startswith("git") else None)
+    assert said.level is (Level.WORKSPACE if command.startswith("git commit") else None)
 
 
 def test_a_commit_that_git_signs_needs_the_key(place: Place) -> None:
@@ -165,6 +173,10 @@ def test_the_files_that_a_command_names_are_named(place: Place) -> None:
     assert said.needs == "needs to write notes.txt"
     said = place.explain("git config --global user.name x", 255, "Read-only file system")
     assert said.needs == "needs to write ~/.gitconfig"
+    said = place.explain("git branch -d topic", 1, "Read-only file system")
+    assert said.needs == "needs to write a file that this level keeps read-only"
+    said = place.explain("git diff --output=x.diff", 1, "Read-only file system")
+    assert said.needs == "needs to write x.diff"
     said = place.explain("touch a b c d e", 1, "Read-only file system")
     assert said.needs == "needs to write a, b, c, 2 more"
 

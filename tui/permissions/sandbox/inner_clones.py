@@ -40,6 +40,12 @@ _WRITES = re.compile(
     re.IGNORECASE,
 )
 """What git says where it cannot write its own files."""
+_REMOVES = re.compile(
+    r"^\S*\b(?:rm|rmdir|mv|find|unlink): |\b(?:remove|delete|move|rename|rmdir)\b"
+    r"|(?<!unable to )\bunlink\b",
+    re.IGNORECASE,
+)
+"""What programs say where they cannot delete or move a file, whatever that is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,9 @@ def stopped_at(
         or clone in here
         or not moved.isdisjoint((clone, *clone.parents))
     ]
-    return StoppedClones(tuple(sorted(met)), not _WRITES.search(output)) if met else None
+    lines = [line for line in output[-_MOST_READ:].splitlines() if _STOPPED.search(line)]
+    deletes = any(map(_REMOVES.search, lines)) or not _WRITES.search(output)
+    return StoppedClones(tuple(sorted(met)), deletes) if met else None
 
 
 def _read(command: str, cwd: Path) -> Sequence[SimpleCommand]:
