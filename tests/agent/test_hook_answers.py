@@ -57,6 +57,10 @@ def said(printed: str | bytes, event: str = PRE) -> HookReply:
         DENY.replace("{", "{\r\n").encode(),
         '{"decision": "block", "reason": "no way", "log": "a\nb"}',  # a bare newline in a text
         DENY.encode()[:-2] + b', "x": "\xff"}}',
+        # As jq 1.6 colors it with -C.
+        ('\x1b[1;39m{\n  \x1b[0m\x1b[34;1m"decision"\x1b[0m\x1b[1;39m:\x1b[0m '
+        '\x1b[0;32m"block"\x1b[0m\x1b[1;39m,\n  \x1b[0m\x1b[34;1m"reason"\x1b[0m'
+        '\x1b[1;39m:\x1b[0m \x1b[0;32m"no way"\x1b[0m\x1b[1;39m\n}\x1b[0m'),
         json.dumps({"hookSpecificOutput": {"hookEventName": "PostToolUse", "permissionDecision":
             "deny", "permissionDecisionReason": "no way"}}),  # drops it
     ],
@@ -92,6 +96,23 @@ def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> No
         ("{'decision': 'deny'}", "it begins with { and is no JSON"),
         ('{"a":' * 40_000, "it begins with { and is no JSON"),
         ("{" * OUTPUT_MAX, "it begins with { and is no JSON"),
+        ('{"Continue": false}', "Continue (false) is not where a decision belongs"),
+        ('{"hookSpecificOutput": {"continue": false}}', "continue (false) is not where"),
+        ('{"permission": "deny", "userMessage": "x"}', 'permission ("deny") is not where'),
+        ('{"hookSpecificOutput": {"behavior": "deny"}}', 'behavior ("deny") is not where'),
+        ('{"result": " Blocked"}', 'result (" Blocked") is not where'),
+        (json.dumps({"statusCode": 200, "body": DENY}), "body ("),
+        ("decision: block\nreason: x", "it has a decision in a text"),
+        ("hookSpecificOutput:\n  permissionDecision: deny", "it has a decision in a text"),
+        ("PERMISSION_DECISION=deny", "it has a decision in a text"),
+        ("Result(decision='block')", "it has a decision in a text"),
+        ('checking {"decision"=>"block"}', "it has a decision in a text"),
+        ("map[decision:block reason:x]", "it has a decision in a text"),
+        ("Array\n(\n    [decision] => block\n)", "it has a decision in a text"),
+        ("<decision>block</decision>", "it has a decision in a text"),
+        ("checking\ncontinue: false", "it has a decision in a text"),
+        (f"checking…\n{DENY[:30]}", "it has a decision in a text that is no JSON"),
+        (f"[{DENY[:30]}", "it has a decision in a text that is no JSON"),
         (f"checking…\n{DENY[:80]}", "it has a decision in a text that is no JSON"),
         ("checking…\n{'permissionDecision': 'deny'}", "it has a decision in a text"),
         ("checking…\n{decision: 'deny'}", "it has a decision in a text"),
@@ -113,6 +134,8 @@ def test_what_looks_like_a_decision_and_is_none_says_why(printed: str, why: str)
         "all fine\n",
         "running 3 checks: decision table ok\n{1, 2} [3] {'a': 1}",
         "I will continue: false alarms are fine",
+        "Decision log: 3 calls, none blocked. It made a decision.\nBlock size 4",
+        '{"status": "ok", "permission": "allow", "rules": 3, "log": "{tool}"}',
         "x" * 1000,
     ],
 )

@@ -287,6 +287,19 @@ bash --init-file f -ic 'git push'
 exec -c git push
 exec -l git push
 time -- git push
+git --attr-source HEAD push
+git fetch --upload-pack='git push' x
+git pull --upload-pack 'git push' x
+git clone -u 'git push' a b
+git clone --upload-pack='git push' a b
+git ls-remote --exec='git push' x
+git archive --remote=x --exec='git push'
+git send-pack --receive-pack='git push' x
+git fetch "ext::git push"
+git -c protocol.ext.allow=always ls-remote 'ext::sh -c "git push"'
+g?t push
+/usr/bin/g[i]t push origin
+/usr/bin/g* push
 """
 
 ALLOWED = r"""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.messages import is_object, object_of, string_of
+from tui.core.text_cleaning import without_colours
 
 OUTPUT_MAX: Final = 256 * 1024
 """Bytes of an output that are read; what floods it is read on and dropped."""
@@ -39,10 +40,15 @@ _NAMES: Final = frozenset({"decision", "permissiondecision"})
 """Keys that hold a decision, however they are written."""
 _ECHOED: Final = frozenset({"tool_input", "tool_response", "updatedInput"})
 """What is about a call and not the hook's own word, though such a key may be in it."""
+_NO: Final = frozenset({"deny", "denied", "block", "blocked"})
+"""Words that are a decision under any key, such as the `permission` of other programs' hooks."""
 _KEY: Final = re.compile(
-    r"""(?:["']|[{,]\s*)(?:(?:permission[_-]?)?decision\\*["']?\s*:"""
-    r"""|continue\\*["']?\s*:\s*\\*["']?false\b)""",
-    re.IGNORECASE,
+    r"""(?:["']|[{,]\s*)(?:(?:(?:permission[_-]?)?decision|hookSpecificOutput)\\*["']?\s*:"""
+    r"""|continue\\*["']?\s*:\s*\\*["']?false\b)"""
+    # As YAML, `key=value`, a printed object of another language, …
+    r"""|decision[^\w\n.]{0,9}[:=>][^\w\n.]{0,9}(?:deny|denied|block|blocked)\b"""
+    r"""|^continue\s*[:=]\s*false\b""",
+    re.IGNORECASE | re.MULTILINE,
 )
 _MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -120,10 +126,11 @@ def read(printed: bytes, event: str) -> HookReply:
 
 
 def _decoded(data: bytes) -> str:
-    """The text of an output: marked as UTF-16 or not, and without the NULs that fill it where it
-    isn't."""
+    """The text of an output: marked as UTF-16 or not, without the NULs that fill it where it
+    isn't, and without colors (`jq -C` puts them between a key and its value)."""
     encoding = "utf-16" if data.startswith(_MARKED) else "utf-8"
-    return data.decode(encoding, "replace").replace("\0", "").lstrip("\ufeff").strip()
+    text = data.decode(encoding, "replace").replace("\0", "").lstrip("\ufeff")
+    return without_colours(text).strip()
 
 
 def _objects(text: str) -> tuple[list[_Object], str]:
@@ -193,12 +200,22 @@ def _misplaced(key: str, value: object) -> Iterator[_Decision]:
         name, inner = left.pop()
         if name in _ECHOED:
             continue
-        if re.sub(r"[\W_]", "", name).casefold() in _NAMES:
+        plain = re.sub(r"[\W_]", "", name).casefold()
+        if plain in _NAMES or (plain == "continue" and inner is False) or _says_no(inner):
             yield _Decision(unclear=f"{name} ({_shown(inner)}) is not where a decision belongs")
         elif isinstance(inner, _Object):
             left += inner.pairs
         elif isinstance(inner, list):
             left += [("", one) for one in cast("list[object]", inner)]
+
+
+def _says_no(value: object) -> bool:
+    """Tell whether a value is a decision against something, or a text with one as JSON, as
+    services put the output of a program into their own answer."""
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    return text.casefold() in _NO or (text.startswith(("{", "[")) and bool(_KEY.search(text)))
 
 
 def _own(said: _Object) -> dict[str, Any]:

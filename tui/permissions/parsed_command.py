@@ -80,7 +80,9 @@ class ParsedLine:
     """How large its syntax tree is."""
 
 
-_GIT_VALUED = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"}
+_GIT_VALUED = {
+    "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

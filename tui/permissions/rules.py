@@ -222,6 +222,9 @@ def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
         return
     for part in parts:
         text = next(iter(part.spellings), part.text)
+        first, _, after = text.partition(" ")
+        if fnmatchcase(program, first.rpartition("/")[2]):  # `/usr/bin/g?t` is what it finds
+            yield rule.matches(f"{program} {after}")
         words = _NO_WORD.sub(" ", text).split()
         own = words[0].rpartition("/")[2].lower() if words else ""
         if own.startswith("git-"):  # `git-push` is `git push`

@@ -87,6 +87,9 @@ _TEXT_AFTER: Mapping[str, tuple[str, ...]] = {
     "complete": ("-C", "-W"),
     "rebase": ("-x", "--exec"),
     "difftool": ("-x", "--extcmd"),
+    "clone": ("-u", "--upload-pack"),
+    **dict.fromkeys(names("fetch pull ls-remote fetch-pack"), ("--upload-pack", "--exec")),
+    **dict.fromkeys(names("push send-pack archive"), ("--receive-pack", "--exec")),
     "grep": ("-O", "--open-files-in-pager"),
     "filter-branch": tuple(
         f"--{kind}-filter" for kind in names("env tree index parent msg commit tag-name setup")
@@ -94,7 +97,10 @@ _TEXT_AFTER: Mapping[str, tuple[str, ...]] = {
 }
 """Options whose value is a command line."""
 
-_GIT_RUNS = {"rebase", "difftool", "grep", "filter-branch"}
+_GIT_RUNS = names(
+    "rebase difftool grep filter-branch clone fetch pull ls-remote fetch-pack push send-pack "
+    "archive"
+)
 """Subcommands of git with such options."""
 _GIT_PROGRAMS = re.compile(
     r"pager\..+|.+\.(pager|editor|command|cmd|driver|external|textconv|sshcommand|fsmonitor"
@@ -224,6 +230,7 @@ def _git(simple: SimpleCommand) -> InnerCommands:
         return _commands(simple, called.args[2:])
     elif words:
         texts.append(_text_after(called.args, words[0]) if words[0] in _GIT_RUNS else "")
+        texts += [text.partition("::")[2] for text in words if text.startswith("ext::")]
     unknown = _MADE if any(UNKNOWN in text for text in texts) else ""
     if any(one.startswith("--config-env") for one in given):
         unknown = "runs what only its environment says"
