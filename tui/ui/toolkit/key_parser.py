@@ -114,7 +114,7 @@ class KeyParser:
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """What has come with this."""
-        return self._told(list(self._source.feed(data)))
+        return self._messages_of(list(self._source.feed(data)))
 
     @property
     def patience_s(self) -> float | None:
@@ -123,9 +123,9 @@ class KeyParser:
 
     def tick(self) -> Iterator[Message]:
         """What has come with a pause."""
-        return self._told(list(self._source.tick()))
+        return self._messages_of(list(self._source.tick()))
 
-    def _told(self, parts: Sequence[Part]) -> Iterator[Message]:
+    def _messages_of(self, parts: Sequence[InputPart]) -> Iterator[Message]:
         text = "".join(part.text for part in parts if part.kind == "text")
         many = bool(text) and len(text) + sum(part.kind == "control" for part in parts) > 1
         for message in chain.from_iterable(map(self._events, parts)):
