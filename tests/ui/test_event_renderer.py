@@ -94,7 +94,7 @@ def test_a_call_that_was_cut_off_says_how_far_it_came() -> None:
     assert item.preview == "....\n.."
     silent = _result("c1", "for the model", is_error=True, seconds=0.0, summary="interrupted",
                      details={"interrupted": True, "partial": ""})  # fmt: skip
-    assert _after(began, silent).summary == "started, end unknown"
+    assert _after(began, silent).summary == "may have run, end unknown"
     assert _after(silent).summary == "never started"
 
 
@@ -102,7 +102,7 @@ def test_a_call_that_nobody_closed_says_what_is_known_of_it() -> None:
     began = record("intent", call_id="c1", tool="run_command", effect="run")
     elsewhere = _result("c9", "of an earlier call")
     assert _after().summary == "never started"
-    assert _after(began).summary == "started, end unknown"
+    assert _after(began).summary == "may have run, end unknown"
     assert _after(elsewhere).summary == "end unknown"
     later = record("assistant", content=_text("Going on."))
     assert _after(began, later).summary == "finished, result lost"

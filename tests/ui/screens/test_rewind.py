@@ -272,7 +272,7 @@ async def test_what_a_command_changed_goes_back_and_comes_again(tmp_path: Path) 
         await choose(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         shown = str(app.screen.query_one("#details > Static").render())
-        assert "new/c · is new, goes" in shown
+        assert "new/c · new: will be deleted" in shown
         assert "gone/b · is gone, comes back" in shown
         assert "mine · edited outside" in shown
         await pilot.press("f")

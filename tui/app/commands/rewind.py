@@ -127,7 +127,7 @@ def _files_question(conversation: Conversation, since: WorkspaceChanges) -> Choi
     details = [
         *_shown(since.own, root),
         *(
-            f"{_shown_path(change.path, root)}{' · is new, goes' if change.created else ''}"
+            f"{_shown_path(change.path, root)}{' · new: will be deleted' if change.created else ''}"
             for change in since.beside
         ),
         *(f"{_shown_path(path, root)} · edited outside" for path in others),
@@ -147,7 +147,7 @@ def _shown(found: Sequence[Change], root: Path) -> list[str]:
 
 def _effect(change: Change) -> str:
     if change.old is None:
-        return " · is new, goes"
+        return " · new: will be deleted"
     return " · is gone, comes back" if change.new is None else ""
 
 

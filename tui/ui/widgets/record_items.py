@@ -42,7 +42,7 @@ from tui.ui.widgets.tool_titles import title
 
 INTERRUPTED = "interrupted"
 """The summary of a call that was closed without an end of its own."""
-BEGUN, NEVER = "started, end unknown", "never started"
+BEGUN, NEVER = "may have run, end unknown", "never started"
 _OUTCOMES = {
     "never_started": NEVER,
     "finished_result_lost": "finished, result lost",
