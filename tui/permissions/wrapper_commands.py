@@ -230,7 +230,8 @@ def _git(simple: SimpleCommand) -> InnerCommands:
         return _commands(simple, called.args[2:])
     elif words:
         texts.append(_text_after(called.args, words[0]) if words[0] in _GIT_RUNS else "")
-        texts += [text.partition("::")[2] for text in words if text.startswith("ext::")]
+        if words[0] != "config":  # it only writes the address
+            texts += [text.partition("::")[2] for text in words if text.startswith("ext::")]
     unknown = _MADE if any(UNKNOWN in text for text in texts) else ""
     if any(one.startswith("--config-env") for one in given):
         unknown = "runs what only its environment says"
