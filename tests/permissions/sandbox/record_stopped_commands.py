@@ -87,9 +87,11 @@ class Project:
     environment: Mapping[str, str]
 
     def generic(self, text: str) -> str:
-        """A text without the paths of this machine."""
+        """A text without the paths of this machine, and without hosts that were asked for."""
         for name, place in (("@WS@", self.walls.workspace), ("@HOME@", self.walls.home)):
             text = text.replace(str(place), name)
+        text = re.sub(rf"(?:\.\./)*/?{re.escape(sys.prefix.lstrip('/'))}", "@VENV@", text)
+        text = re.sub(r"\bregistry\.[a-z.]+\b", "registry.example.org", text)
         return re.sub(r"/(?:root|home/\w+)/\.(?:pyenv|rustup|cargo)\b", "/opt/tools", text)
 
 
