@@ -123,6 +123,12 @@ class Terminal:
         changed, without runs of blanks."""
         return re.sub(r"\s+", " ", self._text)
 
+    @property
+    def now(self) -> str:
+        """What stands on the screen, row by row."""
+        rows = sorted(self.shown.by_row.items())
+        return "\n".join("".join(char for char, _ in row) for _, row in rows)
+
     def forget(self) -> None:
         self._raw, self._text = b"", ""
 
