@@ -19,7 +19,6 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
 from tui.agent.sub_agent_run import SubAgentRun
-from tui.agent.sub_agent_worktree import SubAgentWorktree
 from tui.context import system_prompt
 from tui.context.system_prompt import Source
 from tui.core.cancellation import to_the_end
@@ -46,6 +45,7 @@ from tui.tools.task import SubAgentTool, TaskParams
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.agent.sub_agent_worktree import SubAgentWorktree
     from tui.tools.base import ToolContext
 
 LIST_NAME: Final = "List of sub-agents"
@@ -101,6 +101,10 @@ class SubAgentStarter:
         own: SubAgentWorktree | None = None
         try:
             if definition.isolated:
+                from tui.agent.sub_agent_worktree import (  # noqa: PLC0415 - seldom needed
+                    SubAgentWorktree,
+                )
+
                 own = await SubAgentWorktree.make(ctx, definition.name, session.id)
                 tool.emit(f"{own.welcome}\n")
             agent = await self._agent(one, definition, model, session, own)

@@ -21,6 +21,7 @@ from tui.core.files import private_folder
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
+from tui.core.git.in_place import IN_PLACE, MADE
 from tui.core.git.worktree import (
     EnteredWorktree,
     Worktree,
@@ -32,14 +33,8 @@ from tui.core.git.worktree import (
 )
 from tui.core.git.worktree_state import changed_files, file_hash
 from tui.core.paths import shorten
-from tui.core.shared_lock import SharedLock
 from tui.core.workspace import PRIVATE_DIR, WORKTREES, checkout_of, worktree_of
 
-IN_PLACE: Final = SharedLock()
-"""Had alone while a worktree is removed, shared while a command starts in the sandbox: its walls
-stand around what git keeps of every worktree, and can't be built where that goes meanwhile."""
-MADE: Final[set[Path]] = set()
-"""The worktrees that this process has made: nobody else put them there."""
 INCLUDE: Final = ".worktreeinclude"
 """Patterns of ignored files that a new worktree gets, too; Claude Code reads the same file."""
 # fmt: off

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
-from tui.core.git.repository import IN_PLACE, MADE
+from tui.core.git.in_place import IN_PLACE, MADE
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import WORKTREES, Workspace
 from tui.permissions.sandbox.walls import Level, Plan, Walls
