@@ -1,8 +1,9 @@
 """What signs requests: finding it, and storing a key. No key appears in a repr, a log or an error.
 
 Keys are stored per server, so that one server's key is never sent to another: in the OS keyring
-if there is one, else in a file of mode 0600. If HOLDFAST_HOME puts everything into one folder,
-only the file there is used. What the SDK signs in with by itself is in `sign_in`.
+if there is one and the `keyring` package is installed, else in a file of mode 0600. If
+HOLDFAST_HOME puts everything into one folder, only the file there is used. What the SDK signs in
+with by itself is in `sign_in`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
@@ -222,8 +224,16 @@ def _keyring(env: Mapping[str, str]) -> _Keyring | None:
     return None if env.get("HOLDFAST_HOME") else _in_time(_recommended)
 
 
+def keyring_is_missing(env: Mapping[str, str]) -> bool:
+    """Whether the OS keyring can't be asked because its package, an extra, isn't installed."""
+    return not env.get("HOLDFAST_HOME") and find_spec("keyring") is None
+
+
 def _recommended() -> _Keyring | None:
-    import keyring  # noqa: PLC0415 - takes 70 ms
+    try:
+        import keyring  # noqa: PLC0415 - takes 70 ms
+    except ModuleNotFoundError:  # not everybody's extra
+        return None
 
     backend: Any = keyring.get_keyring()
     chain: list[Any] = list(getattr(backend, "backends", None) or [backend])

@@ -33,6 +33,7 @@ _TEXT_MIN = 40
 
 _EXAMINATIONS: tuple[tuple[str, Callable[[Subject], Iterable[Check]]], ...] = (
     ("program", machine.program),
+    ("installed", machine.installed),
     ("packages", machine.packages),
     ("terminal", machine.terminal),
     ("programs", machine.programs),

@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryFile
 
-import tui
 from tui.app.doctor.check import Check, Subject
+from tui.app.installed import installation, version_line
 from tui.app.unattended_commands import unattended_commands
 from tui.core.formatting import plural, size
 from tui.core.paths import shorten
@@ -27,13 +27,12 @@ OLDEST = (3, 11)
 SMALL = (80, 24)
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*([^;]*)(;.*)?")
-_REINSTALL = "Reinstall it: pip install --force-reinstall holdfast"
 
 
 def program(_: Subject) -> Iterator[Check]:
     """The program itself and its Python."""
     version = platform.python_version()
-    what = f"holdfast {tui.__version__}, Python {version} on {platform.system()}"
+    what = f"{version_line()}, Python {version} on {platform.system()}"
     if sys.version_info < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         yield Check("program", "fail", what, f"Holdfast needs Python {oldest} or newer.")
@@ -41,19 +40,44 @@ def program(_: Subject) -> Iterator[Check]:
         yield Check("program", "ok", what)
 
 
+def installed(what: Subject) -> Iterator[Check]:
+    """How it was installed, how to update it, and whether `holdfast` starts this one."""
+    found = installation()
+    said = f"{found.how}; to update: {found.update}"
+    search = what.env.get("PATH", os.defpath)
+    started = shutil.which("holdfast", path=search)
+    own = Path(sys.prefix) / "bin" / "holdfast"
+    if started is None and own.exists() and not found.is_checkout:
+        fix = f'`holdfast` is not on PATH. Add: export PATH="{_shown_folder(own)}:$PATH"'
+        yield Check("installed", "warn", said, fix)
+    elif started and own.exists() and not own.samefile(started):
+        fix = f"`holdfast` starts another installation: {shorten(started)}. Remove one of them."
+        yield Check("installed", "warn", said, fix)
+    else:
+        yield Check("installed", "ok", said)
+
+
+def _shown_folder(program: Path) -> str:
+    """The folder to put on PATH: where uv and pipx link programs, if they linked this one."""
+    link = Path("~/.local/bin", program.name).expanduser()
+    linked = link.exists() and link.samefile(program)
+    return "$HOME/.local/bin" if linked else str(program.parent)
+
+
 def packages(_: Subject) -> Iterator[Check]:
     """The libraries that the program needs, in the versions that it asks for."""
+    again = f"Reinstall it: {installation().update}"
     try:
         wanted = metadata.requires("holdfast") or []
     except metadata.PackageNotFoundError:
-        yield Check("packages", "warn", "running without being installed", _REINSTALL)
+        yield Check("packages", "warn", "running without being installed", again)
         return
     missing: list[str] = []
     other: list[str] = []
     count = 0
     for line in wanted:
         found = _REQUIREMENT.fullmatch(line.strip())
-        if found is None or "extra" in (found[3] or ""):
+        if found is None or not _is_wanted(found[3] or ""):
             continue
         name, versions = found[1], found[2].strip()
         count += 1
@@ -65,11 +89,17 @@ def packages(_: Subject) -> Iterator[Check]:
         if not satisfies(there, versions):
             other.append(f"{name} {there} (wanted {versions})")
     if missing:
-        yield Check("packages", "fail", f"missing: {', '.join(missing)}", _REINSTALL)
+        yield Check("packages", "fail", f"missing: {', '.join(missing)}", again)
     if other:
-        yield Check("packages", "warn", f"other versions: {', '.join(other)}", _REINSTALL)
+        yield Check("packages", "warn", f"other versions: {', '.join(other)}", again)
     if not missing and not other:
         yield Check("packages", "ok", f"all {count} installed, in supported versions")
+
+
+def _is_wanted(marker: str) -> bool:
+    """Whether a requirement counts here: none of an extra does, and one of a system only there."""
+    system = re.search(r"sys_platform\s*==\s*['\"](\w+)", marker)
+    return "extra" not in marker and (system is None or system[1] == sys.platform)
 
 
 def satisfies(version: str, wanted: str) -> bool:

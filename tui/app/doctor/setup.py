@@ -24,6 +24,9 @@ from tui.settings.sign_in import SignIn
 from tui.settings.trust import trust_of, trusted_programs
 
 _TIMEOUT_S = 3.0
+_NO_KEYRING = (
+    "A key in the system's keyring can't be read here: the extra holdfast[keyring] isn't installed."
+)
 _NO_KEY = (
     "Set ANTHROPIC_API_KEY, sign in with `ant auth login`, or run `holdfast` and paste a key;"
     " --practice needs none."
@@ -70,7 +73,8 @@ def key(what: Subject) -> Iterator[Check]:
     elif what.config.base_url:
         yield Check("key", "ok", f"none for {server}, which may not need one")
     else:
-        yield Check("key", "fail", "none", _NO_KEY)
+        unread = f" {_NO_KEYRING}" if credentials.keyring_is_missing(what.env) else ""
+        yield Check("key", "fail", "none", f"{_NO_KEY}{unread}")
 
 
 def _credential(what: Subject) -> credentials.Credential | None:

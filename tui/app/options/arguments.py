@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
-import tui
 from tui.app.options.flags import (
     COMMANDS,
     FAULTS,
@@ -398,9 +397,18 @@ def build(command: Command, name: str) -> argparse.ArgumentParser:
     other = groups["Options"]
     other.add_argument("-h", "--help", action="help", help="show this help")
     shown = "show the version" if command is MAIN else argparse.SUPPRESS
-    version = f"holdfast {tui.__version__}"
-    other.add_argument("--version", action="version", version=version, help=shown)
+    other.add_argument("--version", action=_Version, nargs=0, help=shown)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version, whose build is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from tui.app.installed import version_line  # noqa: PLC0415 - seldom needed
+
+        print(version_line())  # noqa: T201
+        parser.exit()
 
 
 def _settings(flag: Flag) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Reads from `.git` which branch is checked out: before the first frame no process starts."""
+"""Reads from `.git` which branch and commit are checked out: before the first frame no process
+starts."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Final
 from tui.core.files import read_small
 
 _LONGEST: Final = 4096
+_MOST_PACKED: Final = 4_000_000
 _HEADS: Final = "ref: refs/heads/"
 _ELSEWHERE: Final = ".invalid"
 """What HEAD holds where refs are kept in another format (reftable, from git 2.45)."""
@@ -27,6 +29,34 @@ def branch_of(root: Path) -> str:
         branch = head.removeprefix(_HEADS) if head.startswith("ref:") else head[:8]
         return "" if branch == _ELSEWHERE else branch
     return ""
+
+
+def commit_of(root: Path) -> str:
+    """The commit that is checked out in a folder that has a `.git` itself; "" where it can't be
+    told."""
+    git = root / ".git"
+    if git.is_file():
+        git = root / _line(git).removeprefix("gitdir:").strip()
+    head = _line(git / "HEAD")
+    if not head.startswith("ref:"):
+        return head if _is_id(head) else ""
+    name = head.removeprefix("ref:").strip()
+    shared = git / (_line(git / "commondir") or ".")
+    loose = _line(shared / name)
+    return loose if _is_id(loose) else _packed(shared / "packed-refs", name)
+
+
+def _packed(file: Path, name: str) -> str:
+    """A ref's commit as `git pack-refs` wrote it."""
+    try:
+        lines = read_small(file, limit=_MOST_PACKED)[0].decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((one.split()[0] for one in lines if one.split()[1:] == [name]), "")
+
+
+def _is_id(text: str) -> bool:
+    return len(text) in {40, 64} and all(char in "0123456789abcdef" for char in text)
 
 
 def _line(file: Path) -> str:

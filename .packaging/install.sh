@@ -1,0 +1,109 @@
+#!/bin/sh
+# Installs Holdfast for one person: `holdfast` in ~/.local/bin, in an environment of its own.
+#
+#   sh install.sh            the newest commit of the repository
+#   sh install.sh v1.0.0     a tag, a branch or a commit
+#   sh install.sh ./folder   a checkout, a wheel, an sdist
+#
+# Uses uv, else pipx. Where neither is there, uv is fetched for the installation alone. Run it
+# again to update; `uv tool uninstall holdfast` (or pipx) removes it. Asks for no password, changes
+# no file of your shell: where ~/.local/bin is not on PATH, the line to add is printed.
+set -eu
+
+repository="https://github.com/holdfast-agent/holdfast"
+wanted="${1:-main}"
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf 'Holdfast is not installed: %s\n' "$1" >&2
+  if [ $# -gt 1 ]; then printf '%s\n' "$2" >&2; fi
+  exit 1
+}
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# The first Python that is new enough; empty where there is none.
+python() {
+  for one in python3 python3.14 python3.13 python3.12 python3.11 python; do
+    if has "$one" && "$one" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$one"
+      return
+    fi
+  done
+}
+
+# Nothing of what the person made is touched: two folders must be writable, and HOME known.
+check_home() {
+  [ -n "${HOME:-}" ] || fail "HOME is not set." "Set it: export HOME=/home/you"
+  for folder in "$HOME/.local/bin" "${XDG_DATA_HOME:-$HOME/.local/share}"; do
+    mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ] ||
+      fail "$folder can't be written." "Make it writable, or set HOME to a folder that is."
+  done
+}
+
+# Where to install from. An archive needs no git.
+source_of() {
+  case "$1" in
+    */*|*.whl|*.tar.gz|.) [ -e "$1" ] || fail "there is no $1."; printf '%s' "$1" ;;
+    *) printf '%s/archive/%s.zip' "$repository" "$1" ;;
+  esac
+}
+
+# uv in a folder that goes away again; its path.
+fetch_uv() {
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  if "$1" -m venv "$scratch/env" >"$scratch/said" 2>&1; then
+    pip="$scratch/env/bin/python -m pip"
+  elif "$1" -m pip --version >/dev/null 2>&1; then
+    pip="$1 -m pip"
+  else
+    fail "$1 has neither pip nor venv." "On Debian and Ubuntu: sudo apt install python3-venv"
+  fi
+  # shellcheck disable=SC2086 # words
+  $pip install --quiet --disable-pip-version-check --target "$scratch/uv" uv >"$scratch/said" 2>&1 ||
+    fail "uv can't be fetched." "$(tail -n 3 "$scratch/said")
+Behind a proxy, set HTTPS_PROXY. Or install uv or pipx yourself, then run this again."
+  uv="$scratch/uv/bin/uv"
+}
+
+main() {
+  check_home
+  from=$(source_of "$wanted")
+  interpreter=$(python)
+  if has uv; then
+    uv=uv
+  elif has pipx && [ -n "$interpreter" ]; then
+    say "Installing with pipx …"
+    pipx install --force --python "$interpreter" "$from" || fail "pipx could not install it."
+    ready
+    return
+  elif [ -n "$interpreter" ]; then
+    say "Fetching uv, for the installation alone …"
+    fetch_uv "$interpreter"
+  else
+    fail "no Python 3.11 or newer was found." \
+      "Install one, or uv, which brings its own: https://docs.astral.sh/uv/"
+  fi
+  say "Installing with uv …"
+  "$uv" tool install --force --reinstall ${interpreter:+--python "$interpreter"} "$from" ||
+    fail "uv could not install it."
+  ready
+}
+
+ready() {
+  bin="$HOME/.local/bin"
+  [ -x "$bin/holdfast" ] || bin="${UV_TOOL_BIN_DIR:-${XDG_BIN_HOME:-${PIPX_BIN_DIR:-$bin}}}"
+  "$bin/holdfast" --version || fail "$bin/holdfast does not start."
+  found=$(command -v holdfast || true)
+  if [ "$found" = "$bin/holdfast" ]; then
+    say "Run: holdfast"
+  elif [ -n "$found" ]; then
+    say "\`holdfast\` starts another installation: $found. Remove it, or run: $bin/holdfast"
+  else
+    say "$bin is not on PATH. Add this line to ~/.profile (or ~/.zprofile), then log in again:"
+    say "  export PATH=\"$bin:\$PATH\""
+    say "Until then, run: $bin/holdfast"
+  fi
+}
+
+main
