@@ -1,3 +1,3 @@
 """Holdfast: a full-screen terminal agent that never loses work and never hides the context."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

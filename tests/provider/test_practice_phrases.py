@@ -67,6 +67,17 @@ async def test_a_file_is_shown_from_its_beginning(world: World):
     assert "continue with offset=" in said
 
 
+async def test_a_repository_is_explained_by_its_files_and_its_readme(world: World):
+    world.write("src/a.py", "x = 1\n")
+    bare = await world.ask("explain this repository")
+    assert "src/" in bare
+    assert "no README" in bare
+    world.write("README.md", "# Demo\n\n![a picture](a.png)\n\nThe demo\nproject.\n\n## Use\n")
+    said = await world.ask("Please describe my project.")
+    assert "src/" in said
+    assert said.endswith("`README.md` begins:\n\n> The demo project.\n\nIts parts: Use.")
+
+
 async def test_a_search_regards_no_capitals(world: World):
     world.write("src/a.py", "# TODO one\nx = 1\n")
     world.write("b.py", "# TODO two\n")

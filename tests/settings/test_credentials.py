@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import stat
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -251,6 +252,19 @@ def test_a_keyring_that_cannot_be_loaded_is_none(
 
     monkeypatch.setattr(keyring, "get_keyring", fail)
     assert find_key({}, home) is None
+
+
+def test_without_the_extra_keys_are_in_the_file_and_it_can_be_told(
+    home: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not credentials.keyring_is_missing({})
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert credentials.keyring_is_missing({})
+    assert not credentials.keyring_is_missing({"HOLDFAST_HOME": "/x"})  # it wouldn't be asked
+    assert store_key(KEY, "", env={}, folders=home) == "file"
+    found = find_key({}, home)
+    assert found
+    assert (found.key, found.source) == (KEY, "file")
 
 
 def test_a_keyring_that_waits_for_a_person_is_given_up(

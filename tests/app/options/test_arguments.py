@@ -179,6 +179,7 @@ def test_resume_does_not_take_a_word_that_starts_with_a_dash() -> None:
     ("line", "says"),
     [
         ("fix it", "More than one prompt"),
+        ("runn T.md", "There is no command 'runn'. Did you mean run?"),
         ("-p a b", "Two prompts"),
         ("--modle x", "--model"),
         ("--mod x", "unknown option --mod"),

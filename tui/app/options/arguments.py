@@ -167,7 +167,7 @@ def parse(argv: Sequence[str]) -> Options:
     else:
         parsed, extra = parser.parse_known_args(rest)
     if extra:
-        raise _unexpected(extra[0], command, name)
+        raise _unexpected(extra[0], command, name, first=getattr(parsed, "prompt", None) or "")
     given = {field: value for field, value in vars(parsed).items() if value is not None}
     if words:
         given["words"] = tuple(words)
@@ -277,12 +277,14 @@ def _see(command: str) -> str:
     return f"See holdfast {'' if command == 'chat' else command + ' '}--help."
 
 
-def _unexpected(given: str, command: Command, name: str) -> UsageError:
+def _unexpected(given: str, command: Command, name: str, *, first: str) -> UsageError:
     see = f"See {name} --help."
     if given.startswith("-") and given != "-":
         flag = given.split("=", 1)[0]
         names = [n for f in command.flags for n in f.names if n.startswith("--")]
         return UsageError(f"{prefix(name)}unknown option {flag}.", hint=near(flag, names) or see)
+    if command is MAIN and (meant := near(first, first_words())):
+        return UsageError(f"There is no command {first!r}.", hint=f"{meant} Prompts need quotes.")
     if command is MAIN:
         return UsageError(f"More than one prompt: {given!r}.", hint="Put it in quotes.")
     if command.after:

@@ -12,6 +12,7 @@ from tui.core.text_cleaning import printed_text
 
 _LINES = 12
 _COLUMNS = 160
+_OPENING = 400
 _FOOTER = re.compile(
     r"\[(?:lines? \d|the file is empty|nothing but blanks|bytes that are not UTF-8).*\]"
 )
@@ -73,6 +74,22 @@ def headings(path: str, text: str) -> list[str]:
         return []
     plain = re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"^#{1,3} +(.+?)\s*#*$", plain, re.MULTILINE)
+
+
+def readme_of(listing: str) -> str | None:
+    """The README that a listing of list_dir names; None where there is none."""
+    names = (line.split("  ")[0].strip() for line in listing.splitlines())
+    return next((one for one in names if re.fullmatch(r"readme(\.\w+)?", one, re.IGNORECASE)), None)
+
+
+def opening(text: str) -> str:
+    """The first paragraph of a text that is neither a heading nor a picture, on one line."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [line.strip() for line in paragraph.splitlines() if not line.startswith("#")]
+        line = " ".join(" ".join(lines).split())
+        if line and not line.startswith(("![", "[![", "<", "```", "---", "===")):
+            return line if len(line) <= _OPENING else f"{line[: _OPENING - 1]}…"
+    return ""
 
 
 def about_images(blocks: Sequence[Block]) -> str:

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tui.provider.practice.conversation import CallResult
-from tui.provider.practice.excerpts import code, fence, first_line, headings, page_of
+from tui.provider.practice.excerpts import (
+    code,
+    fence,
+    first_line,
+    headings,
+    opening,
+    page_of,
+    readme_of,
+)
 from tui.provider.practice.script import ToolUse
 
 Work: TypeAlias = Generator[ToolUse, CallResult, str]
@@ -41,6 +49,22 @@ def _list(path: str = ".") -> Work:
     result = yield ToolUse(name="list_dir", input={"path": path})
     where = "this folder" if path == "." else code(path)
     return _failure(result) or f"In {where}:\n\n{fence(result.text)}"
+
+
+def _explain() -> Work:
+    listed = yield ToolUse(name="list_dir", input={"path": "."})
+    if listed.is_error:
+        return _failure(listed)
+    said = f"This folder holds:\n\n{fence(listed.text)}"
+    if (name := readme_of(listed.text)) is None:
+        return f"{said}\n\nIt has no README that I could quote."
+    result = yield ToolUse(name="read_file", input={"path": name})
+    text, _ = page_of(result.text)
+    if not (about := opening(text)):
+        return _failure(result) or f"{said}\n\n{code(name)} has no text that I could quote."
+    found = headings(name, text)[1:9]
+    parts = f"\n\nIts parts: {', '.join(found)}." if found else ""
+    return f"{said}\n\n{code(name)} begins:\n\n> {about}{parts}"
 
 
 def _read(path: str) -> Work:
@@ -124,6 +148,12 @@ def _append(text: str, path: str) -> Work:
 
 
 PHRASES = (
+    Phrase(
+        "explain this repository",
+        r"(?:explain|describe|summari[sz]e|what is)(?: me| to me)? (?:this|the|my)"
+        rf" (?:repository|repo|project|code ?base|folder|directory|workspace){_MORE}",
+        "explain this folder", "list_dir", _explain,
+    ),
     Phrase(
         "list files",
         rf"(?:list|ls)(?: (?:the )?files)?(?: in)?(?: {_PATH})?{_MORE}"
