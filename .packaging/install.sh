@@ -22,7 +22,7 @@ fail() {
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # The first Python that is new enough; empty where there is none.
-python() {
+find_python() {
   for one in python3 python3.14 python3.13 python3.12 python3.11 python; do
     if has "$one" && "$one" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       command -v "$one"
@@ -69,7 +69,7 @@ Behind a proxy, set HTTPS_PROXY. Or install uv or pipx yourself, then run this a
 main() {
   check_home
   from=$(source_of "$wanted")
-  interpreter=$(python)
+  interpreter=$(find_python)
   if has uv; then
     uv=uv
   elif has pipx && [ -n "$interpreter" ]; then
