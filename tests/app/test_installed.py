@@ -103,7 +103,7 @@ def test_two_installations_and_a_missing_path_are_said(
         return check.status, check.fix
 
     assert said(tmp_path / "bin") == ("ok", "")
-    missing = f'`holdfast` isn't on PATH. Add: export PATH="{tmp_path}/bin:$PATH"'
+    missing = f'`holdfast` isn\'t on PATH. Add: export PATH="{tmp_path}/bin:$PATH"'
     assert said(tmp_path / "nowhere") == ("warn", missing)
     status, fix = said(tmp_path / "other")
     assert status == "warn"

@@ -48,7 +48,7 @@ def installed(what: Subject) -> Iterator[Check]:
     started = shutil.which("holdfast", path=search)
     own = Path(sys.prefix) / "bin" / "holdfast"
     if started is None and own.exists() and not found.is_checkout:
-        fix = f'`holdfast` isn't on PATH. Add: export PATH="{_shown_folder(own)}:$PATH"'
+        fix = f'`holdfast` isn\'t on PATH. Add: export PATH="{_shown_folder(own)}:$PATH"'
         yield Check("installed", "warn", said, fix)
     elif started and own.exists() and not own.samefile(started):
         fix = f"`holdfast` starts another installation: {shorten(started)}. Remove one of them."
