@@ -192,3 +192,17 @@ async def test_R9_a_repair_is_told_once_and_noted_with_the_next_prompt(tmp_path:
     assert new_findings(session.records, (*session.findings, other)) == [other]
     await asyncio.sleep(0)
     await agent.close()
+
+
+def test_a_pipe_that_a_record_names_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    session = Session.in_memory(tmp_path, clock=FakeClock())
+    asked = {"type": "tool_use", "id": "w", "name": "write_file", "input": {"path": "pipe"}}
+    session.append("user", content=[], text="go")
+    session.append("assistant", content=[asked], model="test-model", usage={})
+    place = str(tmp_path / "pipe")
+    session.append(
+        "intent", call_id="w", tool="write_file", effect="write", path=place, before_sha256=None
+    )
+    (found,) = interrupted_work(session.records, tmp_path).calls
+    assert found.path == place

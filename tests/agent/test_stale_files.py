@@ -456,3 +456,27 @@ async def test_what_changed_is_shown_from_a_checkpoint_after_a_restart(tmp_path:
             with pytest.raises(HoldfastError, match="isn't kept"):
                 await again.show_difference(read)
         await again.close()
+
+
+async def test_no_file_is_shown_that_a_record_alone_names(tmp_path: Path) -> None:
+    work, secret = tmp_path / "work", tmp_path / "id_rsa"
+    work.mkdir()
+    (work / "a.py").write_text(TEXT)
+    more: dict[str, Any] = {"open_checkpoints": lambda: CheckpointStore(tmp_path / "c.db", work)}
+    agent = make_agent(work, ScriptedProvider(reads("a.py"), say("ok")), key=b"k", **more)
+    await events_of(agent, "go")
+    assert agent.checkpoints
+    await agent.checkpoints.ready()
+    (read,) = [one for one in agent.session.records if one.type == "tool_result"]
+    records = [*agent.session.records]
+    await agent.close()
+    secret.write_text("do not tell\n")
+    read.data["details"]["path"] = str(secret)
+    session = Session.in_memory(work, clock=SystemClock())
+    for one in records:
+        session.append(one.type, **one.data)
+    again = make_agent(work, ScriptedProvider(say("ok")), session=session, key=b"k", **more)
+    (read,) = [one for one in session.records if one.type == "tool_result"]
+    with pytest.raises(HoldfastError, match="outside the workspace"):
+        await again.show_difference(read.id)
+    await again.close()

@@ -149,7 +149,8 @@ def test_verify(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     lines = said.pop("chain")
     assert (lines["linked"], lines["changed"], lines["uncovered"]) == (38, [], 0)
     assert said == {
-        "outputs": {"unchanged": 0, "gone": [], "changed": []}, "lost": [], "git_note": None,
+        "outputs": {"unchanged": 0, "gone": [], "changed": [], "outside": []},
+        "lost": [], "git_note": None,
         "id": catalog.id_of(path), "path": str(path), "requests": 8, "rebuilt": 8, "failed": [],
         "more_lost": 0,
         "foreign_frames": [], "findings": [],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -143,3 +144,15 @@ def change(path: Path, kind: str, **fields: object) -> None:
     at = max(n for n, line in enumerate(lines) if json.loads(line)["type"] == kind)
     lines[at] = json.dumps(json.loads(lines[at]) | fields, separators=(",", ":"))
     path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def test_what_a_record_names_elsewhere_is_not_opened(
+    verify: Verify, talked: tuple[Path, Path], tmp_path: Path
+) -> None:
+    path, copy = talked
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path.write_bytes(path.read_bytes().replace(str(copy).encode(), str(pipe).encode()))
+    _, out, err = verify(path)
+    assert any(f"its full output is outside the folder of results: {pipe}" in line for line in out)
+    assert not [line for line in err if "as saved" in line]

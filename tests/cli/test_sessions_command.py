@@ -102,6 +102,25 @@ def test_those_of_sub_agents_are_listed_and_searched_where_asked(run: Run, path:
     assert (lost["id"], lost["parent"]) == (child.id, first["id"])
 
 
+def test_a_pipe_gets_text_for_people_cleaned_and_data_exactly(run: Run) -> None:
+    evil = "a\x1b]0;OWNED\x07b\x1b[2J\x9b31m\u202ec"
+    session = Session.create(Path.cwd(), folders=folders(), clock=FakeClock())
+
+    async def write() -> None:
+        session.append("user", content=text(evil), text=evil)
+        session.append("title", title=evil)
+        session.append("assistant", content=text(f"half \ud83d {evil}"), model=evil)
+        await session.close()
+
+    asyncio.run(write())
+    id_ = session.id
+    for words in (("show", id_), ("list",), ("check", id_), ("report", id_)):
+        _, out, err = run(*words)
+        assert not [mark for mark in "\x1b\x07\x9b\u202e" if mark in out + err]
+    assert "abc" in run("show", id_)[1]
+    assert evil in run("export", id_)[1]
+
+
 def test_show_numbers_the_messages(run: Run, path: Path) -> None:
     _, out, _ = run("show", catalog.id_of(path))
     assert "[1 user" in out

@@ -17,7 +17,16 @@ from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tests.tools.folder import Folder
 from tui.core.config import Guard
-from tui.core.output_store import DAY_S, OutputStore, Retention, why_missing
+from tui.core.output_store import (
+    DAY_S,
+    OutputStore,
+    OutsideError,
+    Retention,
+    open_full_copy,
+    why_missing,
+)
+from tui.core.paths import folders
+from tui.core.workspace import Workspace
 from tui.tools.read_file import ReadFile
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -233,3 +242,25 @@ def test_L26_L29_O21_the_defaults_of_the_parts_are_those_of_the_configuration() 
     assert guard.memory_chars == 200_000
     folder = Path("sessions")
     assert Retention(folder) == Retention(folder, guard.keep_days, guard.keep_bytes)
+
+
+def test_a_full_copy_is_opened_only_where_such_things_lie(tmp_path: Path) -> None:
+    root, secret = tmp_path / "w", tmp_path / "tool-results"
+    results = Workspace.at(root).tool_results
+    worktree = Workspace.at(root / ".holdfast/worktrees/fox").tool_results
+    other = Workspace.at(tmp_path / "other").tool_results
+    ours = folders().outputs / "some-slug" / "tool-results"
+    for folder in (results, worktree, other, ours, secret):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "a.txt").write_text("kept")
+    (results / "link.txt").symlink_to(secret / "a.txt")
+    for good in (results, worktree, ours):
+        os.close(open_full_copy(good / "a.txt", results))
+    os.close(open_full_copy(results / "a.txt", worktree))
+    for bad in (other, secret, results / "..", results / "../tool-results", Path("/"), Path()):
+        with pytest.raises(OutsideError, match="not opened"):
+            open_full_copy(bad / "a.txt", results)
+    with pytest.raises(OutsideError):
+        open_full_copy(results / "index.jsonl", results)
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        open_full_copy(results / "link.txt", results)

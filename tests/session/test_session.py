@@ -13,7 +13,7 @@ from tui.core.errors import SessionError
 from tui.core.messages import Usage
 from tui.core.paths import Folders
 from tui.session.chain import linked
-from tui.session.session import Session
+from tui.session.session import Session, children_of, file_of_child
 
 TEXT = [{"type": "text", "text": "fix the flaky test"}]
 
@@ -176,3 +176,19 @@ async def test_a_symlink_to_a_session_is_followed_once(
 def test_what_is_not_there_cannot_be_opened(tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(SessionError, match=r"nothing\.jsonl"):
         Session.open(tmp_path / "nothing.jsonl", clock=clock)
+
+
+def test_a_record_names_sub_agents_only_beside_its_session_or_its_origin(tmp_path: Path) -> None:
+    sessions = tmp_path / "sessions" / "slug"
+    parent, origin = sessions / "new.jsonl", sessions / "old.jsonl"
+    for one in (parent, origin):
+        children_of(one).mkdir(parents=True)
+        (children_of(one) / f"{one.stem}-child.jsonl").touch()
+    moved = tmp_path / "before" / "new" / "new-child.jsonl"
+    assert file_of_child(parent, str(moved)) == children_of(parent) / "new-child.jsonl"
+    of_origin = children_of(origin) / "old-child.jsonl"
+    assert file_of_child(parent, str(of_origin)) == of_origin
+    assert file_of_child(parent, "") is None
+    for other in ("/etc/passwd", tmp_path / "x/y/z.jsonl", children_of(origin) / "../../a/b.jsonl"):
+        with pytest.raises(SessionError, match="not opened"):
+            file_of_child(parent, str(other))

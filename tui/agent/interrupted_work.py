@@ -7,10 +7,10 @@ time of their birth, so that no other process that has got the number since is t
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +20,7 @@ from tui.agent.prompts import Directives
 from tui.agent.supervised_commands import ended_jobs, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core.errors import SessionError
-from tui.core.files import safe_name
+from tui.core.files import open_real, safe_name, sha256_of
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.keeper.command import Kept, lives
@@ -143,10 +143,9 @@ def _with_file(call: Interrupted, root: Path) -> Interrupted:
 
 
 def _digest(path: Path) -> str | None:
-    """The SHA-256 of a file, None where there is none. Raises OSError."""
+    """The SHA-256 of a regular file, None where there is none. Raises OSError."""
     try:
-        with path.open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()
+        return sha256_of(open_real(path, os.O_RDONLY | os.O_NONBLOCK))
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -156,8 +155,8 @@ def _of_sub_agents(records: Sequence[Record], path: Path | None) -> list[Orphan]
     started = (record.data for record in records if record.type == SUB_AGENT)
     found: list[Orphan] = []
     for data in {string_of(one.get("session")): one for one in started}.values():
-        file = file_of_child(path, string_of(data.get("path")))
         with suppress(OSError, SessionError):
+            file = file_of_child(path, string_of(data.get("path")))
             if file is not None and _JOB in file.read_bytes():
                 found += _orphans(read(file).branch, one_line(string_of(data.get("agent"))))
     return found

@@ -19,6 +19,7 @@ from tui.context.recall import Passage, PassageHit, passages, search
 from tui.core.errors import SessionError, ToolError
 from tui.core.files import read_small
 from tui.core.formatting import plural
+from tui.core.output_store import OutsideError, open_full_copy
 from tui.core.paths import Folders
 from tui.session import catalog
 from tui.session.reader import read
@@ -192,10 +193,13 @@ def _with_copy(outputs: Path, most: int) -> Callable[[Passage], str]:
 
     def whole(passage: Passage) -> str:
         path = Path(passage.copy) if passage.copy else None
-        if path is None or path.parent != outputs:
+        if path is None:
             return passage.text
         try:
-            data, _ = read_small(path, limit=most, real=True, whole=False)
+            opened = open_full_copy(path, outputs)
+            data, _ = read_small(path, limit=most, whole=False, opened=opened)
+        except OutsideError:
+            return passage.text
         except OSError:
             return f"{passage.text}\n[The full output is not there any more: {path.name}.]"
         return f"Result: {data.decode(errors='replace')}"

@@ -98,6 +98,7 @@ class StaleFiles:
         if belief is None:
             raise HoldfastError("This item shows no file as the model last saw it.")
         path, shown = belief.last.path, self.show(belief.last.path)
+        await in_thread(lambda _stop: self._check_readable(path, shown))
         found = await in_thread(lambda _stop: _read_now(path, shown))
         state = found.sha256 if found else GONE
         if state == belief.last.state:
@@ -108,6 +109,16 @@ class StaleFiles:
         data = seen_files.difference_of(path, state or "", shown, text)
         self._to_show[path] = _Shown(data, found)
         return shown
+
+    def _check_readable(self, path: str, shown: str) -> None:
+        """Raises ToolError for a file that no tool may read now: a record may name any. Blocks."""
+        ctx = self._ctx
+        workspace, elevated = ctx.workspace.widen(ctx.elevated), ctx.elevated
+        real = workspace.resolve(path)
+        if str(real) != path:
+            raise ToolError(f"{shown} is reached through a link now, not opened.")
+        if ctx.gate.policy.reading(workspace, elevated=elevated).answer(real) != "allow":
+            raise ToolError(f"A rule keeps {shown} from being read, not opened.")
 
     def _before(self, belief: Belief) -> bytes:
         """What the file held when the model last saw it: from the ledger, else from a checkpoint.

@@ -58,6 +58,7 @@ from tui.core.messages import (
 )
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
+from tui.permissions.plain_command import ReadableArea
 from tui.permissions.plain_command import parse as parse_plain
 from tui.permissions.plain_environment import plain_environment
 from tui.permissions.sandbox.walls import Level
@@ -72,6 +73,7 @@ from tui.tools.run_command import CommandDetachedError
 from tui.tools.stale_text import StaleFileError
 
 if TYPE_CHECKING:
+    from tui.keeper.command import Starter
     from tui.permissions.named_needs import NamedNeeds
     from tui.permissions.reading_rules import ReadingRules
     from tui.permissions.sandbox.explain import Explanation
@@ -482,6 +484,8 @@ class ToolDispatcher:
         )
         if decision.by == "safe":
             ctx = replace(ctx, environment=plain_environment(ctx.workspace))
+        if decision.by == "safe" and decision.level is Level.OUTSIDE:
+            ctx = replace(ctx, starter=await self._steady(call))
         output = await self._carry_out(decision, replace(checked, ctx=ctx))
         state.finished = output
         self.ctx.turn_ends |= output.ends_turn
@@ -584,6 +588,20 @@ class ToolDispatcher:
                 level, checked, git_settings=git_settings, clones=clones
             )
         return changes.added_to(output), said
+
+    async def _steady(self, call: Call) -> Starter:
+        """What starts a command that only reads, where no walls hold it."""
+        from tui.permissions.sandbox.steady import steady  # noqa: PLC0415 - on demand
+
+        ctx = self.ctx
+        workspace = ctx.workspace.widen(ctx.elevated)
+        area = ReadableArea(workspace, ctx.gate.policy.private)
+
+        def made() -> Starter:
+            folder = workspace.resolve(call.paths[0]) if call.paths else workspace.root
+            return steady(call.command or "", folder, area, ctx.jobs.starter)
+
+        return await asyncio.to_thread(made)
 
     @asynccontextmanager
     async def _checkpoints(self, call_id: str) -> AsyncGenerator[CallChanges]:

@@ -67,7 +67,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     wait = options.max_wait
     extra = tuple(folder_of(folder, "--add-dir") for folder in options.add_dirs)
     ceiling = loaded.config.permissions.ceiling
-    spare = home.data / "outputs" / workspace_slug(root)
+    spare = home.outputs / workspace_slug(root)
     workspace = Workspace.at(root, extra=extra, ceiling=ceiling, scratch=scratch, spare=spare)
     if worktree_of(root):  # it may be removed, and the record outlives it
         workspace = replace(workspace, spare=spare)

@@ -87,7 +87,10 @@ def _entered(options: Options) -> EnteredWorktree | Options:
     if options.cwd is not None:
         return options
     with suppress(HoldfastError):  # it is said when the session is opened
-        cwd = catalog.cwd_of(catalog.resolve(options.resume or "", folders()))
+        path = catalog.resolve(options.resume or "", folders())
+        cwd = catalog.cwd_of(path)
+        if path.resolve().parent != folders().sessions_of(cwd).resolve():
+            return options  # a file from elsewhere does not say where to work
         top = worktree_of(cwd)
         if top is None or top == worktree_of(workspace_of(options)):
             return options

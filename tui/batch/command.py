@@ -34,7 +34,7 @@ from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.core.text_cleaning import clean
+from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def width() -> int:
 
 
 def print_line(text: str) -> None:
-    """A line of data. Raises StorageError, or BrokenPipeError when nobody reads."""
+    """A line on stdout. Raises StorageError, or BrokenPipeError when nobody reads."""
     try:
-        sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+        print_text(text)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -74,7 +74,7 @@ def print_line(text: str) -> None:
 def print_notice(text: str) -> None:
     """A line for the person."""
     with suppress(OSError):
-        sys.stderr.write(clean(text) + "\n")
+        note(text)
         sys.stderr.flush()
 
 
@@ -271,7 +271,7 @@ class _Printer:
         if self.lost:
             return
         try:
-            sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
+            print_text(text)
             sys.stdout.flush()
         except OSError:
             self.lost = True

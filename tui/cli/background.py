@@ -30,7 +30,6 @@ from tui.app.outcome import Outcome
 from tui.app.services import SessionChoice
 from tui.app.session_path import session_path
 from tui.cli.print_mode import standard_input
-from tui.cli.session_io import note
 from tui.core import log
 from tui.core.clock import Clock, SystemClock, timestamp
 from tui.core.errors import (
@@ -44,6 +43,7 @@ from tui.core.formatting import money
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, folders
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
+from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import clean, one_line
 from tui.permissions.types import Answer, Call, Decision
 from tui.tools.process import born
@@ -59,7 +59,7 @@ def launch(options: Options) -> int:
     if not ((options.prompt or "").strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast --bg "…", or pipe it in.')
     one = background.start(folders(), options, attached=attached, tell=note)
-    print("\n".join(background.started_words(one)))  # noqa: T201
+    print_text("\n".join(background.started_words(one)))
     return 0
 
 

@@ -20,12 +20,13 @@ from tui.app.unattended_commands import (
     end_commands,
     unattended_commands,
 )
-from tui.cli.session_io import note, print_json, print_text
+from tui.cli.session_io import print_json
 from tui.core import plain_detection
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import HoldfastError, SessionError
 from tui.core.formatting import age, money, plural
 from tui.core.paths import Folders, folders, shorten
+from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
 from tui.session import catalog
 from tui.tools.process import end_group
@@ -139,7 +140,7 @@ def logs(options: Options, home: Folders, clock: Clock) -> int:
         if options.follow:
             asyncio.run(follow(file, print_part, lambda: background.is_running(one), clock))
         else:
-            while part := file.read(_CHUNK):
+            while part := file.readline(_CHUNK):
                 print_part(part)
     background.mark_seen(home, background.find(home, one.id, clock.now()))
     return 0
@@ -152,14 +153,14 @@ async def follow(
     going = True
     while going:
         going = runs()  # before it is read: what came last is shown too
-        while part := file.read(_CHUNK):
+        while part := file.readline(_CHUNK):  # sequences end with their line
             show(part)
         if going:
             await clock.sleep(_POLL_S)
 
 
 def print_part(text: str) -> None:
-    sys.stdout.write(text.encode("utf-8", "replace").decode())
+    print_text(text, end="")
     sys.stdout.flush()
 
 

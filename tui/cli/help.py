@@ -14,6 +14,7 @@ from tui.app.manual import Match, Topic
 from tui.app.options.arguments import Options
 from tui.core import plain_detection
 from tui.core.errors import UsageError
+from tui.core.standard_output import print_text
 
 WIDTH_MAX = 100
 
@@ -24,7 +25,7 @@ def run(options: Options) -> int:
     Raises UsageError where no topic and no section is about the word.
     """
     if options.list_topics:
-        print(_listed(manual.topics()), end="")  # noqa: T201
+        print_text(_listed(manual.topics()), end="")
         return 0
     if options.topic is None:
         _show("\n".join([_contents(), *(topic.text for topic in manual.topics())]))
@@ -33,9 +34,9 @@ def run(options: Options) -> int:
     if len(found) == 1:
         _show(found[0].text)
     elif found:
-        print(_listed(found), end="")  # noqa: T201
+        print_text(_listed(found), end="")
     elif matches := manual.search(options.topic):
-        print(_mentions(options.topic, matches), end="")  # noqa: T201
+        print_text(_mentions(options.topic, matches), end="")
     else:
         near = manual.near(options.topic)
         raise UsageError(

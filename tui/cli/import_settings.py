@@ -14,12 +14,12 @@ from msgspec import convert
 
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
-from tui.cli.session_io import note, print_text
 from tui.core.claude_names import claude_folder
 from tui.core.config import McpServer
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural
 from tui.core.paths import Folders, folders, shorten
+from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
 from tui.settings import agent_definitions, claude_servers, edit, hook_files, layers, user_commands
 from tui.settings.claude_servers import ServerImport

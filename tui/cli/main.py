@@ -45,19 +45,19 @@ def main(argv: list[str] | None = None) -> int:
 def _report(error: Exception) -> int:
     """Say what ended the program, on stderr. Returns the exit code."""
     from tui.core.errors import HoldfastError  # noqa: PLC0415
-    from tui.core.text_cleaning import clean  # noqa: PLC0415
+    from tui.core.standard_output import note  # noqa: PLC0415
 
     if isinstance(error, HoldfastError):
-        print(f"holdfast: {clean(error.message)}", file=sys.stderr)  # noqa: T201
+        note(f"holdfast: {error.message}")
         if error.hint:
-            print(clean(error.hint), file=sys.stderr)  # noqa: T201
+            note(error.hint)
         return exit_code(error)
     if isinstance(error.__cause__, KeyboardInterrupt):
         return EXIT_INTERRUPTED  # while a class was being made: Python 3.11 wraps what is raised
     where = _to_log(error)
     what = error if isinstance(error, OSError) else f"a bug: {error!r}"
-    print(f"holdfast: stopped by {what}", file=sys.stderr)  # noqa: T201
-    print(f"Nothing recorded is lost; details are in {where}.", file=sys.stderr)  # noqa: T201
+    note(f"holdfast: stopped by {what}")
+    note(f"Nothing recorded is lost; details are in {where}.")
     return EXIT_FAILED
 
 

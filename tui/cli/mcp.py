@@ -15,11 +15,12 @@ from tui.agent.composition import make_servers
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
-from tui.cli.session_io import note, print_json, print_text
+from tui.cli.session_io import print_json
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.paths import folders, shorten
+from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
 from tui.settings import edit, layers, mcp_json, trust
 from tui.settings.validation import dotted

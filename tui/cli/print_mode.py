@@ -35,6 +35,7 @@ from tui.app.work import heeded_signals
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import plural, wait_time
+from tui.core.standard_output import note
 from tui.core.text_cleaning import clean
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
@@ -311,8 +312,7 @@ def standard_input() -> str:
         return ""
     with suppress(OSError, ValueError):  # not everything can be waited for
         if not select.select([sys.stdin], [], [], STDIN_PATIENCE_S)[0]:
-            note = "Waiting for standard input; if there is none, add: < /dev/null"
-            print(note, file=sys.stderr)  # noqa: T201
+            note("Waiting for standard input; if there is none, add: < /dev/null")
     data = sys.stdin.buffer.read(MAX_STDIN + 1)
     if len(data) > MAX_STDIN:
         raise UsageError(

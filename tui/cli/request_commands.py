@@ -15,7 +15,7 @@ from typing import Any
 
 from tui.agent.events import ContextBroken
 from tui.app.options.arguments import Options
-from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.request_difference import RequestBlock, RequestDifference, difference, unified
 from tui.context.request_replay import ReplayedRequest, RequestReplay
@@ -23,6 +23,7 @@ from tui.core.errors import HoldfastError, UsageError
 from tui.core.files import known_key
 from tui.core.formatting import plural
 from tui.core.paths import folders
+from tui.core.standard_output import note, print_text
 from tui.provider.anthropic import convert
 from tui.session.reader import LoadedSession
 from tui.session.records import Finding, Record

@@ -14,8 +14,9 @@ from typing import Any
 
 from tui.app.options.arguments import Options
 from tui.cli.own_loader import NotCheckedError, database_refusal, refusal
-from tui.cli.session_io import print_json, print_text
+from tui.cli.session_io import print_json
 from tui.core.errors import SessionError, UsageError, os_error_as
+from tui.core.standard_output import print_text
 from tui.core.text_cleaning import one_line
 from tui.session.importers.opencode_store import MAGIC
 from tui.session.reader import open_session

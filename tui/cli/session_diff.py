@@ -11,11 +11,12 @@ from typing import Any
 
 from tui.app.options.arguments import Options
 from tui.app.workspace_diff import diff_text
-from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.cli.session_io import load, path_of, print_json
 from tui.context.workspace_changes import changed_since, files_of
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import plural
 from tui.core.paths import folders
+from tui.core.standard_output import note, print_data
 from tui.session.checkpoints.entries import Change
 from tui.session.checkpoints.store import store_of
 from tui.session.records import CHECKPOINT, Record
@@ -48,7 +49,7 @@ def diff(options: Options) -> int:
             }
         )
     if text:
-        print_text(text)
+        print_data(text)
     note(f"{plural(len(found.own_files), 'file')} changed by the session.")
     if others := files_of(found.others):
         note(f"{plural(len(others), 'file')} edited outside Holdfast meanwhile.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import folders
-from tui.core.text_cleaning import clean
+from tui.core.standard_output import print_data
 from tui.session import catalog, importers
 from tui.session.reader import LoadedSession, read
 
@@ -34,15 +33,5 @@ def load(path: Path) -> LoadedSession:
 
 def print_json(value: object) -> int:
     """One JSON document on stdout. Returns the exit code of success."""
-    print_text(json.dumps(value, ensure_ascii=True, indent=2))
+    print_data(json.dumps(value, ensure_ascii=True, indent=2))
     return 0
-
-
-def print_text(text: str) -> None:
-    """A text on stdout, whatever is in it."""
-    sys.stdout.write(text.encode("utf-8", "replace").decode() + "\n")
-
-
-def note(text: str) -> None:
-    """A line for the person, on stderr."""
-    sys.stderr.write(clean(text) + "\n")

@@ -27,7 +27,7 @@ from tui.agent.turn import answer_fields
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli import request_commands
-from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.effort import field_of
 from tui.context.overrides import SPEAKING, Overlay
@@ -39,6 +39,7 @@ from tui.core.config import Price
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Block, Usage, blocks_of, object_of, string_of
+from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import clean
 from tui.provider.base import Completed, ModelInfo, Request, RetryScheduled
 from tui.provider.prices import price_of

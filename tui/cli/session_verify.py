@@ -7,23 +7,24 @@ copied from another installation is read as it is.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
 from tui.app.options.arguments import Options
 from tui.cli import request_commands
-from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.cli.session_io import load, path_of, print_json
 from tui.core.errors import HoldfastError, StorageError
+from tui.core.files import sha256_of
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.messages import object_of, string_of
+from tui.core.output_store import OutsideError, open_full_copy
+from tui.core.standard_output import note, print_text
+from tui.core.workspace import Workspace
 from tui.session import chain
 from tui.session.chain import ChainReport, Change, ChangedLine
 from tui.session.reader import LoadedSession
@@ -44,15 +45,20 @@ _HOW: Final[Mapping[Change, str]] = {
 @dataclass(slots=True)
 class _Outputs:
     """What became of the full outputs that a session refers to: how many are as they were saved,
-    which are not there any more, and which are not what was saved, each with the line."""
+    which are not there any more, and which are not what was saved, or lie where none are, each with
+    the line."""
 
     good: int = 0
     gone: list[str] = field(default_factory=list[str])
     changed: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    outside: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
     def to_json(self) -> dict[str, Any]:
-        changed = [{"line": line, "path": path} for line, path in self.changed]
-        return {"unchanged": self.good, "gone": self.gone, "changed": changed}
+        changed, outside = (
+            [{"line": line, "path": path} for line, path in those]
+            for those in (self.changed, self.outside)
+        )
+        return {"unchanged": self.good, "gone": self.gone, "changed": changed, "outside": outside}
 
 
 def verify(options: Options) -> int:
@@ -75,6 +81,8 @@ def verify(options: Options) -> int:
     requests.say()
     for number, name in outputs.changed:
         print_text(f"line {number}: its full output isn't what was saved: {name}")
+    for number, name in outputs.outside:
+        print_text(f"line {number}: its full output is outside the folder of results: {name}")
     for text in lost:
         print_text(text)
     for text in _summary(lines, outputs):
@@ -118,33 +126,27 @@ def _summary(lines: ChainReport, outputs: _Outputs) -> Iterator[str]:
 
 def _outputs(loaded: LoadedSession) -> _Outputs:
     """Check the full copies that receipts name."""
-    found = _Outputs()
+    found, results = _Outputs(), Workspace(Path(loaded.header.cwd)).tool_results
     for record, number in zip(loaded.records, loaded.lines, strict=False):
         receipt = object_of(record.data.get("receipt"))
         path, wanted = string_of(receipt.get("path")), string_of(receipt.get("sha256"))
         if record.type != "tool_result" or not path or not wanted:
             continue
         try:
-            good = _digest(path) == wanted
+            good = sha256_of(open_full_copy(Path(path), results)) == wanted
         except FileNotFoundError:
             found.gone.append(path)
             continue
-        except OSError:
+        except OutsideError:
+            found.outside.append((number, path))
+            continue
+        except (OSError, ValueError):
             good = False
         if good:
             found.good += 1
         else:
             found.changed.append((number, path))
     return found
-
-
-def _digest(path: str) -> str:
-    """The SHA-256 of a regular file; "" for anything else. Raises OSError."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return ""
-        return file_digest(file, "sha256").hexdigest()
 
 
 def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:

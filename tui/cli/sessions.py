@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.session_repository import add_title
 from tui.cli import request_commands, session_diff, session_replay, session_verify
-from tui.cli.session_io import load, note, path_of, print_json, print_text
+from tui.cli.session_io import load, path_of, print_json
 from tui.context import view
 from tui.context.history import history
 from tui.context.repair import repair
@@ -26,6 +27,8 @@ from tui.core.errors import SessionError, UsageError
 from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders
+from tui.core.standard_output import note, print_data, print_text
+from tui.core.text_cleaning import clean
 from tui.core.workspace import worktree_of
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog, chain, copies, importers, index
@@ -235,7 +238,8 @@ def report(options: Options) -> int:
     prices = launch_config.prepare(options).config.prices
     format_: Literal["md", "html"] = "html" if options.format == "html" else "md"
     title = _session(loaded).title
-    return _written(options, session_report(loaded, format_, prices, title=title, state=state))
+    made = session_report(loaded, format_, prices, title=title, state=state)
+    return _written(options, replace(made, text=clean(made.text)))  # it is for people
 
 
 def _written(options: Options, document: Exported) -> int:
@@ -252,7 +256,7 @@ def _written(options: Options, document: Exported) -> int:
             }
         )
     elif options.out is None:
-        sys.stdout.write(document.text.encode("utf-8", "replace").decode())
+        print_data(document.text, end="")
     else:
         note(f"Exported to {options.out}.")
     if document.secrets:

@@ -138,6 +138,16 @@ def open_real(path: Path, flags: int) -> int:
         os.close(folder)
 
 
+def sha256_of(file: int) -> str:
+    """The SHA-256 of an open regular file, which is closed. Raises OSError for any other."""
+    from hashlib import file_digest  # noqa: PLC0415 - hardly ever needed
+
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        return file_digest(opened, "sha256").hexdigest()
+
+
 def remove_real(path: Path) -> None:
     """Remove the file at a real path. Raises OSError where a part of it is a link by now."""
     folder = real_folder(path.parent)

@@ -15,6 +15,7 @@ Everything here blocks: call it in a thread.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -30,7 +31,9 @@ from threading import Event, Lock
 from typing import Any, cast
 
 from tui.core.errors import HoldfastError
-from tui.core.files import private_dir
+from tui.core.files import open_real, private_dir
+from tui.core.paths import folders
+from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS, checkout_of
 
 INDEX = "index.jsonl"
 DAY_S = 86_400
@@ -176,6 +179,40 @@ class OutputStore:
             else:
                 continue
             too_much -= file.bytes
+
+
+class OutsideError(OSError):
+    """A record names as the full copy of an output what does not lie where those are."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EPERM, "outside the folder of results, not opened", str(path))
+
+
+def open_full_copy(path: Path, results: Path) -> int:
+    """Open the full output that a record names, to be read; the caller closes it. Blocks.
+
+    A session may have been written by somebody else, so a record is believed only within the folder
+    `results`, that of a worktree of ours of the same repository, and those of workspaces that take
+    none; and no link is followed. Raises OSError, OutsideError where it names something else.
+    """
+    if not _is_result(path, results):
+        raise OutsideError(path)
+    return open_real(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
+def _is_result(path: Path, results: Path) -> bool:
+    """Whether a path names a file in a folder of results that belongs together with `results`."""
+    folder = path.parent
+    if ".." in path.parts or path.name in {"", INDEX}:
+        return False
+    if folder == results:
+        return True
+    if folder.name != TOOL_RESULTS or len(folder.parents) < 2 or len(results.parents) < 2:
+        return False
+    if folder.parent.parent == folders().outputs:
+        return True
+    private = {folder.parent.name, results.parent.name} == {PRIVATE_DIR}
+    return private and checkout_of(folder.parents[1]) == checkout_of(results.parents[1])
 
 
 def why_missing(path: Path) -> str:

@@ -30,6 +30,11 @@ class Folders:
         return self.data / "sessions"
 
     @property
+    def outputs(self) -> Path:
+        """Where workspaces that take none, and worktrees, have their full outputs."""
+        return self.data / "outputs"
+
+    @property
     def running(self) -> Path:
         """Where commands are kept while they run."""
         return self.data / "running"

@@ -9,7 +9,7 @@ without a question. Everything here is a list of what is allowed; what is not li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import is_option
 from tui.permissions.path_risk import real_path
 from tui.permissions.plain_environment import repository_objection
-from tui.permissions.plain_programs import NEVER, PROGRAMS, SHOW_CONTENTS
+from tui.permissions.plain_programs import NEVER, PROGRAMS, SHOW_CONTENTS, PlainProgram
 from tui.permissions.risk_tiers import names
 
 MOST_CHARS = 2000
@@ -187,18 +187,56 @@ def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
         return unknown
     if any(is_option(word, never) for word in arguments for never in NEVER.get(name[0], ())):
         return unknown
-    texts = 0 if read.used & _NO_PATTERN else program.texts
+    texts = _texts(read, program)
     if not re.fullmatch(program.like, " ".join(read.operands[:texts])):
         return unknown
-    paths = read.operands[texts:]
-    walks = name[0] in _WALKS
-    if walks and not paths:
-        paths = ["."]
-    may_read = reach.walks if walks else reach.reads
-    for word in dict.fromkeys((*read.values, *paths, *read.words[texts:])):
-        if word not in {"-", "/dev/null"} and not may_read(real_path(folder / word)):
+    may_read = reach.walks if name[0] in _WALKS else reach.reads
+    for word in _paths(read, texts, walks=name[0] in _WALKS):
+        if not may_read(real_path(folder / word)):
             return f"it reads {word}, outside the workspace"
     return "it may run gpg" if name[0] == "git" and _RUNS_GPG.search(" ".join(words)) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlace:
+    """A path that a command reads, from where it runs. `below`: what is below it is read, too; git
+    reads so all of a repository."""
+
+    path: Path
+    below: bool = False
+    git: bool = False
+
+
+def places_read(line: Sequence[PlainCommand], folder: Path) -> Iterator[ReadPlace]:
+    """What a line that only reads may read, run in `folder`, which is the first."""
+    folders = [Path()]
+    yield ReadPlace(folders[0])
+    for one in line:
+        name = _name(one.words)
+        if one.words[0] == "cd":
+            folders.append(Path(one.words[-1]))
+            yield ReadPlace(folder / one.words[-1])  # the shell makes it a full path
+        elif name and PROGRAMS[name].options != "*":
+            arguments = _seen(one.words)[len(name) :]
+            read = _read(arguments, _options(PROGRAMS[name].options)) or _Arguments()
+            below = name[0] in _WALKS or "-R" in read.used or "--recursive" in read.used
+            for where in folders:
+                if name[0] == "git":
+                    yield ReadPlace(where, below=True, git=True)
+                for word in _paths(read, _texts(read, PROGRAMS[name]), walks=name[0] in _WALKS):
+                    yield ReadPlace(where / word, below)
+
+
+def _texts(read: _Arguments, program: PlainProgram) -> int:
+    """How many of the first operands are no paths."""
+    return 0 if read.used & _NO_PATTERN else program.texts
+
+
+def _paths(read: _Arguments, texts: int, *, walks: bool) -> Sequence[str]:
+    """The words of a command that may be paths."""
+    paths = read.operands[texts:] or (["."] if walks else [])
+    words = dict.fromkeys((*read.values, *paths, *read.words[texts:]))
+    return [word for word in words if word not in {"-", "/dev/null"}]
 
 
 @dataclass(frozen=True, slots=True)

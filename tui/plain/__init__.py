@@ -81,9 +81,10 @@ def _converse(composition: CompositionRoot, why: str) -> int:
     session = composition.session
     if session and session.path and session.path.exists():
         from tui.app.background import parting_words  # noqa: PLC0415 - at the end
+        from tui.core.standard_output import print_text  # noqa: PLC0415 - as above
 
         resume = f"Resume with: holdfast --plain -r {session.id}"
-        print(parting_words(home, session.id, resume))  # noqa: T201
+        print_text(parting_words(home, session.id, resume))
     return 128 + terminal.ended_by if terminal.ended_by else code
 
 

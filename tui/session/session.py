@@ -13,7 +13,7 @@ import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
 from tui.core.messages import Usage
-from tui.core.paths import Folders
+from tui.core.paths import Folders, shorten
 from tui.session import chain
 from tui.session.chain import CHAIN, ChainEnd, linked
 from tui.session.drafts import DraftWriter, UnsentWork
@@ -348,15 +348,21 @@ def children_of(path: Path) -> Path:
 
 def file_of_child(parent: Path | None, recorded: str) -> Path | None:
     """The file of a sub-agent's session: beside its parent's, if that was moved since it was
-    recorded. None for one that is in memory. Blocks."""
-    if not recorded:
+    recorded, or beside the one that its parent was forked from. None for one that is in memory.
+    Blocks. Raises SessionError for any other: what a record names may be somebody else's."""
+    if not recorded or parent is None:
         return None
-    path = Path(recorded)
-    if parent is not None:
-        beside = children_of(parent) / path.name
-        with suppress(OSError):
-            return beside if beside.exists() else path
-    return path
+    path, beside = Path(recorded), children_of(parent) / Path(recorded).name
+    with suppress(OSError, ValueError):
+        if beside.exists():
+            return beside
+    ours = path.parent.parent == parent.parent and ".." not in path.parts
+    if ours and path.suffix == parent.suffix:
+        return path
+    raise SessionError(
+        f"{shorten(path)} lies outside the sessions of this folder, not opened.",
+        hint="Its parent's record names it as the session of a sub-agent.",
+    )
 
 
 def _opened_to_read() -> str:

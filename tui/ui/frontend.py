@@ -36,6 +36,7 @@ from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
 from tui.core.git.branch import branch_of
 from tui.core.text_cleaning import one_line
+from tui.core.workspace import Workspace
 from tui.ui.event_renderer import EventRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
@@ -75,6 +76,7 @@ class ScreenFrontend:
     def __init__(self, app: ThemedApp, chat: ChatScreen, services: AppServices) -> None:
         self.app, self.chat = app, chat
         self.log = EventLog(services.clock)
+        chat.side.results = self._results
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
         self.terminal = TerminalStatus(partial(write, app), services.terminal)
@@ -160,6 +162,11 @@ class ScreenFrontend:
         agent = self.conversation.agent
         return result_text(agent.session.records, id_) if agent else ""
 
+    def _results(self) -> Path:
+        agent = self.conversation.agent
+        root = self.conversation.services.workspace
+        return agent.full_outputs if agent else Workspace(root).tool_results
+
     def show_unfinished(self, answer: str) -> None:
         from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem  # noqa: PLC0415
 
@@ -218,7 +225,7 @@ class ScreenFrontend:
     async def show_file(self, path: Path) -> None:
         from tui.ui.screens.external_programs import open_file  # noqa: PLC0415 - on demand
 
-        if problem := await open_file(self.app, path, "editor", exact=False):
+        if problem := await open_file(self.app, path, "editor"):
             self.say(problem, "error")
 
     async def show_plan(self, plan: ApprovedPlan) -> None:

@@ -27,6 +27,7 @@ class Inspected:
     """What the inspector asks of an agent, over a session in memory."""
 
     window = 200_000
+    full_outputs = Path("/w/.holdfast/tool-results")
 
     def __init__(self, *told: Told) -> None:
         self.session = Session.in_memory(Path("/w"), clock=FakeClock())

@@ -27,6 +27,7 @@ from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
 from tui.ui.widgets.conversation.items import ToolItem
 from tui.ui.widgets.file_viewer.pane import FilePane
+from tui.ui.widgets.notices import NoticeLine
 from tui.ui.widgets.panes import PaneRule
 
 RESULT = 4
@@ -278,6 +279,7 @@ async def test_enter_opens_both_sides_with_the_receipt(tmp_path: Path) -> None:
     copy = tmp_path / "big.txt"
     copy.write_text("first line\n" + "x\n" * 1000 + "error: at the end\n")
     agent = worked(str(copy))
+    agent.full_outputs = tmp_path
     async with inspecting(agent) as (screen, pilot, _):
         await go_to(screen, len(screen.shown) - 2)
         await pilot.press("enter")
@@ -294,6 +296,19 @@ async def test_enter_opens_both_sides_with_the_receipt(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
         masked = pilot.app.screen.query_one("#sent", FilePane).view.text()
         assert masked.startswith("[Masked by the person: run_command result")
+
+
+async def test_a_copy_outside_the_folder_of_results_is_not_shown(tmp_path: Path) -> None:
+    secret = tmp_path / "id_rsa"
+    secret.write_text("do not tell")
+    async with inspecting(worked(str(secret))) as (screen, pilot, _):
+        await go_to(screen, len(screen.shown) - 2)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
+        opened = pilot.app.screen
+        await until(pilot, lambda: "not opened" in opened.query_one(NoticeLine).text)
+        shown = opened.query_one("#whole", FilePane).view.text()
+        assert shown == "Output too large (468.8 KB)."
 
 
 async def test_a_full_copy_that_is_gone_is_said_to_be() -> None:

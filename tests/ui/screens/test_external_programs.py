@@ -11,7 +11,12 @@ import pytest
 from textual.app import App
 
 from tui.ui.screens import external_programs
-from tui.ui.screens.external_programs import command_of, open_file, open_text
+from tui.ui.screens.external_programs import (
+    command_of,
+    open_copy,
+    open_file,
+    open_text,
+)
 
 
 def program(folder: Path, name: str, body: str = "") -> Path:
@@ -64,7 +69,7 @@ async def test_it_gets_the_file_and_an_editor_cannot_write_to_it(
     mine = program(tmp_path, "mine", f'ls -l "$1" | cut -c1-10 > {seen}; cat "$1" >> {seen}')
     monkeypatch.setenv("VISUAL", str(mine))
     before = signal.getsignal(signal.SIGINT)
-    assert await open_file(app, file, "editor") == ""
+    assert await open_copy(app, file, tmp_path, "editor") == ""
     assert seen.read_text() == "-r--------\nkept"
     assert file.stat().st_mode & 0o777 == 0o600
     assert signal.getsignal(signal.SIGINT) is before

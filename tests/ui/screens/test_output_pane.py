@@ -15,6 +15,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import ROOMY, items, running, say, turn, until
 from tests.ui.widgets.stage import search_status
 from tui.agent import events
+from tui.core.workspace import Workspace
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.output_side import OutputSide
@@ -22,6 +23,13 @@ from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import ToolItem
 
 DIFF = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"
+
+
+def kept(folder: Path) -> tuple[World, Path]:
+    """A world in a folder, and where a full output of it would lie."""
+    results = Workspace.at(folder).tool_results
+    results.mkdir(parents=True)
+    return World(folder), results / "full.txt"
 
 
 def receipt(path: Path) -> dict[str, Any]:
@@ -38,7 +46,7 @@ def script(path: Path, diff: str = "") -> list[Any]:
 
 
 async def test_opening_the_card_of_a_cut_output_shows_all_of_it(tmp_path: Path) -> None:
-    world, copy = World(), tmp_path / "full.txt"
+    world, copy = kept(tmp_path)
     copy.write_text("".join(f"line {n}\n" for n in range(30_000)))
     world.scripts.append(script(copy))
     async with running(world) as (app, pilot):
@@ -56,14 +64,48 @@ async def test_opening_the_card_of_a_cut_output_shows_all_of_it(tmp_path: Path) 
 
 
 async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> None:
-    world = World()
-    world.scripts.append(script(tmp_path / "gone.txt"))
+    world, copy = kept(tmp_path)
+    world.scripts.append(script(copy))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         app.frontend.renderer.open_output(items(app, ToolItem)[0])
         await until(pilot, lambda: "the full copy is gone" in badge(app))
         assert app.chat.output.text == "the cut"
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [("secret", "not opened"), ("dots", "not opened"), ("link", "can't read the full copy")],
+)
+async def test_what_a_receipt_names_elsewhere_is_not_opened(
+    where: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, seen = tmp_path / "id_rsa", tmp_path / "seen"
+    secret.write_text("do not tell")
+    secret.chmod(0o600)
+    (tmp_path / "w").mkdir()
+    world, copy = kept(tmp_path / "w")
+    copy.with_name("linked.txt").symlink_to(secret)
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\ncat "$1" >> {seen}\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    named = {
+        "secret": secret,
+        "dots": copy.parent / "../../../id_rsa",
+        "link": copy.with_name("linked.txt"),
+    }
+    world.scripts.append(script(named[where]))
+    async with running(world, ROOMY) as (app, pilot):
+        side = await opened(world, copy, pilot, app)
+        await pilot.press("o")
+        await until(pilot, lambda: why in badge(app))
+        assert not side.whole
+        await side.action_search()
+        assert side.copy.view.text() == "the cut"
+        await side.action_outside("editor")
+    assert "do not tell" not in (seen.read_text() if seen.exists() else "")
 
 
 async def opened(world: World, path: Path, pilot: Pilot[None], app: HoldfastApp) -> OutputSide:
@@ -80,7 +122,7 @@ def keys(app: HoldfastApp) -> str:
 
 
 async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Path) -> None:
-    world, copy = World(), tmp_path / "full.txt"
+    world, copy = kept(tmp_path)
     copy.write_text("".join(f"line {n}\n" for n in range(3000)))
     world.scripts.append(script(copy))
     async with running(world, ROOMY) as (app, pilot):
@@ -100,7 +142,7 @@ async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Pat
 
 
 async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
-    world, copy = World(), tmp_path / "full.txt"
+    world, copy = kept(tmp_path)
     copy.write_text("".join(f"line {n}\n" for n in range(3000)))
     world.scripts.append(script(copy))
     async with running(world, ROOMY) as (app, pilot):
@@ -129,7 +171,7 @@ async def test_slash_searches_what_was_not_cut_too() -> None:
 
 
 async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:
-    world, copy = World(), tmp_path / "full.txt"
+    world, copy = kept(tmp_path)
     copy.write_text("\x1b[31mred\x1b[0m\n")
     world.scripts.append(script(copy))
     async with running(world, ROOMY) as (app, pilot):
@@ -144,7 +186,7 @@ async def test_y_copies_what_is_shown_and_says_so(tmp_path: Path) -> None:
 
 
 async def test_a_pipe_in_the_place_of_the_copy_is_not_read(tmp_path: Path) -> None:
-    world, copy = World(), tmp_path / "full.txt"
+    world, copy = kept(tmp_path)
     os.mkfifo(copy)
     world.scripts.append(script(copy))
     async with running(world) as (app, pilot):

@@ -22,6 +22,7 @@ from tui.app.session_path import workspace_of
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import folders
+from tui.core.standard_output import print_text
 
 __all__ = ["Check", "Subject", "examine", "report", "run", "summary"]
 
@@ -59,7 +60,7 @@ def run(options: Options) -> int:
     else:
         wide = sys.stdout.isatty()  # what is piped keeps one line for each check
         text = report(checks, shutil.get_terminal_size().columns if wide else None)
-    sys.stdout.write(text + "\n")
+    print_text(text)
     return 1 if any(check.status == "fail" for check in checks) else 0
 
 

@@ -276,7 +276,9 @@ class ContextScreen(TableScreen[None]):
             return
         fixed = self.shown[index].age is None
         price = "" if fixed else context_changes.mask_price(self._agent, item)
-        screen = ContextItemScreen(item, texts_in(self._agent, item), self._agent.window, price)
+        agent = self._agent
+        texts = texts_in(agent, item)
+        screen = ContextItemScreen(item, texts, agent.full_outputs, agent.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
 
     async def _after_item(self, action: str | None) -> None:

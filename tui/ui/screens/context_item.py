@@ -25,7 +25,7 @@ from tui.core.messages import Block, blocks_of
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share, state_name
-from tui.ui.screens.external_programs import Program, open_file, open_text
+from tui.ui.screens.external_programs import Program, open_copy, open_text
 from tui.ui.screens.table_screen import SHORT, WIDE
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.conversation.tool_card import shrunk
@@ -119,8 +119,8 @@ def receipt_line(texts: ItemTexts) -> str:
 
 
 class ContextItemScreen(BaseScreen, Screen[str]):
-    """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc. `price` says what
-    masking comes to."""
+    """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc. `results` is the
+    folder of full outputs, `price` says what masking comes to."""
 
     CSS_PATH = "context.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -135,12 +135,14 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = None
 
-    def __init__(self, item: Item, texts: ItemTexts, window: int, price: str = "") -> None:
+    def __init__(
+        self, item: Item, texts: ItemTexts, results: Path, window: int, price: str = ""
+    ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high")]
         self._item, self._texts, self._window = item, texts, window
-        self._price = price
+        self._results, self._price = results, price
         whole = texts.path is None
         self.set_class(whole and texts.sent == texts.recorded, "-same")
 
@@ -182,9 +184,9 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     async def _read(self, path: Path) -> None:
         """The full copy; the recorded text where it is gone, and why it is."""
         whole, rule = self.query_one("#whole", FilePane), self.query_one("#whole-rule", PaneRule)
-        file, why = await open_file_pane(path)
+        file, why = await open_file_pane(path, self._results)
         if file is None:
-            rule.title = Content.styled("as recorded: the full copy is gone", "$text-warning")
+            rule.title = Content.styled("as recorded, without the full copy", "$text-warning")
             self.query_one("#notice", NoticeLine).say(why, "warning")
         whole.show(file or LineFile(self._texts.recorded))
 
@@ -206,9 +208,9 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     async def action_outside(self, program: Program) -> None:
         """Open this side in the person's own pager or editor."""
         view, app = self._side.view, cast("App[Any]", self.app)
-        if view.file.path:
-            trouble = await open_file(app, view.file.path, program)
-        else:
+        path = view.file.path
+        trouble = await open_copy(app, path, self._results, program) if path else None
+        if trouble is None:
             trouble = await open_text(app, view.file.read(0, view.file.size), program)
         if trouble:
             self.query_one("#notice", NoticeLine).say(trouble, "error")

@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeAlias
 
 from textual.app import App, SuspendNotSupported
 
+from tui.core.output_store import open_full_copy
+
 Program: TypeAlias = Literal["pager", "editor"]
 
 _PROGRAMS: dict[Program, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -43,10 +45,26 @@ def command_of(program: Program) -> list[str]:
     return []
 
 
-async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool = True) -> str:
+async def open_copy(app: App[Any], path: Path, results: Path, program: Program) -> str | None:
+    """Open the full copy of an output, which lies in the folder `results`, as `open_file` does: an
+    editor can only read it. None where it can't be read there."""
+    try:
+        copy = await asyncio.to_thread(open_full_copy, path, results)
+    except (OSError, ValueError):
+        return None
+    try:
+        with _unwritable(copy):
+            return await open_file(app, path, program)
+    except OSError as error:
+        return f"Can't open {path}: {error.strerror or error}."
+    finally:
+        os.close(copy)
+
+
+async def open_file(app: App[Any], path: Path, program: Program) -> str:
     """Open a file; "" or what went wrong, in a sentence for the person. Returns when they are done.
 
-    What runs continues meanwhile; nothing is drawn. `exact`: an editor can only read the file.
+    What runs continues meanwhile; nothing is drawn.
     """
     command = command_of(program)
     if not command:
@@ -58,7 +76,8 @@ async def open_file(app: App[Any], path: Path, program: Program, *, exact: bool 
     try:
         # Ctrl+C is for the other program. It is not ignored, as that would be inherited.
         signal.signal(signal.SIGINT, _nothing)
-        with _unwritable(path, wanted=exact), app.batch_update(), app.suspend():
+        await asyncio.to_thread(path.stat)
+        with app.batch_update(), app.suspend():
             started = monotonic()
             code = await _run([*command, str(path)])
     except SuspendNotSupported:
@@ -80,7 +99,7 @@ async def open_text(app: App[Any], text: bytes, program: Program) -> str:
         with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".txt") as file:
             file.write(text)
             file.flush()
-            return await open_file(app, Path(file.name), program, exact=False)
+            return await open_file(app, Path(file.name), program)
     except OSError as error:
         return f"Can't write a temporary file: {error.strerror or error}."
 
@@ -91,7 +110,7 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
         with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
             file = Path(folder) / "prompt.md"
             file.write_text(text, encoding="utf-8", errors="replace")
-            problem = await open_file(app, file, "editor", exact=False)
+            problem = await open_file(app, file, "editor")
             if problem:
                 return None, problem
             return file.read_text(encoding="utf-8", errors="replace"), ""
@@ -100,16 +119,15 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
 
 
 @contextmanager
-def _unwritable(path: Path, *, wanted: bool) -> Generator[None]:
-    """Nobody writes to the file by mistake: a receipt names its hash."""
-    mode = path.stat().st_mode & 0o777
-    if wanted:
-        path.chmod(mode & ~0o222)
+def _unwritable(file: int) -> Generator[None]:
+    """Nobody writes to an open file by mistake: a receipt names its hash."""
+    mode = os.fstat(file).st_mode & 0o777
+    os.fchmod(file, mode & ~0o222)
     try:
         yield
     finally:
         with suppress(OSError):
-            path.chmod(mode)
+            os.fchmod(file, mode)
 
 
 async def _run(command: list[str]) -> int:

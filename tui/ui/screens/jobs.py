@@ -21,7 +21,7 @@ from tui.app.dialog_data import YesNoQuestion
 from tui.core.formatting import duration, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
-from tui.ui.screens.external_programs import Program, open_file
+from tui.ui.screens.external_programs import Program, open_copy
 from tui.ui.screens.table_screen import TableDialog, whole_words
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
@@ -223,7 +223,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
         count, first = job.bytes, self._bytes_shown < 0
         if not count or count == self._bytes_shown or not pane.follows:
             return
-        file, trouble = await open_file_pane(job.path)
+        file, trouble = await open_file_pane(job.path, job.path.parent)
         if file is None:
             self.query_one("#none", Static).update(trouble)
             return
@@ -271,8 +271,11 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
         """Open the output in the person's own pager or editor."""
         if not self.owned.job.bytes:
             return
-        app = cast("App[Any]", self.app)
-        if problem := await open_file(app, self.owned.job.path, program):
+        app, path = cast("App[Any]", self.app), self.owned.job.path
+        problem = await open_copy(app, path, path.parent, program)
+        if problem is None:
+            problem = f"Can't open {path}: the file is gone."
+        if problem:
             app.notify(problem, severity="error", markup=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -47,6 +47,8 @@ class OutputSide(CachedVertical):
 
     output: OutputView
     copy: FilePane
+    results: Callable[[], Path]
+    """The folder of full outputs: a copy that a receipt names is opened only there."""
 
     class Resized(Message):
         """It has another size, or covers the conversation now, or does so no more."""
@@ -187,7 +189,7 @@ class OutputSide(CachedVertical):
     async def _open_copy(self, path: Path, *, search: bool = False) -> None:
         from tui.ui.widgets.file_viewer.pane import open_file_pane  # noqa: PLC0415 - not for the first frame
 
-        file, why = await open_file_pane(path)
+        file, why = await open_file_pane(path, self.results())
         if file is None:
             self.badge(self._receipt, f"{why[:1].lower()}{why[1:].rstrip('.')}")
             return
@@ -262,12 +264,11 @@ class OutputSide(CachedVertical):
 
     async def action_outside(self, program: Program) -> None:
         """Open the full copy, or what is shown, in the person's own pager or editor."""
-        from tui.ui.screens.external_programs import open_file, open_text  # noqa: PLC0415
+        from tui.ui.screens.external_programs import open_copy, open_text  # noqa: PLC0415
 
         path, app = self._path, cast("App[Any]", self.app)
-        if path is not None and await asyncio.to_thread(path.is_file):
-            trouble = await open_file(app, path, program)
-        else:
+        trouble = await open_copy(app, path, self.results(), program) if path else None
+        if trouble is None:
             text = self.output.raw.encode("utf-8", "replace")
             trouble = await open_text(app, text, program)
         if trouble:

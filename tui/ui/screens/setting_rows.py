@@ -306,7 +306,7 @@ class SettingsState:
         except OSError as error:
             text = f"Can't open {shorten(file)}: {error.strerror or error}."
             return NoticeText(text, "error")
-        if problem := await open_file(self._frontend.app, file, "editor", exact=False):
+        if problem := await open_file(self._frontend.app, file, "editor"):
             return NoticeText(problem, "error")
         wrong = await asyncio.to_thread(config_problem, file)
         await self.take_up()

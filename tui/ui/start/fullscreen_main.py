@@ -77,9 +77,10 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         return code  # nobody is there to be told anything
     if program and program.session and program.session.path and program.session.path.exists():
         from tui.app.background import parting_words  # noqa: PLC0415 - at the end
+        from tui.core.standard_output import print_text  # noqa: PLC0415 - as above
 
         id_, home = program.session.id, program.launch.folders
-        print(parting_words(home, id_, f"Resume with: holdfast -r {id_}"))  # noqa: T201
+        print_text(parting_words(home, id_, f"Resume with: holdfast -r {id_}"))
     return code
 
 

@@ -31,6 +31,7 @@ from tui.core.errors import HoldfastError
 from tui.core.git.branch import branch_of
 from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
+from tui.core.standard_output import print_text
 from tui.session import catalog
 from tui.session.reader import read
 from tui.ui.event_renderer import EventRenderer
@@ -398,6 +399,6 @@ def open_run(options: Options) -> int:
     runner = done.runner
     if runner and runner.state:
         width = shutil.get_terminal_size().columns
-        print(RunSummary(runner.state, runner.reason).text(width=width))  # noqa: T201
-        print(f"Summary: {', '.join(shorten(path) for path in done.written)}")  # noqa: T201
+        print_text(RunSummary(runner.state, runner.reason).text(width=width))
+        print_text(f"Summary: {', '.join(shorten(path) for path in done.written)}")
     return code

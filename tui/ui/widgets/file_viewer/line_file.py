@@ -30,10 +30,11 @@ SCAN = 16
 class LineFile:
     """The bytes of a regular file, or of a text in memory. To be closed. Raises OSError.
 
-    `size` is that at the opening. A file that is shortened later just ends earlier.
+    `opened` is the file, where it is open already; it is closed with this. `size` is that at the
+    opening. A file that is shortened later just ends earlier.
     """
 
-    def __init__(self, source: Path | bytes | str) -> None:
+    def __init__(self, source: Path | bytes | str, opened: int | None = None) -> None:
         self._data: bytes | None = None
         self._descriptor: int | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -44,7 +45,8 @@ class LineFile:
             self.size = len(self._data)
         else:
             self.path = source
-            self._descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+            self._descriptor = os.open(source, flags) if opened is None else opened
             state = os.fstat(self._descriptor)
             if not stat.S_ISREG(state.st_mode):
                 self.close()

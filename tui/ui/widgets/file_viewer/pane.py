@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.core.output_store import why_missing
+from tui.core.output_store import OutsideError, open_full_copy, why_missing
 from tui.ui.widgets.dialog import TextField
 from tui.ui.widgets.file_viewer.line_file import BLOCK, LineFile, MatchCounts
 from tui.ui.widgets.file_viewer.view import FileView
@@ -23,15 +23,22 @@ _BLOCKS = 256
 _SLICE_S = 0.03
 
 
-async def open_file_pane(path: Path) -> tuple[LineFile | None, str]:
-    """The full copy of an output; None, and why there is none."""
+async def open_file_pane(path: Path, results: Path) -> tuple[LineFile | None, str]:
+    """The full copy of an output, which lies in the folder `results`; None, and why there is
+    none."""
     try:
-        return await asyncio.to_thread(LineFile, path), ""
+        return await asyncio.to_thread(_opened, path, results), ""
+    except OutsideError:
+        return None, "The full copy is named outside the folder of results, not opened."
     except (OSError, ValueError) as error:
         gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
         why = await asyncio.to_thread(why_missing, path) if gone else ""
         reason = getattr(error, "strerror", None) or str(error)
         return None, why or f"Can't read the full copy: {reason}."
+
+
+def _opened(path: Path, results: Path) -> LineFile:
+    return LineFile(path, open_full_copy(path, results))
 
 
 class FilePane(Vertical):

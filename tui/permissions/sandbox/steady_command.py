@@ -1,0 +1,181 @@
+"""A program that runs a command which only reads, and gives what it printed only if every folder on
+the paths that it reads was the same all the while.
+
+Without walls such a command was allowed for what its words name, and the shell opens that by path
+later: whatever exchanges a folder with a link in between leads it out of the workspace. Each change
+of an entry sets its folder's time of change, which no program can set back. So an unchanged time,
+older than what the file system can tell apart, proves that nothing was exchanged; otherwise the
+command runs again, since it only reads. It is started as a file, with the standard library alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+Place: TypeAlias = tuple[str, str, bool]
+"""A path as it is named in the folder of the first one, the real one for which it was allowed, and
+whether what is below it is read, too."""
+_Mark: TypeAlias = tuple[int, ...]
+
+TRIES = 8
+FOLDERS = 50_000
+"""How many folders are watched at most."""
+CHANGED = (
+    "[Nothing is shown: folders that it reads changed each time it ran, so it may have been led out"
+    " of the workspace. Stop what changes them, or use read_file, list_dir and grep_search.]"
+)
+MANY = (
+    f"[Not run: without a sandbox at most {FOLDERS:,} folders are searched by a command, since none"
+    " of them may be exchanged meanwhile. Name a smaller folder, or use grep_search.]"
+)
+_FINE_NS, _COARSE_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
+"""Changes that are this near in time may bear the same one; where times are whole seconds."""
+_LINKS = 40
+
+
+class MovedError(Exception):
+    """A path leads elsewhere than when it was allowed."""
+
+
+class TooManyError(Exception):
+    """There are more folders than are watched."""
+
+
+def enter(folder: str) -> None:
+    """Go into the folder at a real path, part by part: no link is followed, and what is named from
+    there does not depend on the folders above. Raises OSError."""
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    at = os.open("/", flags)
+    for part in filter(None, folder.split("/")):
+        inner = os.open(part, flags, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.fchdir(at)
+    os.close(at)
+
+
+def trail(path: str, folder: str) -> Iterator[str]:
+    """The folders in which the parts of a path are looked up, through its links, and what is at its
+    end: each from `folder`, the current one, or a real path of what lies outside."""
+    at, links = ".", 0
+    parts = path.split("/")[::-1]
+    if path.startswith("/"):
+        at = "/"
+    while parts:
+        part = parts.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            above = os.path.dirname(folder if at == "." else at)  # noqa: PTH120
+            if at == ".":  # outside, each part of the way counts
+                parts += above.split("/")[::-1]
+                at = "/"
+            else:
+                at = above or "."
+            continue
+        yield at
+        there = part if at == "." else os.path.join(at, part)  # noqa: PTH118
+        try:
+            link = os.readlink(there)  # noqa: PTH115
+        except OSError:
+            at = there
+            continue
+        links += 1
+        if links > _LINKS:
+            raise MovedError
+        parts += link.split("/")[::-1]
+        at = "/" if link.startswith("/") else at
+    yield at
+
+
+def marks(places: Sequence[Place]) -> dict[str, _Mark]:
+    """What tells each folder on the way to and below the places, and each file, from another."""
+    found: dict[str, _Mark] = {}
+    here = places[0][1]
+    for path, real, below in places:
+        *_, end = folders = list(trail(path, here))
+        if os.path.normpath(os.path.join(here, end)) != real:  # noqa: PTH118
+            raise MovedError
+        for folder in folders:
+            found[folder] = _mark(folder)
+        if below:
+            for folder, _, _ in os.walk(end):
+                found[folder] = _mark(folder)
+                if len(found) > FOLDERS:
+                    raise TooManyError
+    return found
+
+
+def _mark(path: str) -> _Mark:
+    try:
+        state = os.lstat(path)
+    except OSError:
+        return ()
+    if stat.S_ISDIR(state.st_mode):
+        return state.st_dev, state.st_ino, state.st_ctime_ns
+    return state.st_dev, state.st_ino  # it may grow
+
+
+def settled(found: dict[str, _Mark]) -> bool:
+    """Wait until a change from now on would bear another time; whether that is soon."""
+    newest = max((mark[2] for mark in found.values() if mark[2:]), default=0)
+    whole = any(mark[2] % _SECOND_NS == 0 for mark in found.values() if mark[2:])
+    wait = newest + (_COARSE_NS if whole else _FINE_NS) - time.time_ns()
+    if wait > _COARSE_NS:
+        return False  # a clock that was set back
+    if wait > 0:
+        time.sleep(wait / _SECOND_NS)
+    return True
+
+
+def run(places: Sequence[Place], argv: Sequence[str], output: Any) -> int | None:
+    """Run the command once, in the current folder. Its exit code; None where it may have been led
+    elsewhere."""
+    try:
+        found = marks(places)
+        if not settled(found):
+            return None
+        code = subprocess.run(argv, stdout=output, stderr=output, check=False).returncode
+        return code if marks(places) == found else None
+    except MovedError:
+        return None
+
+
+def main() -> None:
+    """`argv`: the places as JSON, then the command. The first place is where it runs."""
+    places, argv = json.loads(sys.argv[1]), sys.argv[2:]
+    try:
+        enter(places[0][1])
+        attempts(places, argv)
+        print(CHANGED)  # noqa: T201
+    except OSError as error:
+        print(f"[Not run: {error.strerror or error}.]")  # noqa: T201
+    except TooManyError:
+        print(MANY)  # noqa: T201
+    sys.exit(1)
+
+
+def attempts(places: Sequence[Place], argv: Sequence[str]) -> None:
+    """Run the command until what it printed counts; that ends the process."""
+    for _ in range(TRIES):
+        with tempfile.TemporaryFile() as output:
+            code = run(places, argv, output)
+            if code is None:
+                continue
+            output.seek(0)
+            while data := output.read(1 << 16):
+                sys.stdout.buffer.write(data)
+            sys.stdout.flush()
+            sys.exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main()
