@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tui.agent import hook_answers
 from tui.agent.titles import cleaned
 from tui.context.exam import facts_in
 from tui.core import front_matter
@@ -38,6 +39,8 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: read("`" * MANY + "\n"),
         lambda: read("[a](" * (MANY // 4) + "\n"),
         lambda: as_if_ended(["[" * MANY], "```" + "\t" * MANY + "\n"),
+        lambda: hook_answers.read(b"-" * MANY, "PreToolUse"),
+        lambda: hook_answers.read(b'x\n{"a":' * MANY, "UserPromptSubmit"),
         lambda: glob_matcher("*a" * 250)("a" * 255),
     ],
 )
