@@ -32,6 +32,9 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: parse_patch(PATCH + " " * MANY + "x\n"),
         lambda: front_matter.parse(b"---\na: b: " + b"[" * 7_000 + b"\n---\n"),
         lambda: front_matter.parse(b"---\ntools: x" + b"," * MANY + b"\n---\n").names("tools"),
+        lambda: front_matter.parse(
+            b"---\n" + b"".join(b"a%d:\n" % n for n in range(MANY)) + b"---\n"
+        ),
         lambda: paths_of(b"---\npaths: x" + b"," * MANY + b"\n---\n"),
         lambda: cleaned("#" * MANY),
         lambda: facts_in("\n" * MANY, ""),

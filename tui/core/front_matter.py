@@ -7,6 +7,7 @@ in it; those are read line by line, as their own programs do.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -72,11 +73,11 @@ def argument_hint(file: MarkdownFile) -> str:
 
 
 def _unclear(front: str, fields: Mapping[str, Any]) -> frozenset[str]:
-    begun = [found[1].lower() for found in _BEGUN.finditer(front)]
+    begun = Counter(found[1].lower() for found in _BEGUN.finditer(front))
     inner = {found[1].lower() for found in _INNER.finditer(front)} - fields.keys()
     # In a text or a map of real YAML they are what they say.
     known = _yaml(front) if inner else None
-    twice = {name for name in set(begun) if begun.count(name) > 1}
+    twice = {name for name, times in begun.items() if times > 1}
     return frozenset(twice | (inner if known is None else set()))
 
 
