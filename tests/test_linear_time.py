@@ -9,6 +9,7 @@ import pytest
 
 from tui.agent import hook_answers
 from tui.agent.titles import cleaned
+from tui.batch.taskfile import parse as task_file
 from tui.context.exam import facts_in
 from tui.core import front_matter
 from tui.plain.markdown_to_speech import read
@@ -35,6 +36,7 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: front_matter.parse(
             b"---\n" + b"".join(b"a%d:\n" % n for n in range(MANY)) + b"---\n"
         ),
+        lambda: task_file(b"- [ ] a\n" + b"  more words\n" * (2 * MANY)),
         lambda: paths_of(b"---\npaths: x" + b"," * MANY + b"\n---\n"),
         lambda: cleaned("#" * MANY),
         lambda: facts_in("\n" * MANY, ""),

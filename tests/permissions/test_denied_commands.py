@@ -10,7 +10,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy, decide
 from tui.permissions.rules import Rule
 from tui.permissions.sandbox.walls import Level
-from tui.permissions.types import Call, Decision, Mode
+from tui.permissions.types import MODE_NAMES, Call, Decision, Mode
 
 SPELLINGS = r"""
 git push origin main
@@ -557,3 +557,38 @@ def test_what_the_words_show_is_asked_no_more_than_without_the_rule(
 ) -> None:
     before = ways(command, tmp_path, ())
     assert ways(command, tmp_path, ("run_command(svn *)",)) == before
+
+
+@pytest.mark.parametrize("within", ["", "clone", ".holdfast/worktrees/a"])
+def test_a_rule_for_a_name_anywhere_holds_in_clones_and_worktrees(
+    tmp_path: Path, within: str
+) -> None:
+    """`.env` names one path; `**/.env` each, also where a worktree is the workspace of a sub-agent
+    or of a task: in the words of a command it is denied, and no walls are trusted with the rest."""
+    (tmp_path / within).mkdir(parents=True, exist_ok=True)
+    path = tmp_path / within / ".env"
+    path.write_text("KEY")
+    policy = Policy.of(deny=["read_file(**/.env)"], allow=["read_file"])
+    for workspace in (Workspace.at(tmp_path), Workspace.at(path.parent)):
+        name = str(path.relative_to(workspace.root))
+        calls = {
+            Call("c", "read_file", "read", name, paths=(name,)): "deny",
+            Call("c", "run_command", "run", f"cat {name}", command=f"cat {name}"): "deny",
+        }
+        for background in (False, True):
+            line = f"cat $X{name}"
+            hidden = Call("c", "run_command", "run", line, command=line, background=background)
+            calls[hidden] = "ask"
+        for mode in MODE_NAMES:
+            for call, expected in calls.items():
+                said = decide(
+                    call,
+                    policy,
+                    mode=mode,
+                    elevated=False,
+                    grants=(),
+                    workspace=workspace,
+                    holds=_WALLS,
+                )
+                assert said.answer in {expected, "deny"}
+                assert said.answer == expected or mode == "plan"
