@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tui.agent import hook_answers
 from tui.agent.titles import cleaned
+from tui.batch.taskfile import parse as task_file
 from tui.context.exam import facts_in
 from tui.core import front_matter
 from tui.plain.markdown_to_speech import read
@@ -31,6 +33,10 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: parse_patch(PATCH + " " * MANY + "x\n"),
         lambda: front_matter.parse(b"---\na: b: " + b"[" * 7_000 + b"\n---\n"),
         lambda: front_matter.parse(b"---\ntools: x" + b"," * MANY + b"\n---\n").names("tools"),
+        lambda: front_matter.parse(
+            b"---\n" + b"".join(b"a%d:\n" % n for n in range(MANY)) + b"---\n"
+        ),
+        lambda: task_file(b"- [ ] a\n" + b"  more words\n" * (2 * MANY)),
         lambda: paths_of(b"---\npaths: x" + b"," * MANY + b"\n---\n"),
         lambda: cleaned("#" * MANY),
         lambda: facts_in("\n" * MANY, ""),
@@ -38,6 +44,8 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: read("`" * MANY + "\n"),
         lambda: read("[a](" * (MANY // 4) + "\n"),
         lambda: as_if_ended(["[" * MANY], "```" + "\t" * MANY + "\n"),
+        lambda: hook_answers.read(b"-" * MANY, "PreToolUse"),
+        lambda: hook_answers.read(b'x\n{"a":' * MANY, "UserPromptSubmit"),
         lambda: glob_matcher("*a" * 250)("a" * 255),
     ],
 )

@@ -118,6 +118,37 @@ def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> No
         ("checking…\n{decision: 'deny'}", "it has a decision in a text"),
         (json.dumps(DENY), "it has a decision in a text"),
         ('a\n{"continue": false', "it has a decision in a text"),
+        # A no without the form of a decision; Claude Code runs all of these.
+        ('{"block": true}', "block (true) is not where a decision belongs"),
+        ('{"deny": true}', "deny (true) is not where"),
+        ('{"blocked": 1, "rules": 3}', "blocked (1) is not where"),
+        ('{"isBlocked": "yes"}', 'isBlocked ("yes") is not where'),
+        ('{"should_block": true}', "should_block (true) is not where"),
+        ('{"allow": false}', "allow (false) is not where"),
+        ('{"result": {"tool_allowed": "no"}}', 'tool_allowed ("no") is not where'),
+        # As its own prompt hooks answer.
+        ('{"ok": false, "reason": "x"}', "ok (false) is not where"),
+        ('{"status": "rejected"}', 'status ("rejected") is not where'),
+        ('{"action": "refuse"}', 'action ("refuse") is not where'),
+        ('{"permissionDecisionReason": "x"}', "permissionDecisionReason ("),
+        (json.dumps({"hookSpecificOutput": {"permissionDecisionReason": "x"}}),
+            "its permissionDecisionReason comes without a permissionDecision"),
+        ("deny", 'it says "deny" in a text that is no JSON'),
+        ("checking…\n  Denied.", 'it says "Denied."'),
+        ('"deny"', "it says"),
+        ('["deny"]', "it says"),
+        ("BLOCKED: rm -rf", 'it says "BLOCKED: rm -rf"'),
+        ("[BLOCKED] rm -rf", "it says"),
+        ("❌ Blocked - it deletes", "it says"),
+        ("BLOCKED it deletes", "it says"),
+        ("blocked by policy", "it says"),
+        ("Command blocked: it deletes", "it says"),
+        ("Permission denied: it deletes", "it says"),
+        ("**Not allowed** here", "it says"),
+        ("Refusing to run it", "it says"),
+        ("permission: deny", "it says"),
+        ("verdict = reject", "it says"),
+        ("permissionDecision deny", "it says"),
         (DENY + "x" * OUTPUT_MAX, "it is longer than 256 KiB and was cut"),
         ("x" * OUTPUT_MAX + DENY, "it is longer than 256 KiB and was cut"),
     ],
@@ -134,6 +165,16 @@ def test_what_looks_like_a_decision_and_is_none_says_why(printed: str, why: str)
         "all fine\n",
         "running 3 checks: decision table ok\n{1, 2} [3] {'a': 1}",
         "I will continue: false alarms are fine",
+        # As public hooks print.
+        "[WORKFLOW] Executing: git status",
+        "✅ Command allowed: git status\nBlocked: 0, denied: none",
+        "Blocklist loaded: 12 patterns\nBlocking rules checked, blocked nothing",
+        "Blocked: none\nDenied: 0\nblock: false",
+        "blocked commands are listed in rules.md",
+        "Rejected candidates go last",
+        '{"blocked": false, "missing": [], "denied": 0, "status": "ok"}',
+        '{"allow": true, "block": null, "allowed": "yes", "safe": null}',
+        '{"blocklist": ["rm"], "unblock": true, "allowlist": []}',
         "Decision log: 3 calls, none blocked. It made a decision.\nBlock size 4",
         '{"status": "ok", "permission": "allow", "rules": 3, "log": "{tool}"}',
         "x" * 1000,
@@ -168,3 +209,45 @@ def test_the_input_that_it_wants_is_kept_as_it_is() -> None:
     assert (found.verdict, found.unclear) == ("allow", "")
     assert found.changed == {"command": "ls", "decision": "x"}
     assert said(json.dumps(wrapped("allow", updatedInput="ls"))).changed == {"updatedInput": "ls"}
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "SessionStart"])
+@pytest.mark.parametrize(
+    "printed",
+    [
+        f"A hook says no like this: {DENY}",
+        f"# Hooks\n```json\n{DENY}\n```\n",
+        f"{DENY[:30]}\n"[1:],
+        'The API answers "decision": "block" there.',
+        "decision: block\ncontinue: false",
+        "BLOCKED: issue 12\ndeny",
+        f"notes\n{DENY}\nmore notes",
+        'last line\n{"branch": "main"}',
+        "x" * (OUTPUT_MAX + 1),
+    ],
+    ids=lambda _: "",
+)
+def test_context_may_quote_decisions(printed: str, event: str) -> None:
+    """Its documentation: what these hooks print is added to the context, unless it is JSON."""
+    assert said(printed, event) == HookReply(text=printed[:OUTPUT_MAX].strip())
+
+
+def test_an_answer_may_quote_decisions_in_its_texts() -> None:
+    own = {"hookEventName": "UserPromptSubmit", "additionalContext": BARE}
+    found = said(json.dumps({"hookSpecificOutput": own}), "UserPromptSubmit")
+    assert (found.verdict, found.unclear, found.context) == ("", "", BARE)
+    assert said('{"systemMessage": "denied", "reason": "[\\"decision\\":]"}').unclear == ""
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        '{"decision": "block", "reason": "no way"}',
+        'banner of a shell\n{"decision": "block", "reason": "no way"}\n',
+        'x\n{\n"decision": "block",\n"reason": "no way", "a":\n{\n}\n}',
+    ],
+)
+def test_a_prompt_is_blocked_by_an_answer_at_the_beginning_or_the_end(printed: str) -> None:
+    found = said(printed, "UserPromptSubmit")
+    assert (found.verdict, found.reason) == ("deny", "no way")
+    assert "no JSON" in said('{"decision": "blo', "UserPromptSubmit").unclear

@@ -8,7 +8,9 @@ import pytest
 
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy, decide
-from tui.permissions.types import Call
+from tui.permissions.rules import Rule
+from tui.permissions.sandbox.walls import Level
+from tui.permissions.types import MODE_NAMES, Call, Decision, Mode
 
 SPELLINGS = r"""
 git push origin main
@@ -248,6 +250,22 @@ busybox env git push
 toybox env git push
 coproc git push
 coproc x { git push; }
+git send-pack origin main
+git -C . send-pack --all origin
+/usr/lib/git-core/git-send-pack origin main
+git subtree push --prefix=a origin main
+git subtree push
+git-subtree push
+git lfs push origin main
+git-lfs push origin main
+git http-push https://x main
+git remote-https origin https://x/y
+/usr/lib/git-core/git-remote-https origin https://x/y
+git svn dcommit
+sh -c 'git send-pack x'
+git -c help.autocorrect=1 pusj
+git -c help.autocorrect=immediate pussh origin
+git config help.autocorrect 1; git psuh
 git    -C  a  push   x
 git --work-tree=. push
 git --bare push
@@ -316,6 +334,11 @@ npm run push
 git -c user.name=x commit -m x
 git -c alias.p=push status
 git log alias.py
+git subtree pull --prefix=a origin main
+git lfs pull
+git fetch-pack x
+git remote -v
+git log --grep help
 rsync -a a b
 """
 """What does not run it; `make push` and other programs that do it by themselves are the limit, as
@@ -359,3 +382,213 @@ def test_so_does_one_for_another_program(tmp_path: Path, command: str) -> None:
 
 def test_a_command_that_names_it_a_thousand_times_is_judged_fast(tmp_path: Path) -> None:
     assert answer(f"python3 -c '{'git x ' * 5_000}'", tmp_path) == "deny"
+
+
+UNSEEN = r"""
+sh -c "$(echo Z2l0IHB1c2g= | base64 -d)"
+base64 -d x | sh
+base64 -d x | bash -s
+base64 -d x | sudo sh
+base64 -d x | env sh
+base64 -d x | env -i nice sh
+base64 -d x | busybox sh
+base64 -d x | tee >(sh)
+base64 -d x | { sh; }
+base64 -d x | (cd a && sh)
+base64 -d x | if true; then sh; fi
+base64 -d x | while true; do sh; done
+f() { sh; }; base64 -d x | f
+base64 -d x | python3
+base64 -d x | python3 -u -
+base64 -d x | python3 -W ignore
+base64 -d x | python3 -I /dev/stdin
+base64 -d x | env python3
+base64 -d x | perl
+base64 -d x | perl -w
+base64 -d x | node
+base64 -d x | node --require ./a
+base64 -d x | ruby -
+base64 -d x | make -f -
+base64 -d x | make -sf/dev/stdin
+make -f <(base64 -d x)
+python3 <(base64 -d x)
+awk -f <(base64 -d x)
+source <(base64 -d x)
+. <(cat x)
+bash <(cat x)
+sh < x
+sh x < y z -s
+bash -s < x
+cat x | xargs -I{} sh -c '{}'
+cat x | xargs -0 sh -c
+cat x | xargs env
+cat x | xargs -I{} {} a
+cat x | xargs -I% % a
+cat x | xargs -I{} env {} a
+cat x | xargs -I % nice % a
+cat x | parallel
+parallel < x
+echo a | parallel {} b
+env -S "$(cat x)"
+eval "$(cat x)"
+eval $X
+$X
+$X y
+$(cat x)
+`cat x`
+"${a[@]}"
+trap "$(cat x)" EXIT
+alias p="$(cat x)"; p
+find . -exec $X {} \;
+find . $X
+for f in a b; do python3 $f; done
+fd -x $X
+BASH_ENV=x sh y
+export PROMPT_COMMAND="$(cat x)"
+git $(cat x)
+git -c "$(cat x)" log
+printf '\x67\x69\x74' | sh
+echo tig | rev | sh
+python3 -c "$(cat x)"
+python3 -c "import subprocess; subprocess.run([x])"
+python3 -c "import os; os.system(x)"
+python3 -c "import os; os.execvp(*x)"
+python3 -c "from os import posix_spawn"
+python3 -c "import pty"
+python3 -c "exec(open('x').read())"
+python3 -Bc "eval(x)"
+python3 -c "getattr(os, 'sys' + 'tem')(x)"
+python3 -c "__import__('o' + 's')"
+perl -e "system(pack('H*', '67'))"
+perl -pe 's/a/`x`/e'
+perl -e 'print qx(x)'
+ruby -e 'puts %x(y)'
+ruby -e 'IO.popen(x)'
+node -e "eval(x)"
+node -p "require('child_process')"
+node --eval="new Function(x)"
+php -r 'shell_exec($x);'
+awk 'BEGIN { system(x) }'
+awk 'BEGIN { x | getline }'
+gawk '{ print | "sh" }'
+deno eval 'x.spawn()'
+sh -c 'sh -c "sh -c \"$(cat x)\""'
+"""
+
+SEEN = r"""
+pytest -q | tail
+ls $(pwd)
+echo $HOME "$(date)"
+rm -f $X
+cp $X y
+curl $X
+cat x | python3 -m json.tool
+cat x | python3 y.py
+cat x | python3 -W ignore y.py
+cat x | python3 -c "import sys, json; print(json.load(sys.stdin)['system_name'])"
+python3 -c "import tui; print(tui.__version__)"
+python3 -c "print('ecosystem', 'spawned')"
+cat x | perl -pe 's/a/b/'
+cat x | node -e 'console.log(`a`)'
+cat x | awk '{ print $1 }'
+cat x | ruby -ne 'puts $_'
+cat x | xargs -I{} grep a {}
+cat x | xargs grep a
+find . -name x -exec grep a {} \;
+python3 x.py --system
+python3 < x
+python3 -
+sh x
+./x
+bash -c 'echo "$1"' x y
+make -f x
+cat x | make
+git diff $X
+git log "$(git merge-base a b)"
+X=1 pytest
+"""
+"""What a script or a program does by itself is the limit."""
+
+_WALLS = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
+
+
+def ways(command: str, tmp_path: Path, deny: tuple[str, ...]) -> list[Decision]:
+    """What is said about a command where it may read, where edits are accepted, and by rules."""
+    call = Call("c", "run_command", "run", command, command=command)
+    exact = str(Rule.exactly("run_command", command))
+    allow = (f"{exact} outside", "run_command outside", "run_command(* *)", "run_command(sh *)")
+    cases: tuple[tuple[Mode, tuple[str, ...], frozenset[Level]], ...] = (
+        ("ask", (), _WALLS),
+        ("accept_edits", (), _WALLS),
+        ("ask", allow, _WALLS),
+        ("ask", allow, frozenset()),
+    )
+    return [
+        decide(
+            call,
+            Policy.of(deny=deny, allow=rules),
+            mode=mode,
+            elevated=False,
+            grants=(),
+            workspace=Workspace.at(tmp_path),
+            holds=holds,
+        )
+        for mode, rules, holds in cases
+    ]
+
+
+@pytest.mark.parametrize("command", UNSEEN.strip().splitlines())
+def test_only_a_person_allows_what_a_rule_may_forbid_unseen(tmp_path: Path, command: str) -> None:
+    for said in ways(command, tmp_path, ("run_command(svn *)",)):
+        assert (said.answer, said.once) == ("ask", True)
+        assert said.reason.startswith("Whether the rule run_command(svn *) forbids this can't be")
+
+
+@pytest.mark.parametrize("command", [*SEEN.strip().splitlines(), *UNSEEN.strip().splitlines()])
+def test_without_such_a_rule_nothing_more_is_asked(tmp_path: Path, command: str) -> None:
+    for deny in ((), ("read_file(x/*)", "write_file", "mcp__a__*", "web_fetch(*)")):
+        said = ways(command, tmp_path, deny)
+        assert not any(one.once for one in said)
+
+
+@pytest.mark.parametrize("command", SEEN.strip().splitlines())
+def test_what_the_words_show_is_asked_no_more_than_without_the_rule(
+    tmp_path: Path, command: str
+) -> None:
+    before = ways(command, tmp_path, ())
+    assert ways(command, tmp_path, ("run_command(svn *)",)) == before
+
+
+@pytest.mark.parametrize("within", ["", "clone", ".holdfast/worktrees/a"])
+def test_a_rule_for_a_name_anywhere_holds_in_clones_and_worktrees(
+    tmp_path: Path, within: str
+) -> None:
+    """`.env` names one path; `**/.env` each, also where a worktree is the workspace of a sub-agent
+    or of a task: in the words of a command it is denied, and no walls are trusted with the rest."""
+    (tmp_path / within).mkdir(parents=True, exist_ok=True)
+    path = tmp_path / within / ".env"
+    path.write_text("KEY")
+    policy = Policy.of(deny=["read_file(**/.env)"], allow=["read_file"])
+    for workspace in (Workspace.at(tmp_path), Workspace.at(path.parent)):
+        name = str(path.relative_to(workspace.root))
+        calls = {
+            Call("c", "read_file", "read", name, paths=(name,)): "deny",
+            Call("c", "run_command", "run", f"cat {name}", command=f"cat {name}"): "deny",
+        }
+        for background in (False, True):
+            line = f"cat $X{name}"
+            hidden = Call("c", "run_command", "run", line, command=line, background=background)
+            calls[hidden] = "ask"
+        for mode in MODE_NAMES:
+            for call, expected in calls.items():
+                said = decide(
+                    call,
+                    policy,
+                    mode=mode,
+                    elevated=False,
+                    grants=(),
+                    workspace=workspace,
+                    holds=_WALLS,
+                )
+                assert said.answer in {expected, "deny"}
+                assert said.answer == expected or mode == "plan"

@@ -3,6 +3,9 @@
 The format is Claude Code's, but where 2.1.332 runs the call (tried: a line of text before or after
 the object, `Deny`, no wrapper, a key given twice, two objects, a cut answer), this says no: what
 looks like a decision and cannot be understood blocks, with words. Text without one is progress.
+
+What is printed for a prompt or a new session is context for the model, and may quote anything: an
+answer there is what begins with `{`, or an object that ends the text on lines of its own.
 """
 
 from __future__ import annotations
@@ -32,16 +35,44 @@ _DECISION: Final[Mapping[str, Verdict]] = {
     **_PERMISSION, "approve": "allow", "block": "deny",
 }  # fmt: skip
 _OWN: Final = "hookSpecificOutput"
+_REASON: Final = "permissionDecisionReason"
 _FIELDS: Final = frozenset(
     {_OWN, "decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage"}
 )
 """By which an object is an answer and not only printed."""
-_NAMES: Final = frozenset({"decision", "permissiondecision"})
+_NAMES: Final = frozenset({"decision", "permissiondecision", "permissiondecisionreason"})
 """Keys that hold a decision, however they are written."""
 _ECHOED: Final = frozenset({"tool_input", "tool_response", "updatedInput"})
 """What is about a call and not the hook's own word, though such a key may be in it."""
-_NO: Final = frozenset({"deny", "denied", "block", "blocked"})
+_TEXTS: Final = frozenset({"additionalContext", "reason", "stopReason", "systemMessage"})
+"""Fields of an answer that may quote anything."""
+SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
+"""Events whose hooks tell the model what they print."""
+_JUDGES: Final = "PreToolUse"
+"""The event whose hooks say no to a call."""
+_REFUSALS: Final = (
+    r"(?:den(?:y|ied)|disallow(?:ed)?|forbid(?:den)?|block(?:ed)?|reject(?:ed)?|refused?)"
+)
+_CONSENTS: Final = r"(?:allow(?:ed)?|approved?|permit(?:ted)?|accept(?:ed)?|ok|safe)"
+_ABOUT: Final = r"(?:is|should|must|be|the|tool|command|call|action|request|use|execution)*"
+_NO: Final = re.compile(_REFUSALS)
 """Words that are a decision under any key, such as the `permission` of other programs' hooks."""
+_REFUSING: Final = re.compile(f"{_ABOUT}{_REFUSALS}{_ABOUT}")
+_CONSENTING: Final = re.compile(f"{_ABOUT}{_CONSENTS}{_ABOUT}")
+"""Keys that decide by yes or no, as `block` and `is_allowed`."""
+_NOT: Final = frozenset({"", "0", "false", "never", "no", "none", "null", "off"})
+_SAYS_NO: Final = re.compile(
+    rf"""^[^\w\n]*+(?=[a-dfnoprstv])(?:
+    (?:(?:permission|access|command|tool|call|operation|action|request)[ ](?:is[ ]|was[ ])?)?
+        (?:(?-i:DENY|DENIED|BLOCK|BLOCKED|FORBIDDEN|REJECTED|REFUSED)\b
+        |(?:{_REFUSALS}|not[ ](?:allowed|permitted)|(?:block|deny|refus|reject)ing)\b
+            (?=[^\w\n]*$|[ ]?[^\w\s]|[ ](?:as|because|by|due|since|to)\b))
+        (?![^\w\n]*(?:0|no|none|nothing|false|off)\b)
+    |(?:action|answer|behavior|outcome|permission|response|result|status|verdict
+        |(?:permission[_-]?)?decision)[^\w\n]{{1,9}}{_REFUSALS}[^\w\n]*$)""",
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+"""A line of plain text that says no."""
 _KEY: Final = re.compile(
     r"""(?:["']|[{,]\s*)(?:(?:(?:permission[_-]?)?decision|hookSpecificOutput)\\*["']?\s*:"""
     r"""|continue\\*["']?\s*:\s*\\*["']?false\b)"""
@@ -100,15 +131,12 @@ def read(printed: bytes, event: str) -> HookReply:
     """What a hook for an event said with the first `OUTPUT_MAX` bytes (and one more where there
     were any) of what it printed. Never raises."""
     text = _decoded(printed[:OUTPUT_MAX])
-    objects, rest = _objects(text)
+    is_context = event in SPEAKS and not text.startswith("{")
+    objects, rest = _last_object(text) if is_context else _objects(text)
     found = [one for each in objects for one in _decisions(each, event)]
     unclear = [one.unclear for one in found if one.unclear]
-    if len(printed) > OUTPUT_MAX:
-        unclear.append(f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut")
-    elif text.startswith("{") and rest.startswith("{"):
-        unclear.append("it begins with { and is no JSON")
-    elif _KEY.search(rest):
-        unclear.append("it has a decision in a text that is no JSON")
+    if not is_context:
+        unclear += _unclear(text, rest, event, cut=len(printed) > OUTPUT_MAX)
     verdict = strictest(one.verdict for one in found)
     reason = " ".join(filter(None, map(_reason, objects)))
     if verdict == "allow" and (rest or len(objects) > 1):
@@ -123,6 +151,19 @@ def read(printed: bytes, event: str) -> HookReply:
         "\n".join(filter(None, (string_of(one.get("systemMessage")) for one in objects))),
         _changed(objects),
     )
+
+
+def _unclear(text: str, rest: str, event: str, *, cut: bool) -> Iterator[str]:
+    """Why the text around the objects of an output may be a decision."""
+    if cut:
+        yield f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut"
+    elif text.startswith("{") and rest.startswith("{"):
+        yield "it begins with { and is no JSON"
+    elif event not in SPEAKS and _KEY.search(rest):
+        yield "it has a decision in a text that is no JSON"
+    elif event == _JUDGES and (found := _SAYS_NO.search(rest)):
+        line = rest[found.start() :].lstrip().partition("\n")[0]
+        yield f"it says {_shown(line)} in a text that is no JSON"
 
 
 def _decoded(data: bytes) -> str:
@@ -152,6 +193,20 @@ def _objects(text: str) -> tuple[list[_Object], str]:
     return found, "".join([*rest, text[at:]]).strip()
 
 
+def _last_object(text: str) -> tuple[list[_Object], str]:
+    """The answer that ends a text, on lines of its own, and the text before it."""
+    end = len(text)
+    for _ in range(_TRIES):
+        start = text.rfind("\n{", 0, end) + 1
+        if not start:
+            break
+        objects, rest = _objects(text[start:])
+        if len(objects) == 1 and not rest and _FIELDS & objects[0].keys():
+            return objects, text[:start].strip()
+        end = start - 1
+    return [], text
+
+
 def _number(digits: str) -> int | float:
     return int(digits) if len(digits) < 1000 else float(digits)
 
@@ -175,7 +230,11 @@ def _permission(own: object, event: str) -> Iterator[_Decision]:
         yield _Decision(unclear=f"its {_OWN} is {_shown(own)} and no object")
         return
     meant = own.get("hookEventName", event)
+    if own.get(_REASON) and own.get("permissionDecision") is None:
+        yield _Decision(unclear=f"its {_REASON} comes without a permissionDecision")
     for key, value in own.pairs:
+        if key == _REASON:
+            continue
         if key != "permissionDecision":
             yield from _misplaced(key, value)
             continue
@@ -198,10 +257,10 @@ def _misplaced(key: str, value: object) -> Iterator[_Decision]:
     left: list[tuple[str, object]] = [(key, value)]
     while left:
         name, inner = left.pop()
-        if name in _ECHOED:
+        if name in _ECHOED or (name in _TEXTS and isinstance(inner, str)):
             continue
         plain = re.sub(r"[\W_]", "", name).casefold()
-        if plain in _NAMES or (plain == "continue" and inner is False) or _says_no(inner):
+        if plain in _NAMES or _says_no(plain, inner):
             yield _Decision(unclear=f"{name} ({_shown(inner)}) is not where a decision belongs")
         elif isinstance(inner, _Object):
             left += inner.pairs
@@ -209,13 +268,17 @@ def _misplaced(key: str, value: object) -> Iterator[_Decision]:
             left += [("", one) for one in cast("list[object]", inner)]
 
 
-def _says_no(value: object) -> bool:
-    """Tell whether a value is a decision against something, or a text with one as JSON, as
-    services put the output of a program into their own answer."""
-    if not isinstance(value, str):
-        return False
-    text = value.strip()
-    return text.casefold() in _NO or (text.startswith(("{", "[")) and bool(_KEY.search(text)))
+def _says_no(key: str, value: object) -> bool:
+    """Tell whether a field decides against something: by its value, by yes or no, or as a text with
+    an answer in it, as services put the output of a program into their own."""
+    text = value.strip() if isinstance(value, str) else ""
+    word = text.casefold() if isinstance(value, str) else str(bool(value)).casefold()
+    if _REFUSING.fullmatch(key) and word not in _NOT:
+        return True
+    if value is not None and word in _NOT - {""} and _CONSENTING.fullmatch(key):
+        return True
+    no = (key == "continue" and value is False) or _NO.fullmatch(text.casefold())
+    return bool(no) or (text.startswith(("{", "[")) and _KEY.search(text) is not None)
 
 
 def _own(said: _Object) -> dict[str, Any]:
@@ -224,7 +287,7 @@ def _own(said: _Object) -> dict[str, Any]:
 
 def _reason(said: _Object) -> str:
     own = _own(said)
-    texts = (said.get("reason"), own.get("permissionDecisionReason"), said.get("stopReason"))
+    texts = (said.get("reason"), own.get(_REASON), said.get("stopReason"))
     return next((one for one in texts if isinstance(one, str) and one), "")
 
 

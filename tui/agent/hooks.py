@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import HookFinished, Notice
-from tui.agent.hook_answers import OUTPUT_MAX, HookReply, Verdict
+from tui.agent.hook_answers import OUTPUT_MAX, SPEAKS, HookReply, Verdict
 from tui.core import claude_names
 from tui.core.redaction import child_environment
 from tui.core.text_cleaning import clean, one_line
@@ -214,7 +214,7 @@ class HookRunner:
         if run.hook.problem:
             return
         hook, seconds = run.hook, round(run.seconds, 3)
-        said = (run.said.notice, run.said.text if hook.event not in _SPEAKS else "")
+        said = (run.said.notice, run.said.text if hook.event not in SPEAKS else "")
         shown = "\n".join(filter(None, said))
         text = _cut(shown if run.outcome == "ok" else run.problem)
         ended = HookFinished(
@@ -307,8 +307,6 @@ async def _read(stream: asyncio.StreamReader, into: bytearray) -> None:
         into += chunk[: OUTPUT_MAX + 1 - len(into)]  # one more says that there was more
 
 
-_SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
-"""Events whose hooks tell the model what they print."""
 _BLOCK: Final = frozenset(EVENTS) - {"SessionStart", "SessionEnd"}
 """Events that a hook can block."""
 
@@ -361,7 +359,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
 def _context(run: _Run) -> str:
     """What a hook wants the model to know."""
     said = run.said
-    speaks = run.hook.event in _SPEAKS and run.outcome == "ok"
+    speaks = run.hook.event in SPEAKS and run.outcome == "ok"
     return "\n\n".join(filter(None, (said.text if speaks else "", said.context)))
 
 

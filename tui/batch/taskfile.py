@@ -71,7 +71,8 @@ class _Open:
 
     heading: int
     group: str
-    text: str
+    parts: list[str]
+    """Its text, in pieces."""
     mark: Mark
     line: int
     fence: str = ""
@@ -87,14 +88,15 @@ class _Open:
         """A line that continues the task."""
         said = line.strip(_BLANK)
         if self.fence:
-            self.text += "\n" + _undented(line, self.indent).rstrip()
+            self.parts.append("\n" + _undented(line, self.indent).rstrip())
             self.fence = "" if said.startswith(self.fence) else self.fence
         elif found := _FENCE.match(said):
             self.fence, self.indent = found[1], len(line) - len(line.lstrip(_BLANK))
-            self.text += "\n" + said
+            self.parts.append("\n" + said)
         elif said:
-            joint = "\n" if self.text.endswith(("```", "~~~")) else " "
-            self.text += f"{joint}{said}" if self.text else said
+            before = next((part for part in reversed(self.parts) if part), "")
+            joint = "\n" if before.endswith(("```", "~~~")) else " "
+            self.parts.append(f"{joint}{said}" if before else said)
 
 
 def parse(data: bytes) -> TaskFile:
@@ -134,7 +136,7 @@ class _Reader:
         elif found := _TASK.fullmatch(line):
             self.close()
             mark, text = _MARKS[found[1]], found[2].strip(_BLANK)
-            self._current = _Open(self._headings, self._group, text, mark, number)
+            self._current = _Open(self._headings, self._group, [text], mark, number)
         else:
             self.close()
             self._read_prose(number, line)
@@ -142,7 +144,7 @@ class _Reader:
     def close(self) -> None:
         """The task that was read last is complete."""
         one, self._current = self._current, None
-        if one is not None and (text := one.text.rstrip("\n")):
+        if one is not None and (text := "".join(one.parts).rstrip("\n")):
             section = self._sections.setdefault(one.heading, len(self._sections))
             self.tasks.append(Task(len(self.tasks), section, one.group, text, one.mark, one.line))
 

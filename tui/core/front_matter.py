@@ -7,6 +7,7 @@ in it; those are read line by line, as their own programs do.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -14,6 +15,9 @@ from typing import Any, cast
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_BEGUN = re.compile(r"""^["']?([A-Za-z][\w-]*)["']?[ \t]*:""", re.MULTILINE)
+_INNER = re.compile(r"^(?![ \t]*#)[^\w\n]*+([A-Za-z][\w-]*+)[^\w\n:=]*+[:=]", re.MULTILINE)
+"""What may have been meant as a field, wherever a line of it begins."""
 _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 8_000
@@ -31,6 +35,9 @@ class MarkdownFile:
 
     body: str
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    unclear: frozenset[str] = frozenset()
+    """Fields that are given twice, or seem to be in the lines of another one, such as behind a tab:
+    what they say is not known."""
 
     def text(self, name: str) -> str:
         """A field as one text; "" where there is none. A list is joined by commas."""
@@ -53,7 +60,8 @@ def parse(data: bytes) -> MarkdownFile:
     front = _FRONT.match(text) if text.startswith("---") else None
     if front is None:
         return MarkdownFile(text.strip())
-    return MarkdownFile(text[front.end() :].strip(), _fields(front[1]))
+    fields = _fields(front[1])
+    return MarkdownFile(text[front.end() :].strip(), fields, _unclear(front[1], fields))
 
 
 def argument_hint(file: MarkdownFile) -> str:
@@ -64,12 +72,26 @@ def argument_hint(file: MarkdownFile) -> str:
     return ""
 
 
+def _unclear(front: str, fields: Mapping[str, Any]) -> frozenset[str]:
+    begun = Counter(found[1].lower() for found in _BEGUN.finditer(front))
+    inner = {found[1].lower() for found in _INNER.finditer(front)} - fields.keys()
+    # In a text or a map of real YAML they are what they say.
+    known = _yaml(front) if inner else None
+    twice = {name for name, times in begun.items() if times > 1}
+    return frozenset(twice | (inner if known is None else set()))
+
+
 def _fields(front: str) -> dict[str, Any]:
-    if len(front) > _MAX_CHARS or _depth(front) > _MAX_DEPTH:
-        return dict(_lines(front))
     lines = [_FIELD.fullmatch(line) for line in front.splitlines()]
     if all(line and _is_plain(line[2] or "") for line in lines):
         return {line[1].lower(): line[2] for line in lines if line}
+    return _yaml(front) or dict(_lines(front))
+
+
+def _yaml(front: str) -> dict[str, Any] | None:
+    """The fields of what is YAML; None for what is none, or would take long."""
+    if len(front) > _MAX_CHARS or _depth(front) > _MAX_DEPTH:
+        return None
     import yaml  # noqa: PLC0415 - it takes 10 ms, and most files are plainer
 
     try:
@@ -81,9 +103,9 @@ def _fields(front: str) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        return dict(_lines(front))
+        return None
     fields = cast("dict[object, Any]", found)
-    return {str(name).lower(): value for name, value in fields.items()}
+    return {str(name).strip().lower(): value for name, value in fields.items()}
 
 
 def _depth(front: str) -> int:

@@ -40,9 +40,9 @@ def _configured() -> bool:
         return False
     if b"plain" not in data:
         return False
-    import tomllib  # noqa: PLC0415 - see above
+    from tui.core.toml_files import parse_toml  # noqa: PLC0415 - see above
 
     try:
-        return tomllib.loads(data.decode("utf-8-sig")).get("plain") is True
+        return parse_toml(data.decode("utf-8-sig")).get("plain") is True
     except ValueError:
         return False  # loading the settings reports what is wrong

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tomllib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from tui.core import theme_cache
 from tui.core.errors import UsageError
 from tui.core.paths import folders
+from tui.core.toml_files import parse_toml
 from tui.provider.practice.script import Fault
 from tui.ui.toolkit.themes import DEFAULT_DARK
 
@@ -74,7 +74,7 @@ def place(name: str, files: Mapping[str, str], *, settings: str = "") -> Generat
 def _wants_reduced_motion(config: Path) -> bool:
     """Whether nothing shall move by itself. Other faults of that file are not reported here."""
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8")).get("motion") == "reduced"
+        return parse_toml(config.read_text(encoding="utf-8")).get("motion") == "reduced"
     except (OSError, ValueError):
         return False
 

@@ -38,13 +38,13 @@ _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gop
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
 CONNECTS = "it opens a network connection"
 _OWN_KEY = "it reaches Holdfast's own key"
-_ONLY_THEN = "what it does is only known when it runs"
-_TEXT_ONLY_THEN = "it runs text produced while it runs"
+ONLY_THEN = "what it does is only known when it runs"
+TEXT_ONLY_THEN = "it runs text produced while it runs"
 _FILE_ONLY_THEN = "a file that is only known when it runs"
 HIDDEN = frozenset(
     {
-        _ONLY_THEN,
-        _TEXT_ONLY_THEN,
+        ONLY_THEN,
+        TEXT_ONLY_THEN,
         f"it touches {_FILE_ONLY_THEN}",
         f"it writes to {_FILE_ONLY_THEN}",
     }
@@ -124,14 +124,14 @@ def named_risk(simple: SimpleCommand, program: Invocation) -> str:
     if name == "find" and any(word.text == "-delete" for word in args):
         return "it deletes whatever it finds"
     if (name in DECIDED_BY_WORDS and program.open) or not all(word.known for word in first):
-        return _ONLY_THEN
+        return ONLY_THEN
     if name == "git":
         return _git(program)
     if name in {"curl", "wget"} and program.has(*_SENDS, "--post-file"):
         return "it may send data to a server"
     runs_text = name in {"source", "."} or INTERPRETERS.fullmatch(name)
     if runs_text and not all(word.known for word in (*args[:1], *operands[:1])):
-        return _TEXT_ONLY_THEN
+        return TEXT_ONLY_THEN
     if simple.downloaded and (name in SHELLS or INTERPRETERS.fullmatch(name)):
         return "it runs what was downloaded"
     return ""
@@ -162,7 +162,7 @@ def _git(program: Invocation) -> str:
         return "it makes git run another program"
     setting = texts if subcommand == "config" else [w.text for w in program.settings]
     unknown = any(UNKNOWN in text for text in (subcommand, *setting))
-    return _ONLY_THEN if unknown or (program.open and subcommand not in GIT_ORDINARY) else ""
+    return ONLY_THEN if unknown or (program.open and subcommand not in GIT_ORDINARY) else ""
 
 
 def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:

@@ -220,13 +220,16 @@ class RulesOnly:
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         flags = ["--yolo"]
+        lasting = not decision.once
         subjects = call.paths if len(call.paths) > 1 else (call.subject,)
-        if call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
+        if lasting and call.subject and len(call.subject) <= _LONG and "\n" not in call.subject:
             level = decision.level if decision.walls else Level.WORKSPACE
             exact = (replace(Rule.exactly(call.tool, one), level=level) for one in subjects)
             rules = (shlex.quote(str(rule)) for rule in exact)
             flags.insert(0, " ".join(f"--allow {rule}" for rule in rules))
-        elif call.effect != "run":  # for a command that is not plain the tool's name is not enough
+        elif (
+            lasting and call.effect != "run"
+        ):  # for a command that is not plain the tool's name is not enough
             flags.insert(0, f"--allow {call.tool}")
         reason = f"{decision.reason} There is no one to ask. Allow with {', or with '.join(flags)}."
         return Answer("no", reason.lstrip(), by="default")

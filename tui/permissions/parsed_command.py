@@ -59,6 +59,8 @@ class SimpleCommand:
     """The variables that it sets."""
     downloaded: bool = False
     """Whether a command before it in its pipeline downloads something."""
+    piped: bool = False
+    """Whether it reads what a command before it prints."""
 
     @property
     def program(self) -> str:

@@ -287,6 +287,17 @@ def _hides_words(facts: CallFacts) -> bool:
     return facts.line is None or hidden or git_settings_from_elsewhere(facts.call.command)
 
 
+def _unseen(facts: CallFacts, policy: Policy) -> tuple[str, str] | None:
+    """Why nothing but a person allows a command: which programs it runs cannot be known, and a rule
+    forbids some. With it that rule."""
+    parts = facts.verdict.parts if facts.verdict is not None else ()
+    why = next((part.unseen for part in parts if part.unseen), "")
+    rule = next((rule for rule in policy.deny if why and rule.names(facts.call.tool)), None)
+    if rule is None:
+        return None
+    return f"Whether the rule {rule} forbids this can't be known: {why}.", str(rule)
+
+
 def _allowed(
     facts: CallFacts, policy: Policy, mode: Mode, grants: tuple[Grant, ...], workspace: Workspace
 ) -> Decision:
@@ -304,6 +315,8 @@ def _allowed(
             why = "You allowed exactly this for this session."
             return allow(why, "session", grant.level)
     needed = needed_level(facts)
+    if unseen := _unseen(facts, policy):
+        return Decision("ask", *unseen, risk, needed, marks=marks, once=True)
     if rule := matching_rule(policy.ask, call, verdict, facts.forms):
         why = f"The rule {rule} asks. {reason}"
         return Decision("ask", why, str(rule), risk, needed, marks=marks)

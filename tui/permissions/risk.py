@@ -71,6 +71,9 @@ _ALSO_WORDS = frozenset(names("at batch service port snap pass security skill in
 _HIDDEN_PROGRAM = "its program is only known when it runs"
 _RUN_BY_SHELLS = frozenset(names("BASH_ENV PROMPT_COMMAND PS0 PS1 PS2 PS4"))
 _SETS_CODE = "it sets what a shell runs by itself"
+_UNSEEN = frozenset({_HIDDEN_PROGRAM, _SETS_CODE, blocklist.TEXT_ONLY_THEN})
+_RUN_OTHERS = frozenset(names("git find fd alias script"))
+"""Programs that run others by words which may not be known."""
 _MAY_READ_KEY = "it may reach Holdfast's own key: what it reads is only known when it runs"
 _RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
 _PIECES = re.compile(r"[;&|\n(){}`]+")
@@ -104,6 +107,8 @@ class CommandPart:
     """The commands that run it (`sudo …`, `sh -c …`), outermost first."""
     hidden: bool = False
     """Whether it is high-risk only since its words do not show what it does."""
+    unseen: str = ""
+    """In words, why which programs it runs cannot be known; "" where its words show them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,8 @@ class _Judge:
             found.append(CommandPart(text, "blocked", "it writes onto a device", around=around))
         found += self._named_in(text, cwd, around)
         why = f"it can't be read: {problem}"
-        return [*found, CommandPart(text, "high-risk", why, around=around, hidden=True)]
+        whole = CommandPart(text, "high-risk", why, around=around, hidden=True, unseen=why)
+        return [*found, whole]
 
     def _named_in(
         self, text: str, cwd: Path | None, around: tuple[str, ...]
@@ -237,7 +243,8 @@ class _Judge:
         for simple in _rough(text, cwd, self._home):
             most -= len(simple.words) + _WORDS_A_PART
             if most < 0:
-                yield CommandPart(text, "high-risk", "it contains too much to read", around=around)
+                why = "it contains too much to read"
+                yield CommandPart(text, "high-risk", why, around=around, unseen=why)
                 return
             called = invocation(simple)
             if reason := blocklist.blocked_reason(simple, called, self._places):
@@ -257,7 +264,8 @@ class _Judge:
             reason = f"it sets {', '.join(simple.assigned)}"
             runs = not _RUN_BY_SHELLS.isdisjoint(simple.assigned)
             risk = "high-risk" if runs else "standard" if simple.assigned else "safe"
-            yield CommandPart(simple.text, risk, reason, around=around, hidden=runs)
+            unseen = _SETS_CODE if runs else ""
+            yield CommandPart(simple.text, risk, reason, (), around, runs, unseen)
             return
         called = invocation(simple)
         within = inner_commands(simple)
@@ -267,12 +275,13 @@ class _Judge:
             reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM, _SETS_CODE}
             or reason == f"it {within.unknown}"
         )
-        yield CommandPart(simple.text, risk, reason, spellings, around, hidden)
+        unseen = _unseen(called, within, reason)
+        yield CommandPart(simple.text, risk, reason, spellings, around, hidden, unseen)
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
             self.complete = False
             why = "it is nested too deeply to read"
-            yield CommandPart(simple.text, "high-risk", why, hidden=True)
+            yield CommandPart(simple.text, "high-risk", why, hidden=True, unseen=why)
             return
         for one in within.commands:
             yield from self._simple(one, deeper)
@@ -318,6 +327,14 @@ class _Judge:
         if why:
             return "standard", why
         return "safe", "it runs another command" if runs else "it is read-only"
+
+
+def _unseen(called: Invocation, within: InnerCommands, reason: str) -> str:
+    """Why the words of a command do not show which programs it runs; "" if they do."""
+    if inner := within.unknown or within.unseen:
+        return f"it {inner}"
+    decides = reason == blocklist.ONLY_THEN and called.name in _RUN_OTHERS
+    return reason if decides or reason in _UNSEEN else ""
 
 
 def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:

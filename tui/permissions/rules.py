@@ -38,9 +38,20 @@ _NO_WORD = re.compile(r"""[\s"'`();,\[\]{}|&<>!=\\]+""")
 _MOST_NAMED = 50
 """How often a program may be named in a command for each place to be looked at."""
 _GIT_ELSEWHERE = re.compile(
-    r"GIT_CONFIG|GIT_EXEC_PATH|--exec-path=|--config-env|\binclude(if)?\.|\bconfig\b.*\balias\.",
+    r"GIT_CONFIG|GIT_EXEC_PATH|--exec-path=|--config-env|\binclude(if)?\.|\bconfig\b.*\balias\."
+    r"|\bhelp\.autocorrect",
     re.IGNORECASE | re.DOTALL,
 )
+_GIT_ALSO: Mapping[str, tuple[str, ...]] = {
+    "push": (
+        *("send-pack", "http-push", "subtree push", "lfs push", "svn dcommit", "p4 submit"),
+        *("remote-http", "remote-https", "remote-ftp", "remote-ftps"),
+    ),
+    "fetch": ("fetch-pack", "http-fetch"),
+    "add": ("stage",),
+    "init": ("init-db",),
+}
+"""Subcommands of git that do what another one does, under other names (git 2.39)."""
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
@@ -228,8 +239,9 @@ def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
         words = _NO_WORD.sub(" ", text).split()
         own = words[0].rpartition("/")[2].lower() if words else ""
         if own.startswith("git-"):  # `git-push` is `git push`
-            yield rule.matches(f"git {' '.join([own[4:], *words[1:]])}")
+            yield from _as_git(rule, f"git {' '.join([own[4:], *words[1:]])}")
         if own == "git":
+            yield from _as_git(rule, part.spellings[-1] if part.spellings else text)
             # Only the shell will know the rest of it.
             head, unknown, _ = text.partition(UNKNOWN)
             yield bool(unknown) and (rule.start.startswith(head) or head.startswith(rule.start))
@@ -239,6 +251,16 @@ def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
             yield from (
                 rule.matches(" ".join([program, *words[n + 1 :]])) for n in at[:_MOST_NAMED]
             )
+
+
+def _as_git(rule: Rule, command: str) -> Iterator[bool]:
+    """Whether a rule matches a command of git, or the one that does the same."""
+    yield rule.matches(command)
+    for name, others in _GIT_ALSO.items():
+        for other in others:
+            rest = command.removeprefix(f"git {other}")
+            if rest != command and rest[:1] in {"", " "}:
+                yield rule.matches(f"git {name}{rest}")
 
 
 def git_settings_from_elsewhere(command: str) -> bool:

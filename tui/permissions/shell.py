@@ -161,6 +161,7 @@ class _Reader:
         self._cwd = cwd
         self._known = known
         self._downloaded: bool = False
+        self._piped: bool = False
         self._depth = 0
         self._aliases = dict[str, tuple[ShellWord, ...]]()
         self._functions = dict[str, tuple[SimpleCommand, ...]]()
@@ -228,9 +229,9 @@ class _Reader:
     @contextmanager
     def _apart(self) -> Generator[None]:
         """In a shell of its own: folder and variables are as before afterwards."""
-        kept = self._cwd, dict(self._known), self._downloaded
+        kept = self._cwd, dict(self._known), self._downloaded, self._piped
         yield
-        self._cwd, self._known, self._downloaded = kept
+        self._cwd, self._known, self._downloaded, self._piped = kept
 
     def _text(self, node: Node | None) -> str:
         start, end = (node.start_byte, node.end_byte) if node else (0, 0)
@@ -270,7 +271,7 @@ class _Reader:
         text = " ".join(written) if node.type == "command" else self._text(node)
         if words and (other := self._aliases.get(words[0].text)):
             words = (*other, *words[1:])
-        made = SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded)
+        made = SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded, self._piped)
         self._add(made)
         self._call(made)
         self._follow([word.text for word in words])
@@ -315,6 +316,7 @@ class _Reader:
                 with self._apart():
                     self.walk(stage)
                 self._download(start)
+                self._piped = True
 
     def _download(self, start: int) -> None:
         """Note whether a command since `start` downloads something."""

@@ -15,7 +15,7 @@ from tui.permissions.parsed_command import (
     invocation,
     is_option,
 )
-from tui.permissions.risk_tiers import SHELLS, names
+from tui.permissions.risk_tiers import INTERPRETERS, SHELLS, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,23 @@ _FIND_NARROWS = re.compile(
 _FD_EXEC = {"-x", "-X", "--exec", "--exec-batch"}
 _READS_INPUT = "runs what it reads as its input"
 _MADE = "runs a text that is made while it runs"
+_STARTS = "starts programs by itself, or evaluates what it makes"
 _STANDARD_INPUT = {"-", "/dev/stdin", "/dev/fd/0"}
+_INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
+"""Options of interpreters by which their program is among their words."""
+_STARTING = re.compile(
+    r"\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
+    r"|child_process|fork\w*|pty|ctypes|cffi|getattr|vars|globals|importlib|runpy|syscall|qx"
+    r"|shell_exec|passthru|proc_open|open3|instance_eval|new\s+Function|do\s+shell\s+script)\b"
+    r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\|&?\s*(?:getline|[\"'])",
+    re.IGNORECASE,
+)
+"""What a program of another language starts others with, or evaluates a text."""
+_BACKQUOTES = re.compile(r"(?:perl|ruby|php)[\d.]*")
+_INTERPRETER_VALUED = frozenset(names("-W -X -I -r -M -C -L -d -F -T --require --import"))
+_MAKE_READS = re.compile(
+    rf"(?:^|\s)(?:-\w*f|--(?:make)?file)[ =]?(?:-|/dev/stdin|/dev/fd/\d+|{UNKNOWN})(?:\s|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +145,8 @@ class InnerCommands:
     """Command lines that a shell reads."""
     unknown: str = ""
     """In words, what it runs that cannot be known; "" if nothing."""
+    unseen: str = ""
+    """The same of what makes a command no riskier: any program may start others."""
 
 
 def inner_commands(simple: SimpleCommand) -> InnerCommands:
@@ -154,7 +172,25 @@ def inner_commands(simple: SimpleCommand) -> InnerCommands:
         return _git(simple)
     if text := _text_after(words, name):
         return _text(text)
+    if INTERPRETERS.fullmatch(name) or name == "make":
+        return InnerCommands(unseen=_unseen_program(simple))
     return _wrapped(simple, WRAPPERS[name]) if name in WRAPPERS else InnerCommands()
+
+
+def _unseen_program(simple: SimpleCommand) -> str:
+    """Why the words of an interpreter do not show which programs it starts."""
+    name, texts = simple.program, [word.text for word in simple.words[1:]]
+    if name == "make":
+        return _READS_INPUT if _MAKE_READS.search(" ".join(texts)) else ""
+    inline = "awk" in name or texts[:1] == ["eval"] or any(map(_INLINE.fullmatch, texts))
+    if inline:
+        quotes = "`" if _BACKQUOTES.fullmatch(name) else "\0"
+        return _STARTS if any(_STARTING.search(text) or quotes in text for text in texts) else ""
+    options = {n for n, text in enumerate(texts) if text.startswith("-") and text != "-"}
+    options |= {n + 1 for n in options if texts[n] in _INTERPRETER_VALUED}
+    script = next((text for n, text in enumerate(texts) if n not in options), "-")
+    reads = simple.piped and script in _STANDARD_INPUT and "-m" not in texts
+    return _READS_INPUT if reads else ""
 
 
 def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
@@ -305,6 +341,14 @@ def _wrapped_words(words: tuple[ShellWord, ...], wrapper: Wrapper) -> tuple[Shel
     return words[at + operands :]
 
 
+def _replaced(options: Sequence[ShellWord]) -> str:
+    """What stands in the words of `xargs` or `parallel` for what they read."""
+    texts = [word.text for word in options]
+    after = (value for option, value in pairwise(texts) if option == "-I" and value)
+    found = (re.fullmatch(r"(?:-I|-i|--replace=)(.+)", text, re.DOTALL) for text in texts)
+    return next(iter([*after, *(one[1] for one in found if one)]), "{}")
+
+
 def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
     words, name = _wrapped_words(simple.words, wrapper), simple.program
     own = simple.words[1 : len(simple.words) - len(words)]
@@ -312,11 +356,14 @@ def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
         return InnerCommands()
     unknown = "runs what is only known when it runs" if any(word.open for word in own) else ""
     if not words:
-        return InnerCommands(unknown=unknown)
+        return InnerCommands(unknown=unknown or (_READS_INPUT if name == "parallel" else ""))
     inner = _with(simple, words)
     if name in {"xargs", "parallel"}:  # what they read may stand anywhere in a shell's text
         unknown = unknown or (_MADE if inner.program in SHELLS else "")
-        inner = replace(inner, words=(*words, ShellWord(UNKNOWN)))
+        runs = words if inner.program in WRAPPERS else words[:1]
+        token = _replaced(own)
+        runs = tuple(ShellWord(word.text.replace(token, UNKNOWN), word.glob) for word in runs)
+        inner = replace(inner, words=(*runs, *words[len(runs) :], ShellWord(UNKNOWN)))
     found = (re.match(r"([A-Za-z_]\w*)=", word.text) for word in own if wrapper.assignments)
     assigned = tuple(match[1] for match in found if match)
     return InnerCommands((replace(inner, assigned=assigned),), unknown=unknown)

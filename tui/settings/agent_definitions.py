@@ -137,9 +137,21 @@ def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
     return [path for path in found[:FILES_MAX] if path.is_file()]
 
 
+_LIMITS: Final = (
+    *("tools", "disallowedtools", "disallowed-tools", "permissionmode", "permission-mode"),
+    *("allowed-tools", "allowedtools", "mode", "isolation"),
+)
+"""Fields that take something from a sub-agent."""
+
+
 def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     """The definition in a file, or why there is none, as the end of a sentence."""
     file = front_matter.parse(data)
+    if unread := [name for name in _LIMITS if name in file.unclear]:
+        return (
+            f"what it says about {' and '.join(unread)} can't be read: write each field once, "
+            "at the beginning of a line of its own, as in `tools: read_file`"
+        )
     name, description = file.text("name") or path.stem, file.text("description")
     if not description:
         return "it has no description"
@@ -150,7 +162,8 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     isolation = file.text("isolation").casefold()
     if isolation not in {"", _WORKTREE}:
         return f"its isolation is {isolation!r}, and only {_WORKTREE} is known"
-    tools = file.names("tools")
+    given = (file.names(name) for name in ("tools", "allowed-tools", "allowedtools"))
+    tools = next((names for names in given if names is not None), None)
     return AgentDefinition(
         name=name,
         description=description,

@@ -10,7 +10,6 @@ file that caused it.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.messages import object_of
 from tui.core.paths import Folders, shorten
+from tui.core.toml_files import parse_toml
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings import mcp_json
 from tui.settings.validation import check, dotted
@@ -155,11 +155,9 @@ def parse(data: bytes, path: Path) -> Table:
             shorten(path), "", f"is not UTF-8 (line {line}).", hint="Save it as UTF-8."
         ) from None
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
     except ValueError as error:
         raise ConfigError(shorten(path), "", f"is not valid TOML: {error}.") from None
-    except RecursionError:
-        raise ConfigError(shorten(path), "", "is nested too deeply.") from None
 
 
 def _merge(below: Table, layer: Table, path: tuple[str, ...] = ()) -> Table:

@@ -229,8 +229,13 @@ def _places_in(workspace: Path) -> tuple[_Place, ...]:
     return tuple(_Place(workspace / name, workspace) for name in names)
 
 
+_NOT_OFFERED: Final = "disable-model-invocation"
+
+
 def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSkill | str:
     file = front_matter.parse(data)
+    if _NOT_OFFERED in file.unclear:
+        return f"{_NOT_OFFERED} can't be read: write it once, at the beginning of its line."
     name = file.text("name") or folder.name
     if not _NAME.fullmatch(name):
         name = re.sub(r"\s+", "-", folder.name)
@@ -251,7 +256,7 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
         brought=place.root is not None,
         argument=one_line(front_matter.argument_hint(file)),
         allowed_tools=one_line(file.text("allowed-tools")),
-        offered=file.text("disable-model-invocation") != "true",
+        offered=file.text(_NOT_OFFERED).casefold() in {"", "false", "no", "off"},
         typed=file.text("user-invocable") != "false",
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import MutableMapping
 from typing import Any, Final, TypeAlias, cast
 
+from tui.core.toml_files import parse_toml
 from tui.settings.layers import Table
 from tui.settings.validation import Key, dotted
 
@@ -27,7 +27,7 @@ def rewritten(text: str, key: Key, value: Value | None) -> str:
     import tomlkit  # noqa: PLC0415 - only where something is written
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
-    wanted = tomllib.loads(text)
+    wanted = parse_toml(text)
     new = not _has(wanted, key)
     put(wanted, key, value)
     try:
@@ -122,7 +122,7 @@ def _filled(table: Table) -> Table:
 
 def _means(text: str, wanted: Table) -> bool:
     try:
-        return same(tomllib.loads(text), wanted)
+        return same(parse_toml(text), wanted)
     except ValueError:
         return False
 
@@ -182,7 +182,7 @@ def _top(lines: list[str], line: str, end: str) -> tuple[int, list[str]]:
 def _header(line: str) -> Key:
     """The table that a line opens; () for another line."""
     try:
-        found: object = tomllib.loads(line)
+        found: object = parse_toml(line)
     except ValueError:
         return ()
     names: list[str] = []

@@ -17,7 +17,6 @@ that request first (`bad_json` ends the request: the turn is then played for the
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +24,7 @@ import msgspec
 
 from tui.core.errors import UsageError
 from tui.core.files import read_small
+from tui.core.toml_files import parse_toml
 
 _LIMIT = 10_000_000
 
@@ -119,13 +119,11 @@ def read_script(path: Path) -> Script:
     """Read a script. Raises UsageError that names the file, the turn and the key."""
     try:
         data, _ = read_small(path, limit=_LIMIT)
-        source = tomllib.loads(data.decode())
+        source = parse_toml(data.decode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: not a TOML file: {error}.") from error
-    except RecursionError as error:
-        raise UsageError(f"{path}: nested too deeply.") from error
     if unknown := sorted(set(source) - {"turn"}):
         raise UsageError(f"{path}: {unknown[0]}: unknown key.", hint="A script is [[turn]] tables.")
     try:

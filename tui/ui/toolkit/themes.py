@@ -118,13 +118,13 @@ def load(name: str, user: Path) -> LoadedTheme:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - not for the first frame
+    from tui.core.toml_files import parse_toml  # noqa: PLC0415 - not for the first frame
 
     try:
         if path.stat().st_size > _SIZE_LIMIT:
             raise ConfigError(path, "", "the file is too large for a theme.")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise ConfigError(path, "", f"can't be read as a theme: {error}.") from error
 
 

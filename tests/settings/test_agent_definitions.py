@@ -1,0 +1,64 @@
+"""The file of a sub-agent gives no tool that it may have meant to keep from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tui.settings.agent_definitions import AgentDefinition, load, parsed
+
+
+def definition(front: str) -> AgentDefinition | str:
+    text = f"---\nname: a\ndescription: d\n{front}\n---\nDo it.\n"
+    return parsed(Path("a.md"), text.encode())
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "\ttools: read_file",
+        "  tools: read_file",
+        "- tools: read_file",
+        "tools:read_file",
+        "tools = read_file",
+        "more: a: b\n'tools': read_file",
+        "tools: read_file\ntools: '*'",
+        "# c\n\n\tdisallowedTools: run_command",
+        "\tpermissionMode: plan",
+        "\tisolation: worktree",
+    ],
+)
+def test_a_limit_that_cannot_be_read_makes_no_sub_agent(front: str, tmp_path: Path) -> None:
+    assert "can't be read: write each field once" in str(definition(front))
+    (tmp_path / "a.md").write_text(f"---\nname: a\ndescription: d\n{front}\n---\n")
+    found = load([tmp_path])
+    assert found.find("a") is None
+    assert found.problems[0].startswith("a.md is no sub-agent: what it says about")
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "tools: read_file",
+        "Tools : read_file",
+        '"tools": read_file',
+        "? tools\n: read_file",
+        "\u00a0tools: read_file",
+        "allowed-tools: [read_file]",
+        "more: a: b\ntools: read_file",
+        "more: |\n  tools: '*'\ntools: read_file",
+        "#tools: '*'\nmore: a: b\ntools: read_file",
+    ],
+)
+def test_one_that_can_be_read_counts(front: str) -> None:
+    one = definition(front)
+    assert isinstance(one, AgentDefinition)
+    assert one.tools == ("read_file",)
+
+
+@pytest.mark.parametrize("front", ["more: a: b\n# tools: read_file", "more: |\n  tools: x", "a: b"])
+def test_without_a_limit_it_has_all_tools(front: str) -> None:
+    one = definition(front)
+    assert isinstance(one, AgentDefinition)
+    assert one.tools is None
