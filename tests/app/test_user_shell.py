@@ -14,6 +14,7 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
+from tests.support.starting import HeldStarter
 from tui.agent import events
 from tui.agent.events import Event
 from tui.agent.tool_results import ShellOutput
@@ -135,6 +136,24 @@ async def test_K20_a_cut_has_a_receipt_and_a_full_copy(tmp_path: Path, lines: in
     assert f"Full output saved to: {copy}" in heard
     assert "Exit code: 3" in heard
     assert f" {lines}\n" in heard
+
+
+async def test_one_can_be_moved_while_it_is_being_started(tmp_path: Path) -> None:
+    agent = make_agent(tmp_path, ScriptedProvider())
+    jobs = agent.keeping.jobs.ctx.jobs
+    jobs.starter = starter = HeldStarter(jobs.starter)
+    seen: list[Event] = []
+    run = user_shell.run("sleep 1000", tmp_path, FakeClock(), seen.append, keeping=agent.keeping)
+    task = asyncio.create_task(run)
+    async with asyncio.timeout(PATIENCE_S):
+        await starter.begun.wait()
+        assert agent.move_to_background() == 1
+        starter.go.set()
+        heard = await task
+    (owned,) = agent.jobs
+    assert not owned.job.ended
+    assert f"still running as {owned.job.id}" in heard
+    await agent.close()
 
 
 async def test_K20_what_the_model_is_not_told_is_kept_nowhere(tmp_path: Path) -> None:

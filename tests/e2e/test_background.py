@@ -295,8 +295,9 @@ def test_a_command_of_a_sub_agent_is_listed_with_the_session_it_worked_for(
     assert "Stopped 1 command" in holdfast("stop", one.id).stdout
 
 
-SLOW = {**WRITE, "delay_s": 8}
-"""Longer than anybody waits without being asked."""
+def held(answered: Path) -> dict[str, Any]:
+    """A turn that is answered once there is this file, however long a process takes to start."""
+    return {**WRITE, "until": str(answered)}
 
 
 def until_asked(kept: Folders, one: BackgroundSession) -> None:
@@ -311,10 +312,12 @@ def until_asked(kept: Folders, one: BackgroundSession) -> None:
 def test_attaching_waits_for_the_answer_that_comes(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders, answer: str
 ) -> None:
-    one = start(SLOW, {"text": "All done."}, words=("--allow", "write_file"))
+    answered = holdfast.work / "answered"
+    one = start(held(answered), {"text": "All done."}, words=("--allow", "write_file"))
     until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
+        answered.touch()
         gone(one)
         screen.type(f"{answer}\r")  # to read only comes too late: nobody else has it
         screen.wait_for("All done.")
@@ -326,20 +329,60 @@ def test_attaching_waits_for_the_answer_that_comes(
 def test_who_asks_and_leaves_gets_nothing(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
-    one = start(SLOW, RUN, {"text": "All done."}, words=("-y",))
+    answered = holdfast.work / "answered"
+    one = start(held(answered), RUN, {"text": "All done."}, words=("-y",))
     until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
         screen.kill()
+    answered.touch()
     (holdfast.work / "go").write_text("over\n")
     assert until(kept, one.id, "done").detail == "All done."
+
+
+ASKS = """
+import sys
+from tui.app import background
+from tui.core.clock import SystemClock
+from tui.core.paths import folders
+home = folders()
+background.request(home, background.find(home, sys.argv[1], SystemClock().now()))
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_who_leaves_while_it_is_let_go_leaves_it_to_another_process(
+    holdfast: Program, start: Start, env: dict[str, str], kept: Folders, home: Path
+) -> None:
+    """Between the last look at who asks and the end of the process lies what closing takes."""
+    hook = {"type": "command", "command": "touch closing; cat left"}
+    hooks = home / "config" / "hooks.json"
+    hooks.write_text(json.dumps({"hooks": {"SessionEnd": [{"hooks": [hook]}]}}))
+    os.mkfifo(holdfast.work / "left")
+    one = start(RUN, {"text": "All done."}, words=("-y",))
+    until_runs(kept, one)
+    argv = [sys.executable, "-c", ASKS, one.id]
+    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE) as asks:
+        give_up = time.monotonic() + PATIENCE_S
+        while not (holdfast.work / "closing").exists():
+            assert time.monotonic() < give_up
+            Event().wait(0.05)
+        asks.kill()
+    hooks.unlink()
+    (holdfast.work / "left").write_text("")
+    gone(one)
+    (holdfast.work / "go").write_text("over\n")
+    assert until(kept, one.id, "done", "stopped", "failed").detail == "All done."
+    kinds = [record["type"] for record in records(one)]
+    assert (kinds.count("user"), kinds.count("tool_result")) == (1, 1)
 
 
 @pytest.mark.slow
 def test_taking_over_now_records_an_interruption(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
-    one = start({**SLOW, "delay_s": 60}, {"text": "Not written then."})
+    one = start({**WRITE, "delay_s": 60}, {"text": "Not written then."})
     until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("It isn't at a safe point yet", "just Enter for none: ")
@@ -369,7 +412,7 @@ def test_one_that_was_killed_is_interrupted_and_can_be_continued(
 def test_one_that_is_killed_while_it_is_asked_for_has_handed_over_nothing(
     holdfast: Program, start: Start, env: dict[str, str], kept: Folders
 ) -> None:
-    one = start({**SLOW, "delay_s": 60})
+    one = start({**WRITE, "delay_s": 60})
     until_asked(kept, one)
     with attach(holdfast.work, env, one.id) as screen:
         screen.wait_for("Taking")

@@ -40,6 +40,7 @@ from tests.support.server_rules import overflow_of, parsed
 from tests.support.server_script import Event, Json, Script, encoded, events_of
 
 _BURST_BYTES = 65_536
+_LOOK_S = 0.02
 
 
 class LoopbackServer:
@@ -204,6 +205,8 @@ class _Answer:
     async def _message(self, reply: Reply) -> None:
         turn, fault = reply.turn, reply.fault
         await self._pause(fault.get("slow_s", turn.get("delay_s", 0)))
+        while "until" in turn and not Path(turn["until"]).exists():
+            await self._pause(_LOOK_S)
         if "status" in fault:
             await self._fault(fault)
         elif "rejected" in fault:

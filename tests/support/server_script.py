@@ -46,6 +46,7 @@ A turn:
     result     "expired" or "canceled" (or a type that nobody knows): what becomes of it in a batch
     piece      characters per delta (default 16)
     delay_s    silence before the first byte
+    until      a file: silence until it is there
     every_s    seconds between two deltas
     burst      true = write all events at once (for measuring)
     faults     one per request; when they are used up, the turn itself is answered
@@ -93,8 +94,8 @@ DEFAULT_MODEL: Json = {"max_input_tokens": 200_000, "max_tokens": 64_000}
 
 _TURN = {
     "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "content",
-    "usage", "stop_reason", "stop_details", "model", "result", "piece", "delay_s", "every_s",
-    "burst", "faults",
+    "usage", "stop_reason", "stop_details", "model", "result", "piece", "delay_s", "until",
+    "every_s", "burst", "faults",
 }  # fmt: skip
 _FAULT = {
     "status", "type", "message", "error_code", "headers", "retry_after", "body", "html",

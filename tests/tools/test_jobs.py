@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.support.processes import gone
+from tests.support.starting import HeldStarter
 from tests.tools.test_run_command import Bench
 from tui.core.clock import SystemClock
 from tui.core.errors import ToolError
@@ -270,6 +271,21 @@ async def test_a_command_that_runs_in_front_is_moved(
     assert text_of(rest.content).startswith("second\n[job-1 · exit code 3")
     assert job.path.read_text() == "first\nsecond\n"
     assert job.end_read
+
+
+async def test_a_command_can_be_moved_while_it_is_being_started(background: Background) -> None:
+    background.jobs.starter = starter = HeldStarter(background.jobs.starter)
+    tool = RunCommand()
+    run = tool.run(tool.parse({"command": "sleep 1000"}), background.context())
+    task = asyncio.create_task(run)
+    async with asyncio.timeout(PATIENCE_S):
+        await starter.begun.wait()
+        assert background.jobs.move() == 1
+        starter.go.set()
+        output = await task
+    (job,) = background.running()
+    assert output.details["job"] == job.id
+    await background.status(job.id, "stop")
 
 
 async def test_all_of_a_long_output_is_in_the_file_of_a_moved_command(

@@ -109,26 +109,27 @@ class _Front:
 
         keeping, own = self.keeping, None if self.keeping else PlainStarter()
         place = Path(gettempdir()) / f"holdfast-{token_hex(8)}"
-        command = await start_command(
-            self.line,
-            cwd=cwd,
-            folder=place / self.id,
-            call={"call_id": self.id, "at": self.clock.now().isoformat()},
-            limits=keeping.limits.config if keeping else Guard(),
-            starter=keeping.starter if keeping else own or PlainStarter(),
-            timeout=0.0,  # no call waits for it: it ends with the program, unless it is moved
-        )
-        moved = False
-        try:
-            with keeping.in_front() if keeping else nullcontext(asyncio.Event()) as wanted:
+        # In front already now: a start may take its time, and the person may want it moved.
+        with keeping.in_front() if keeping else nullcontext(asyncio.Event()) as wanted:
+            command = await start_command(
+                self.line,
+                cwd=cwd,
+                folder=place / self.id,
+                call={"call_id": self.id, "at": self.clock.now().isoformat()},
+                limits=keeping.limits.config if keeping else Guard(),
+                starter=keeping.starter if keeping else own or PlainStarter(),
+                timeout=0.0,  # no call waits for it: it ends with the program, unless it is moved
+            )
+            moved = False
+            try:
                 while await self._shown(command, printed, capture):
                     if moved := wanted.is_set() and command.end is None:
                         return await self._move(command)
-        finally:
-            if not moved:
-                await to_the_end(_gone(command, capture, self._place_of(capture)))
-            if own is not None:
-                await asyncio.to_thread(own.close)
+            finally:
+                if not moved:
+                    await to_the_end(_gone(command, capture, self._place_of(capture)))
+                if own is not None:
+                    await asyncio.to_thread(own.close)
         return command.end.returncode if command.end else 0
 
     async def _shown(

@@ -99,6 +99,8 @@ class BackgroundProcess:
         self._one: BackgroundSession | None = None
         self._conversation: Conversation | None = None
         self._stopping = False
+        self._let_go = False
+        """Whether a turn was paused for somebody who continues it."""
         self._notify = ""
         self._calls: set[asyncio.Task[None]] = set()
         self._waiting = ""
@@ -121,6 +123,10 @@ class BackgroundProcess:
                 opened = True
                 await self._work(conversation, options.prompt or "", attached, go_on=go_on)
                 await conversation.close(leave=not self._stopping)
+            if self._let_go and not background.requested(self._home, self._id):
+                problem = await self._continue_elsewhere()
+                if not problem:
+                    return
         except (StorageError, UsageError) as error:
             if not opened:
                 raise
@@ -138,11 +144,27 @@ class BackgroundProcess:
         while True:
             while conversation.busy:
                 await conversation.at_rest()
-            if self._stopping or background.requested(self._home, self._id):
+            if self._stopping:
+                return
+            if background.requested(self._home, self._id):
+                self._let_go = self._outcome.outcome == "interrupted"
                 return
             # It was paused for somebody who is gone by now.
             if self._outcome.outcome != "interrupted" or not conversation.continue_turn():
                 return
+
+    async def _continue_elsewhere(self) -> str:
+        """Let another process continue the turn: whoever it was paused for is gone. Returns what
+        is in the way, "" where nothing is."""
+        assert self._one is not None
+        self._say("Nobody asks for it any more.")
+        lasting = background.options_from_json(self._one.options)
+        options = replace(lasting, resume=self._one.path)
+        try:
+            await asyncio.to_thread(background.start, self._home, options, go_on=True)
+        except HoldfastError as error:
+            return str(error)
+        return ""
 
     @property
     def _id(self) -> str:

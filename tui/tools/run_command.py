@@ -74,19 +74,20 @@ class RunCommand(Tool[RunCommandParams]):
             text = f"Started in the background as {job.id} (process {job.pid}). {_use(job.id)}"
             return _job_result(text, job)
         call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
-        command = await start_command(
-            params.command,
-            cwd=folder,
-            folder=ctx.kept,
-            call={**call, "at": ctx.clock.now().isoformat()},
-            limits=ctx.guard,
-            env=env,
-            starter=ctx.starter or ctx.jobs.starter,
-            timeout=params.timeout if ctx.jobs.session else 0.0,
-            elsewhere=ctx.recorded,
-        )
-        ctx.started(command.pid)
-        return await follow(command, ctx, params.timeout)
+        with ctx.jobs.in_front() as wanted:  # already now: a start may take its time
+            command = await start_command(
+                params.command,
+                cwd=folder,
+                folder=ctx.kept,
+                call={**call, "at": ctx.clock.now().isoformat()},
+                limits=ctx.guard,
+                env=env,
+                starter=ctx.starter or ctx.jobs.starter,
+                timeout=params.timeout if ctx.jobs.session else 0.0,
+                elsewhere=ctx.recorded,
+            )
+            ctx.started(command.pid)
+            return await follow(command, ctx, params.timeout, wanted)
 
     async def resume(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput | None:
         """Take over the command of a call that an earlier run of the program left: a job is taken
@@ -100,7 +101,9 @@ class RunCommand(Tool[RunCommandParams]):
             return ToolOutput([text_block(text)], summary=ended, details={"job": ended})
         if params.background or (command := SupervisedCommand.take_over(ctx.kept)) is None:
             return None
-        return await follow(command, ctx, params.timeout, already=command.seconds(ctx.clock.now()))
+        already = command.seconds(ctx.clock.now())
+        with ctx.jobs.in_front() as wanted:
+            return await follow(command, ctx, params.timeout, wanted, already=already)
 
     def _folder(self, params: RunCommandParams, ctx: ToolContext) -> Path:
         folder = ctx.workspace.resolve(params.cwd) if params.cwd else ctx.workspace.root
@@ -114,10 +117,16 @@ class CommandDetachedError(Exception):
 
 
 async def follow(
-    command: SupervisedCommand, ctx: ToolContext, timeout: float, *, already: float = 0.0
+    command: SupervisedCommand,
+    ctx: ToolContext,
+    timeout: float,
+    wanted: asyncio.Event,
+    *,
+    already: float = 0.0,
 ) -> ToolOutput:
     """Show what a command prints until it ends, and stop it where that takes too long; `already` is
-    how long it has run. Cancelled, it returns only after all of the command has ended.
+    how long it has run, `wanted` says that it is to be moved, or left. Cancelled, it returns only
+    after all of the command has ended.
 
     Raises CommandDetachedError where the program leaves it.
     """
@@ -127,12 +136,11 @@ async def follow(
     timed_out = moved = False
     try:
         try:
-            with ctx.jobs.in_front() as wanted:
-                while not (timed_out or moved or await command.wait(_TICK_S)):
-                    await reading.catch_up()
-                    live.flush()
-                    timed_out = ctx.clock.monotonic() >= started + timeout
-                    moved = wanted.is_set() and command.end is None
+            while not (timed_out or moved or await command.wait(_TICK_S)):
+                await reading.catch_up()
+                live.flush()
+                timed_out = ctx.clock.monotonic() >= started + timeout
+                moved = wanted.is_set() and command.end is None
             if moved and ctx.jobs.leaving:
                 command.close()
                 raise CommandDetachedError

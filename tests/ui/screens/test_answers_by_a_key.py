@@ -32,6 +32,7 @@ from tui.ui.app import HoldfastApp
 from tui.ui.screens.plan import PlanModal
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.screens.repair import RepairScreen
+from tui.ui.toolkit import answer_guard
 from tui.ui.toolkit.answer_guard import (
     HELD_S,
     INTO_DRAFT,
@@ -259,6 +260,31 @@ async def test_reports_that_hold_the_keys_back_are_told(kind: str) -> None:
         assert (there.answers, REPORTS in there.foot) == ([], True)
         await there.press(there.key)
         await until(there.pilot, lambda: len(there.answers) == 1)
+
+
+@pytest.mark.parametrize("pressed", [False, True])
+async def test_it_is_told_only_as_long_as_they_do(
+    monkeypatch: pytest.MonkeyPatch, *, pressed: bool
+) -> None:
+    monkeypatch.setattr(answer_guard, "SETTLED_S", 0.01)
+    async with asked("approval") as there:
+        there.app.post_message(Unclassified("dcs", HELD_S + 1))
+        await there.pilot.pause()
+        if pressed:
+            await there.pilot.press(there.key)
+        assert REPORTS in there.foot
+        there.world.clock.elapsed += SURE
+        await until(there.pilot, lambda: REPORTS not in there.foot)
+        assert ("Press 1 again" in there.foot) == pressed
+        assert there.answers == []
+
+
+async def test_what_is_told_of_the_keys_fits_a_narrow_terminal(kind: str) -> None:
+    async with asked(kind) as there:
+        await there.pilot.resize_terminal(40, 12)
+        there.app.post_message(Unclassified("dcs", HELD_S + 1))
+        await until(there.pilot, lambda: "Terminal reports hold keys back" in there.foot)
+        assert "…" not in there.foot
 
 
 async def test_one_that_held_the_keys_back_long_is_told() -> None:

@@ -235,6 +235,22 @@ def test_ctrl_c_leaves_at_once(env: dict[str, str], work: Path) -> None:
         assert screen.raw.endswith(b"\x1b[?25h")
 
 
+@pytest.mark.parametrize("key", ["k", ""], ids=["prompt", "welcome"])
+def test_what_was_typed_until_then_is_printed(env: dict[str, str], work: Path, key: str) -> None:
+    """Not at the welcome screen, where it may be a key."""
+    with Terminal(
+        [sys.executable, "-c", DEAF], cwd=work, env={**env, "ANTHROPIC_API_KEY": key}
+    ) as screen:
+        screen.wait_for("❯" if key else "holdfast")
+        screen.type("first look\rand \x1b]11;rgb:0000/0000/0000\x07then")
+        if key:
+            screen.wait_for("and then")
+        screen.process.send_signal(signal.SIGTERM)
+        assert screen.exit_code() == 128 + signal.SIGTERM
+        after = screen.raw.rpartition(b"\x1b[?25h")[2]
+        assert after == (b"Not sent: first look\r\n  and then\r\n" if key else b"")
+
+
 def test_a_signal_that_comes_while_classes_are_made_is_not_taken_for_a_mistake(
     env: dict[str, str], work: Path
 ) -> None:

@@ -116,7 +116,8 @@ class EarlyPrompt:
     head is shown, and no prompt.
 
     `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
-    the end of the process, puts the terminal back, and so does a signal that ends it. `before`
+    the end of the process, puts the terminal back, and so does a signal that ends it; what was
+    typed until then is printed, since nobody else has it. `before`
     are its modes from before, `over` says that no more keys are taken, `look` is what was
     remembered. `input` holds what has begun when no more are taken: whoever reads on continues
     with it.
@@ -175,7 +176,7 @@ class EarlyPrompt:
         if leave:
             if self._stands:
                 try:  # noqa: SIM105 - contextlib would be one more import
-                    _write(_MAIN_SCREEN)
+                    _write(_MAIN_SCREEN + self._unsent())
                 except OSError:
                     pass  # the terminal has gone
             _set_modes(self.before)
@@ -187,6 +188,16 @@ class EarlyPrompt:
         self._stands = False
         typed = (*self._sent_typed, min(self._typed, len(self._line)))
         return EarlyInput(self._sent, self._line, self._pasted, typed)
+
+    def _unsent(self) -> bytes:
+        """What was typed, to be printed where nothing will become of it; not where it may be a
+        key for the welcome screen."""
+        if self.welcoming:
+            return b""
+        typed = "\n".join(filter(str.strip, (*self._sent, self._line))).replace("\r", "\n")
+        lines = ["".join(filter(str.isprintable, line)) for line in typed.split("\n")]
+        said = "Not sent: " + "\n  ".join(lines) + "\n" if typed else ""
+        return said.encode("utf-8", "replace")
 
     def _leave(self, number: int, _frame: FrameType | None) -> None:
         if self.over:

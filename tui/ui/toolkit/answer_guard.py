@@ -13,7 +13,7 @@ arrive, so a key that waits for its turn gets no older meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Protocol, cast
 
 from textual import events
@@ -33,7 +33,7 @@ HELD_S: Final = 2.0
 TYPING_S: Final = 2.0
 """How long after a letter for the draft the next one is for it, too."""
 
-REPORTS: Final = "The terminal's reports hold the keys back; Ctrl+C works."
+REPORTS: Final = "Terminal reports hold keys back; Ctrl+C works."
 INTO_DRAFT: Final = "Typing goes into your draft; pause to answer."
 PASTED: Final = "Pasted into your draft."
 _ANSWERING: Final = {"enter", "escape"}
@@ -64,6 +64,8 @@ class Presses:
     quiet_from: float = _NEVER
     key: str = ""
     """The key whose answer is marked."""
+    again: str = ""
+    """What is said of it."""
     text: str = ""
     """What was pressed since, in case that it is the beginning of a text."""
     typing_until: float = _NEVER
@@ -89,7 +91,7 @@ class AnswerGuard:
         self._held_since = min(self._held_since, now - held_back_s)
         self._unclassified_at = now
         if place is not None and now - self._held_since > HELD_S:
-            place.tell(REPORTS)
+            self._tell_held(place)
 
     def unsettled(self, at: float, event: events.Key | None = None) -> bool:
         """Whether something unclassified came just before a key, or a click."""
@@ -147,8 +149,27 @@ class AnswerGuard:
         presses.text += text
         marked = place.mark_answer(event)
         held = self.unsettled(at) and at - self._held_since > HELD_S
-        place.tell(REPORTS if held else _press_again(event, marked))
+        presses.again = _press_again(event, marked)
+        if held:
+            self._tell_held(place)
+        else:
+            place.tell(presses.again)
         return False
+
+    def _tell_held(self, place: AnswerPlace) -> None:
+        """Say that reports hold the keys back, for as long as they do."""
+        if place.told != REPORTS:
+            place.tell(REPORTS)
+            self._release_later(place)
+
+    def _release_later(self, place: AnswerPlace) -> None:
+        place.widget.set_timer(SETTLED_S, partial(self._release, place))
+
+    def _release(self, place: AnswerPlace) -> None:
+        if self.unsettled(self.clock.monotonic()):
+            self._release_later(place)
+        elif place.told == REPORTS:
+            place.tell(place.presses.again)
 
     def _types(self, place: AnswerPlace, text: str, at: float) -> bool:
         """A text goes on into the draft, with what was pressed before it. False where it gets there
@@ -173,7 +194,7 @@ class AnswerGuard:
             self.draft.insert(presses.text)
         if presses.key and presses.focus_before is not None and presses.focus_before.is_attached:
             place.widget.screen.set_focus(presses.focus_before)
-        presses.key = presses.text = ""
+        presses.key = presses.again = presses.text = ""
         presses.focus_before = None
 
     def _rubs_out(self, place: AnswerPlace) -> bool:

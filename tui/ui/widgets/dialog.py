@@ -159,7 +159,10 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
 
 def _noted(note: str, keys: list[Key], room: int) -> Content:
-    """A line about the keys, and those of them for which there is room beside it."""
+    """A line about the keys, and those of them for which there is room beside it. Where there is
+    little room, the first part of the line alone says it."""
+    if len(note) > room:
+        note = note.partition("; ")[0]
     said = Content.styled(note, "bold $text-warning").truncate(room, ellipsis=True)
     beside = fitting(keys, room - said.cell_length - len(_GAP))
     return Content.assemble(said, _GAP, beside) if beside.plain else said
