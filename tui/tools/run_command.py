@@ -13,6 +13,7 @@ from tui.core.cancellation import to_the_end
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.keeper.command import CommandEnd, SupervisedCommand
+from tui.keeper.folder import END_UNKNOWN
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep
@@ -96,8 +97,9 @@ class RunCommand(Tool[RunCommandParams]):
                 await job.wait(1.0)
             return _result_of_job(job)
         if ended := ctx.jobs.ended_before.get(ctx.call_id):
-            text = f"Started in the background as {ended}, and has ended since: its end was said."
-            return ToolOutput([text_block(text)], summary=ended, details={"job": ended})
+            name = ended.name
+            text = f"Started in the background as {name}, and has ended since: its end was said."
+            return ToolOutput([text_block(text)], summary=name, details={"job": name})
         if params.background or (command := SupervisedCommand.take_over(ctx.kept)) is None:
             return None
         return await follow(command, ctx, params.timeout, already=command.seconds(ctx.clock.now()))
@@ -287,9 +289,14 @@ def _result(
     capture: Capture, command: SupervisedCommand, seconds: float, *, timed_out: bool, timeout: float
 ) -> ToolOutput:
     end = command.end or CommandEnd(lost=True)
-    code, words = (None, "exit code unknown") if end.lost else outcome(end.returncode)
+    code, words = (None, END_UNKNOWN) if end.lost else outcome(end.returncode)
     timed_out = timed_out or end.timed_out
     lines: list[str] = []
+    if end.lost:
+        lines.append(
+            "[the process that watched it was killed: nobody knows how it ended, or whether it "
+            f"did; it may still run as process {command.pid}]"
+        )
     if end.rest and not timed_out:
         lines.append(
             "[processes that it left running were stopped; start such a command with "
