@@ -31,6 +31,8 @@ from tests.tools.folder import Folder
 from tui.core.config import SandboxSettings
 from tui.core.errors import HoldfastError
 from tui.core.git.checkout import Checkout
+from tui.core.git.storing import store
+from tui.core.git.worktree_state import changed_files
 from tui.core.messages import Block
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
@@ -144,7 +146,7 @@ class Readers:
             "a name after @": self._mentioned,
             **{f"$ {line}": self._command(line) for line in _LINES},
             "checkpoints": lambda: asyncio.to_thread(self._checkpoint),
-            "git status and diff": lambda: asyncio.to_thread(self._git),
+            "git status": lambda: asyncio.to_thread(self._git),
             "files for git": lambda: asyncio.to_thread(self._added),
             "skills, agents, commands, rules": lambda: asyncio.to_thread(self._loaded),
         }
@@ -187,14 +189,13 @@ class Readers:
         return "\n".join([*(str(change.path) for change in changes), *map(repr, stored)])
 
     def _git(self) -> str:
-        checkout = Checkout.of(self.work)
-        seen = checkout.git("status", "--porcelain", "-z", "--untracked-files=all")
-        return seen + checkout.git("diff", "HEAD")
+        return "\n".join(changed_files(Checkout.of(self.work), "all"))
 
     def _added(self) -> str:
         """As runs of tasks and worktrees keep what was changed."""
         checkout, env = Checkout.of(self.work), {"GIT_INDEX_FILE": str(self.index)}
-        checkout.git("add", "--all", env=env)
+        names = [f"deep/{name}" for name in (NAME, "config", *(f"d{n}/file" for n in range(20)))]
+        store(checkout, (*changed_files(checkout, "all"), *names), env)
         listed = checkout.git("ls-files", "--stage", env=env)
         objects = {line.split()[1] for line in listed.splitlines()}
         return listed + "".join(checkout.git("cat-file", "blob", one) for one in objects)

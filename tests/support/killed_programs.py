@@ -21,20 +21,29 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Condition
-from typing import Any, Final
+from typing import Final
 
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST
+from tui.app import background
 from tui.context.repair import INTERRUPTED
+from tui.core.clock import SystemClock
+from tui.core.messages import blocks_of, object_of, string_of, tool_calls
+from tui.core.paths import folders
 from tui.keeper.command import command_folders, lives, note
 from tui.keeper.folder import END_UNKNOWN, STATE
+from tui.tools.process import born
 
 KINDS: Final = ("run", "parallel", "print", "background", "sub-agent", "jobs")
+_OF_TASKS: Final = frozenset({"run", "parallel"})
+"""Their commands run without walls, in folders of their own."""
 WHO: Final = ("driver", "keeper", "command", "all")
 """Who is killed."""
 _TASKS: Final = 3
@@ -75,7 +84,8 @@ class Model(Script):
     def _command(self) -> Json:
         name = f"c{len(self.commands)}"
         self.commands.append(name)
-        line = f"echo {name} >> {self.place}/began; sleep 0.2; echo {name} >> {self.place}/ended"
+        marks = marks_in(self.place, self.kind)
+        line = f"echo {name} >> {marks}/began; sleep 0.5; echo {name} >> {marks}/ended"
         return {"command": line} | ({"background": True} if self.kind == "jobs" else {})
 
     def wait_for(self, count: int, seconds: float) -> bool:
@@ -84,10 +94,13 @@ class Model(Script):
             return self.asked.wait_for(lambda: len(self.commands) >= count, seconds)
 
 
+def marks_in(place: Path, kind: str) -> Path:
+    """Where commands leave their names: in the workspace, where walls are around them."""
+    return place if kind in _OF_TASKS else place / "work"
+
+
 def _called(message: Json) -> list[str]:
-    content: Any = message.get("content")
-    blocks: list[Json] = content if isinstance(content, list) else []
-    return [str(block["name"]) for block in blocks if block.get("type") == "tool_use"]
+    return [str(block["name"]) for block in tool_calls(blocks_of(message.get("content")))]
 
 
 @dataclass(slots=True)
@@ -107,6 +120,10 @@ class Play:
         return self.place / "work"
 
     @property
+    def marks(self) -> Path:
+        return marks_in(self.place, self.kind)
+
+    @property
     def home(self) -> Path:
         return self.place / "home"
 
@@ -120,7 +137,8 @@ class Play:
         self.work.mkdir(parents=True)
         config = self.home / "config" / "config.toml"
         config.parent.mkdir(parents=True)
-        config.write_text('titles = "prompt"\n')
+        walls = '[sandbox]\nengine = "off"\n' if self.kind in _OF_TASKS else ""
+        config.write_text(f'titles = "prompt"\n{walls}')
         (self.work / "README.md").write_text("# Demo\n")
         tasks = "".join(f"- [ ] make {number}\n" for number in range(_TASKS))
         (self.work / "TASKS.md").write_text(tasks)
@@ -130,7 +148,7 @@ class Play:
 
     def words(self) -> list[str]:
         """The command line of the next start."""
-        if self.kind in {"run", "parallel"}:
+        if self.kind in _OF_TASKS:
             more = ["--parallel", "3"] if self.kind == "parallel" else []
             return ["run", "TASKS.md", *more, "--headless", "--yolo", "--json"]
         if self.starts:
@@ -146,14 +164,16 @@ class Play:
                 stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
-    def folders(self) -> list[Path]:
+    def _folders(self) -> list[Path]:
         running = self.home / "data" / "running"
         places = list(running.iterdir()) if running.is_dir() else []
         return [folder for place in places for folder in command_folders(place)]
 
     def kill(self, process: subprocess.Popen[bytes], who: str) -> None:
-        """At this moment."""
-        keepers = [note(folder, STATE) for folder in self.folders() if lives(folder)]
+        """At this moment; a keeper or a command once there is one."""
+        if who in {"keeper", "command"}:
+            self._until(lambda: bool(self._keepers()), 3.0)
+        keepers = self._keepers()
         victims = [number for one in keepers if isinstance(number := one.get("keeper"), int)]
         commands = [number for one in keepers if isinstance(number := one.get("pid"), int)]
         drivers = self._drivers(process)
@@ -168,16 +188,14 @@ class Play:
                 os.kill(number, signal.SIGKILL)
         self.killed.append(f"{who}:{len(chosen)}")
 
+    def _keepers(self) -> list[Json]:
+        return [note(folder, STATE) for folder in self._folders() if lives(folder)]
+
     def _drivers(self, process: subprocess.Popen[bytes]) -> list[int]:
         if self.kind != "background" or self.starts > 1:
             return [process.pid]
-        found: list[int] = []
-        for path in (self.home / "data").rglob("*.json"):
-            with suppress(OSError, ValueError):
-                said: Any = json.loads(path.read_text())
-                if isinstance(said, dict) and isinstance(said.get("pid"), int):
-                    found.append(said["pid"])
-        return found
+        kept = background.sessions(folders(self.env), SystemClock().now())
+        return [one.pid for one in kept]
 
     def run(self) -> None:
         self.prepare()
@@ -187,17 +205,21 @@ class Play:
             if len(self.killed) < kills:
                 wanted = len(self.model.commands) + self.make.randint(1, 2)
                 self.model.wait_for(wanted, 20.0)
-                time.sleep(self.make.choice((0.0, 0.02, 0.1, 0.3)) * self.make.random())
+                time.sleep(self.make.choice((0.05, 0.3, 1.0, 1.5)) * self.make.random())
                 self.kill(process, self.make.choice(WHO))
             process.wait(_PATIENCE_S)
+            self._until(partial(self._gone, process))
             if len(self.killed) >= kills and process.returncode == 0 and self.starts > 1:
                 break
-        self._until_quiet()
+        self._until(lambda: not any(map(lives, self._folders())))
 
-    def _until_quiet(self) -> None:
-        until = time.monotonic() + _PATIENCE_S
-        while any(map(lives, self.folders())) and time.monotonic() < until:
-            time.sleep(0.05)
+    def _gone(self, process: subprocess.Popen[bytes]) -> bool:
+        return not any(map(born, self._drivers(process)))
+
+    def _until(self, done: Callable[[], bool], seconds: float = _PATIENCE_S) -> None:
+        until = time.monotonic() + seconds
+        while not done() and time.monotonic() < until:
+            time.sleep(0.02)
 
     def results(self) -> dict[str, list[str]]:
         """The recorded results of each command, by its name."""
@@ -211,8 +233,8 @@ class Play:
 
     def _read(self, record: Json, names: dict[str, str], found: dict[str, list[str]]) -> None:
         if record.get("type") == "assistant":
-            for block in record.get("content") or []:
-                line = str((block.get("input") or {}).get("command", ""))
+            for block in tool_calls(blocks_of(record.get("content"))):
+                line = string_of(object_of(block.get("input")).get("command"))
                 if said := re.match(r"echo (c\d+) ", line):
                     names[block["id"]] = said[1]
         elif record.get("type") == "tool_result" and record.get("call_id") in names:
@@ -222,7 +244,7 @@ class Play:
 
     def faults(self) -> list[str]:
         """What may not be."""
-        began, ended = (Counter(_lines(self.place / name)) for name in ("began", "ended"))
+        began, ended = (Counter(_lines(self.marks / name)) for name in ("began", "ended"))
         said = [f"{name} ran {count} times" for name, count in began.items() if count > 1]
         for name, results in self.results().items():
             if name.startswith("job ") or not results:
@@ -266,7 +288,7 @@ def main() -> int:
     outcomes, kills, bad = Counter[str](), Counter[str](), 0
     for seed in range(first, first + count):
         made, faults = play(place, kind, seed)
-        began = Counter(_lines(place / "began"))
+        began = Counter(_lines(made.marks / "began"))
         kills.update(made.killed)
         for name, results in made.results().items():
             text = re.sub(r"\d+(?:\.\d+)?", "N", results[-1][-90:] if results else "no result")
