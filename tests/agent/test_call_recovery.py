@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import PATIENCE_S
+from tests.support.dying_zygote import KILL_AT
 from tests.support.killed_calls import KINDS
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
@@ -40,6 +41,7 @@ from tui.keeper.command import (
     note,
     state_of,
 )
+from tui.keeper.parent import WarmParent
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
 
@@ -215,7 +217,23 @@ async def test_R2_a_command_whose_keeper_was_killed_is_called_unknown(desk: Desk
     assert desk.ran == 1
 
 
-async def without_keeper(desk: Desk, **note_: str) -> None:
+@pytest.mark.parametrize("step", [12, 18, 19])
+async def test_a_keeper_that_is_killed_before_it_says_a_word_leaves_the_start_unknown(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """It may have run: it is not said that it did not start."""
+    await desk.killed(intent=False)
+    monkeypatch.setenv(KILL_AT, str(step))
+    await asyncio.to_thread(desk.starter.close)
+    desk.starter = PlainStarter(WarmParent("tests.support.dying_zygote"))
+    agent, provider = await desk.opened([call("run_command", "2", command=LINE)], say("done"))
+    await events_until_end(agent)
+    sent = json.dumps(provider.requests[-1].messages)
+    assert "nobody knows how it ended, or whether it did" in sent
+    assert "start the command" not in sent
+
+
+async def without_keeper(desk: Desk, **note_: Any) -> None:
     """Its command begins, then its keeper is killed, then all of it."""
     command = await desk.begun(WAITS, **note_)
     while not await asyncio.to_thread(command.read):
@@ -455,7 +473,8 @@ def test_R2_a_kill_at_any_step_lets_nothing_run_twice(tmp_path: Path) -> None:
     kills = [
         *({"kind": kind, "at": at} for kind in KINDS for at in (5, 17, 29, 41)),
         *({"kind": kind, "at": 30, "torn": True} for kind in KINDS),
-        *({"kind": "background", "at": 0, "keeper": keeper} for keeper in (1, 9, 20)),
+        *({"kind": "background", "at": 0, "keeper": keeper} for keeper in (1, 9, 18, 20)),
+        *({"kind": "front", "at": 0, "keeper": keeper} for keeper in (9, 18)),
     ]
     asked = "".join(json.dumps(kill | {"place": str(tmp_path / "k")}) + "\n" for kill in kills)
     done = subprocess.run(

@@ -72,7 +72,7 @@ class RunCommand(Tool[RunCommandParams]):
                 elsewhere=ctx.recorded,
             )
             ctx.started(job.pid)
-            text = f"Started in the background as {job.id} (process {job.pid}). {_use(job.id)}"
+            text = f"{_started(job)} {_use(job.id)}"
             return _job_result(text, job)
         call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
         command = await start_command(
@@ -231,6 +231,12 @@ def _use(job: str) -> str:
     return f'Use command_status with job="{job}" to read its output, wait or stop it.'
 
 
+def _started(job: Job) -> str:
+    if job.pid:
+        return f"Started in the background as {job.id} (process {job.pid})."
+    return f"The process that watches {job.id} was killed: the command may or may not have started."
+
+
 def _job_result(text: str, job: Job) -> ToolOutput:
     details = {"job": job.id, "pid": job.pid}
     return ToolOutput([text_block(text)], summary=job.id, details=details)
@@ -295,7 +301,7 @@ def _result(
     if end.lost:
         lines.append(
             "[the process that watched it was killed: nobody knows how it ended, or whether it "
-            f"did; it may still run as process {command.pid}]"
+            f"did; it may still run{f' as process {command.pid}' if command.pid else ''}]"
         )
     if end.rest and not timed_out:
         lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from tests.core.git.test_worktrees import commit, git
 from tests.support.exchanged_folders import MARK, NAME, exchanging, fill
 from tui.core.git import storing
 from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 from tui.core.git.removal import remove
 from tui.core.git.repository import Repository
 from tui.core.git.storing import store
 from tui.core.git.worktree_state import changed_files, index_apart, state_of
+from tui.core.real_folders import RealFolders
 
 
 def entries(checkout: Checkout, env: dict[str, str] | None = None) -> dict[str, str]:
@@ -90,19 +93,39 @@ def test_a_worktree_is_saved_with_all_kinds_of_files(tmp_path: Path) -> None:
     assert names == [".gitmodules", "new", "sub"]
 
 
+def test_what_goes_or_cannot_be_read_while_it_is_stored_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = new(tmp_path / "repo")
+    (top / "new").write_text("new\n")
+    measured = storing._size  # pyright: ignore[reportPrivateUsage]
+
+    def gone_after(folders: RealFolders, path: str) -> int | None:
+        size = measured(folders, path)
+        (top / path).unlink()
+        return size
+
+    monkeypatch.setattr(storing, "_size", gone_after)
+    with pytest.raises(GitError, match="can't store new"):
+        store(Checkout.of(top), ["new"])
+
+
 @pytest.mark.slow
 def test_nothing_from_outside_is_stored_or_named_while_folders_are_exchanged(
     tmp_path: Path,
 ) -> None:
     top, home = new(tmp_path / "repo"), tmp_path / "home"
     fill(top, home)
-    checkout = Checkout.of(top)
+    checkout, stored = Checkout.of(top), 0
     with exchanging(top):
         for _ in range(60):
             with index_apart() as env:
                 names = changed_files(checkout, "all")
                 assert not any(NAME in name for name in names)
-                store(checkout, [*names, f"deep/{NAME}", f"deep/d1/{NAME}"], env)
-    objects = git(top, "cat-file", "--batch-all-objects", "--batch")
+                with suppress(GitError):
+                    store(checkout, [*names, f"deep/{NAME}", f"deep/d1/{NAME}"], env)
+                    stored += 1
+    assert stored
+    objects = checkout.git("cat-file", "--batch-all-objects", "--batch")
     assert "inside" in objects
     assert MARK not in objects

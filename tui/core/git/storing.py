@@ -7,6 +7,7 @@ is given copies, in a folder that no command can reach, and the copies are made 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -17,8 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from tui.core.errors import os_error_as
 from tui.core.git.checkout import Checkout
-from tui.core.git.door import listed
+from tui.core.git.door import GitError, listed
 from tui.core.real_folders import RealFolders
 
 _COPIED_BYTES: Final = 64_000_000
@@ -28,17 +30,21 @@ _ATTRIBUTES: Final = ".gitattributes"
 
 def store(checkout: Checkout, paths: Iterable[str], env: Mapping[str, str] | None = None) -> None:
     """Put the files and links that are at the paths now into the index that `env` names, else that
-    of the checkout. What is gone goes first, for what took its place. Raises GitError."""
+    of the checkout. What is gone goes first, for what took its place. Raises GitError, also where
+    a file changes its kind or goes meanwhile."""
     with RealFolders(checkout.top) as folders:
         sizes = {path: _size(folders, path) for path in dict.fromkeys(paths)}
         gone = [path for path, size in sizes.items() if size is None]
         checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
         for some in _in_parts(sizes):
             with TemporaryDirectory(prefix="holdfast-files-") as place:
-                copied = [path for path in some if _copy(folders, path, place)]
-                for path in _attributes_for(copied):
-                    _copy(folders, path, place)
-                _add(checkout, copied, Path(place), env)
+                for path in some:
+                    with os_error_as(GitError, f"can't store {path}"):
+                        _copy(folders, path, place)
+                for path in _attributes_for(some):
+                    with suppress(OSError):
+                        _copy(folders, path, place)
+                _add(checkout, some, Path(place), env)
     if env is None:  # the copies' times are noted, which are not the files'
         checkout.answer("update-index", "-q", "--refresh")
 
@@ -46,10 +52,9 @@ def store(checkout: Checkout, paths: Iterable[str], env: Mapping[str, str] | Non
 def _add(
     checkout: Checkout, paths: Sequence[str], place: Path, env: Mapping[str, str] | None
 ) -> None:
-    if paths:
-        here = {**(env or {}), "GIT_WORK_TREE": str(place)}
-        words = ("update-index", "--add", "-z", "--stdin")
-        checkout.git(*words, stdin=listed(paths), env=here, folder=place)
+    here = {**(env or {}), "GIT_WORK_TREE": str(place)}
+    words = ("update-index", "--add", "-z", "--stdin")
+    checkout.git(*words, stdin=listed(paths), env=here, folder=place)
 
 
 def _size(folders: RealFolders, path: str) -> int | None:
@@ -73,28 +78,23 @@ def _in_parts(sizes: Mapping[str, int | None]) -> Iterator[list[str]]:
         yield list(some)
 
 
-def _copy(folders: RealFolders, path: str, place: str) -> bool:
-    """Copy a file or a link into a folder of ours. False where there is none any more."""
+def _copy(folders: RealFolders, path: str, place: str) -> None:
+    """Copy a file or a link into a folder of ours. Raises OSError."""
     name, target = os.fsencode(path), Path(place, path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if stat.S_ISLNK(folders.stat(name).st_mode):
+        target.symlink_to(os.fsdecode(folders.target(name)))
+        return
+    source = folders.open(name, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        found = folders.stat(name)
-        if stat.S_ISLNK(found.st_mode):
-            link = folders.target(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.symlink_to(os.fsdecode(link))
-            return True
-        source = folders.open(name, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return False
-    with os.fdopen(source, "rb") as file:
         found = os.fstat(source)
         if not stat.S_ISREG(found.st_mode):
-            return False
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as copy:
+            raise FileNotFoundError(errno.ENOENT, "it is no file any more", path)
+        with target.open("wb") as copy, os.fdopen(source, "rb", closefd=False) as file:
             shutil.copyfileobj(file, copy)
-        target.chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
-    return True
+    finally:
+        os.close(source)
+    target.chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
 
 
 def _attributes_for(paths: Iterable[str]) -> Iterator[str]:
