@@ -262,7 +262,7 @@ class Play:
 
 
 def _is_honest(text: str) -> bool:
-    said = (INTERRUPTED[:40], END_UNKNOWN, "killed by", "as job-", "interrupt", "stopped")
+    said = (INTERRUPTED[:40], END_UNKNOWN, "killed by", "as job-", "may or may not", "stopped")
     return any(words in text for words in said)
 
 
