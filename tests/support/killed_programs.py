@@ -4,9 +4,9 @@ again until it is done, and counts how often each command ran.
     python -m tests.support.killed_programs KIND COUNT FOLDER [SEED]
 
 KIND is a way in which commands run: `run`, `parallel` (task files), `print`, `background` (--bg),
-`sub-agent`, `jobs` (commands in the background). The model is asked for nothing twice: each call
-that it makes has a command of its own, which leaves its name in a file when it begins and when it
-ends.
+`sub-agent`, `jobs` (in the background); on the screen `moved` (to the background, with Ctrl+B) and
+`own` (the person's, with `!`, moved too). The model is asked for nothing twice: each call that it
+makes has a command of its own, which leaves its name in a file when it begins and when it ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Final
 
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
-from tests.support.terminal import HOLDFAST
+from tests.support.terminal import HOLDFAST, Terminal
 from tui.app import background
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
@@ -41,16 +41,17 @@ from tui.keeper.command import command_folders, lives, note
 from tui.keeper.folder import END_UNKNOWN, STATE
 from tui.tools.process import born
 
-KINDS: Final = ("run", "parallel", "print", "background", "sub-agent", "jobs")
+KINDS: Final = ("run", "parallel", "print", "background", "sub-agent", "jobs", "moved", "own")
 _OF_TASKS: Final = frozenset({"run", "parallel"})
 """Their commands run without walls, in folders of their own."""
+_ON_SCREEN: Final = frozenset({"moved", "own"})
 WHO: Final = ("driver", "keeper", "command", "all")
 """Who is killed."""
 _TASKS: Final = 3
 _CALLS: Final = 2
 """Of commands, in each conversation."""
 _PATIENCE_S: Final = 120.0
-_STARTS: Final = 8
+_STARTS: Final = 6
 
 
 @dataclass(slots=True)
@@ -76,12 +77,13 @@ class Model(Script):
                 if "task" not in called:
                     asked = {"agent": "general", "description": "look", "prompt": "do it"}
                     turn = {"tools": [{"name": "task", "input": asked}]}
-            elif called.count("run_command") < _CALLS:
-                turn = {"tools": [{"name": "run_command", "input": self._command()}]}
+            elif self.kind != "own" and called.count("run_command") < _CALLS:
+                turn = {"tools": [{"name": "run_command", "input": self.command()}]}
             self.asked.notify_all()
         return turn, None, number
 
-    def _command(self) -> Json:
+    def command(self) -> Json:
+        """One that nobody has asked for before."""
         name = f"c{len(self.commands)}"
         self.commands.append(name)
         marks = marks_in(self.place, self.kind)
@@ -153,16 +155,42 @@ class Play:
             return ["run", "TASKS.md", *more, "--headless", "--yolo", "--json"]
         if self.starts:
             return ["-c", "-y", "-p", "Continue."]
+        if self.kind in _ON_SCREEN:
+            return ["-y"]
         return ["-y", "--bg", "do it"] if self.kind == "background" else ["-y", "-p", "do it"]
 
     def start(self) -> subprocess.Popen[bytes]:
         words = self.words()
         self.starts += 1
+        if words == ["-y"]:
+            return self._on_screen(words)
         with (self.place / f"out{self.starts}").open("wb") as out:
             return subprocess.Popen(
                 [*HOLDFAST, *words], cwd=self.work, env=self.env, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+
+    def _on_screen(self, words: list[str]) -> subprocess.Popen[bytes]:
+        """Start a command, move it to the background, and kill around the move."""
+        with Terminal([*HOLDFAST, *words], cwd=self.work, env=self.env) as screen:
+            screen.wait_for("Explain this project")
+            line = string_of(self.model.command()["command"]) if self.kind == "own" else ""
+            screen.type(f"!{line}\r" if line else "do it\r")
+            self._read(screen, lambda: bool(self._keepers()), 20.0)
+            for _ in range(self.make.randint(1, 2)):
+                self._read(screen, lambda: False, self.make.random() * 0.3)
+                screen.type("\x02")
+            self._read(screen, lambda: False, self.make.choice((0.0, 0.05, 0.4)))
+            self.kill(screen.process, self.make.choice(("driver", "driver", "all", "keeper")))
+            self._read(screen, lambda: False, 0.5)
+            if screen.process.poll() is None:
+                screen.kill()
+            return screen.process
+
+    def _read(self, screen: Terminal, done: Callable[[], bool], seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not done() and time.monotonic() < until:
+            screen.read(0.02)
 
     def _folders(self) -> list[Path]:
         running = self.home / "data" / "running"
@@ -202,7 +230,7 @@ class Play:
         kills = self.make.randint(1, 3)
         while self.starts < _STARTS:
             process = self.start()
-            if len(self.killed) < kills:
+            if len(self.killed) < kills and process.poll() is None:
                 wanted = len(self.model.commands) + self.make.randint(1, 2)
                 self.model.wait_for(wanted, 20.0)
                 time.sleep(self.make.choice((0.05, 0.3, 1.0, 1.5)) * self.make.random())
@@ -224,14 +252,14 @@ class Play:
     def results(self) -> dict[str, list[str]]:
         """The recorded results of each command, by its name."""
         found: dict[str, list[str]] = {name: [] for name in self.model.commands}
-        for path in (self.home / "data").rglob("*.jsonl"):
+        for path in (self.home / "data" / "sessions").rglob("*.jsonl"):
             names: dict[str, str] = {}
             for line in path.read_bytes().splitlines():
                 with suppress(ValueError):
-                    self._read(json.loads(line), names, found)
+                    self._take(json.loads(line), names, found)
         return found
 
-    def _read(self, record: Json, names: dict[str, str], found: dict[str, list[str]]) -> None:
+    def _take(self, record: Json, names: dict[str, str], found: dict[str, list[str]]) -> None:
         if record.get("type") == "assistant":
             for block in tool_calls(blocks_of(record.get("content"))):
                 line = string_of(object_of(block.get("input")).get("command"))
