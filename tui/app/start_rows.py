@@ -20,7 +20,7 @@ from tui.core.clock import Clock
 from tui.core.errors import SessionError
 from tui.core.files import read_small
 from tui.core.formatting import age, plural
-from tui.core.git.door import look
+from tui.core.git.door import answer
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import Workspace, worktree_of
@@ -119,7 +119,7 @@ def _changes(workspace: Path) -> StartRow | None:
     if repository_objection(workspace, area.contains):
         return None
     words = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--", ".")
-    said = look(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
+    said = answer(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
     if not said or not (count := said.count("\0")):
         return None
     return StartRow(

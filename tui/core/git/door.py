@@ -93,7 +93,7 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     return _run(where, args, {**_alone(env), **off}, stdin)
 
 
-def look(
+def answer(
     where: Path,
     *args: str,
     env: Mapping[str, str],

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.files import atomic_write, read_small
-from tui.core.git.door import look
+from tui.core.git.door import answer
 from tui.core.workspace import safe_search_path
 
 _MOST_LINES = 40
@@ -129,7 +129,7 @@ def _values(content: bytes | None, root: Path) -> set[tuple[str, str]] | None:
         return None
     path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
     words = ("config", "--file", "-", "--no-includes", "--list", "-z")
-    said = look(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
+    said = answer(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
     if said is None:
         return None
     fields = said.split("\0")[:-1]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tui.core.files import read_small
-from tui.core.git.door import look
+from tui.core.git.door import answer
 from tui.core.workspace import WORKTREES, safe_search_path
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Walls
@@ -210,7 +210,7 @@ def with_git(walls: Walls, places: GitPlaces) -> Walls:
 
 
 def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
-    return look(workspace, *words, env=env) or ""
+    return answer(workspace, *words, env=env) or ""
 
 
 def signs(workspace: Path, env: Mapping[str, str]) -> bool:
