@@ -20,9 +20,11 @@ import pytest
 
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import PATIENCE_S
+from tests.support.dying_zygote import KILL_AT
 from tests.support.killed_calls import KINDS
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
+from tui.agent.prompts import parse
 from tui.agent.supervised_commands import place_of
 from tui.app.interruption import known, taken_over
 from tui.context.repair import INTERRUPTED
@@ -39,6 +41,7 @@ from tui.keeper.command import (
     note,
     state_of,
 )
+from tui.keeper.parent import WarmParent
 from tui.session.session import Session
 from tui.tools.jobs import Jobs
 
@@ -214,15 +217,90 @@ async def test_R2_a_command_whose_keeper_was_killed_is_called_unknown(desk: Desk
     assert desk.ran == 1
 
 
-async def without_keeper(desk: Desk) -> None:
+@pytest.mark.parametrize("step", [12, 18, 19])
+async def test_a_keeper_that_is_killed_before_it_says_a_word_leaves_the_start_unknown(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """It may have run: it is not said that it did not start."""
+    await desk.killed(intent=False)
+    monkeypatch.setenv(KILL_AT, str(step))
+    await asyncio.to_thread(desk.starter.close)
+    desk.starter = PlainStarter(WarmParent("tests.support.dying_zygote"))
+    agent, provider = await desk.opened([call("run_command", "2", command=LINE)], say("done"))
+    await events_until_end(agent)
+    sent = json.dumps(provider.requests[-1].messages)
+    assert "nobody knows how it ended, or whether it did" in sent
+    assert "start the command" not in sent
+
+
+async def without_keeper(desk: Desk, **note_: Any) -> None:
     """Its command begins, then its keeper is killed, then all of it."""
-    command = await desk.begun(WAITS)
+    command = await desk.begun(WAITS, **note_)
     while not await asyncio.to_thread(command.read):
         pass
     os.kill(note(desk.folder, names.STATE)["keeper"], signal.SIGKILL)
     assert await command.wait(PATIENCE_S)
     os.kill(command.pid, signal.SIGKILL)
     command.close()
+
+
+@pytest.mark.parametrize("moved", [{}, {"moved_by": "person"}])
+async def test_R2_a_background_command_whose_keeper_was_killed_is_called_unknown(
+    desk: Desk, moved: dict[str, str]
+) -> None:
+    await desk.killed(background=not moved)
+    await without_keeper(desk, job="job-1", **moved)
+    said, heard = await desk.recovered()
+    assert said == "started; may or may not have finished"
+    assert heard == INTERRUPTED
+    again, provider = await desk.opened()
+    async for _ in again.send(parse("and?")):
+        pass
+    sent = json.dumps(provider.requests[-1].messages)
+    assert "background command job-1 was killed: nobody knows how it ended, or whether" in sent
+    assert "has ended" not in sent
+    assert desk.ran == 1
+
+
+async def test_R2_a_background_command_without_a_keeper_runs_again_for_a_person(
+    desk: Desk,
+) -> None:
+    await desk.killed(background=True)
+    await without_keeper(desk, job="job-1")
+    _, heard = await desk.recovered(repeat=True)
+    assert heard.startswith("Started in the background as job-2 (process ")
+    assert desk.ran == 2
+
+
+async def test_R2_that_nobody_knows_its_end_is_known_after_the_next_kill_too(desk: Desk) -> None:
+    session = await desk.killed(background=True)
+    line = {"type": "job_ended", "call_id": ID, "job": "job-1", "exit_code": None}
+    record = {"id": "z1", "parent": session.records[-1].id, "time": session.records[-1].time}
+    with desk.path.open("a") as file:
+        file.write(json.dumps({**line, **record, "state": "end unknown"}) + "\n")
+    said, heard = await desk.recovered()
+    assert said == "started; may or may not have finished"
+    assert heard == INTERRUPTED
+
+
+async def test_a_command_whose_keeper_is_killed_may_still_run_and_it_is_said(desk: Desk) -> None:
+    await desk.killed(intent=False)
+    (desk.work / "ran").unlink(missing_ok=True)
+    agent, provider = await desk.opened([call("run_command", "2", command=WAITS)], say("done"))
+    turn = asyncio.create_task(events_until_end(agent))
+    while not desk.ran:  # noqa: ASYNC110 - real processes
+        await asyncio.sleep(0.01)
+    (folder,) = [one for one in desk.kept.iterdir() if (one / names.STATE).exists()]
+    os.kill(note(folder, names.STATE)["keeper"], signal.SIGKILL)
+    await turn
+    sent = json.dumps(provider.requests[-1].messages)
+    assert "nobody knows how it ended, or whether it did; it may still run as process" in sent
+    assert "[end unknown" in sent
+
+
+async def events_until_end(agent: Agent) -> None:
+    async for _ in agent.go_on([]):
+        pass
 
 
 async def test_R2_only_a_person_lets_it_run_again(desk: Desk) -> None:
@@ -395,7 +473,8 @@ def test_R2_a_kill_at_any_step_lets_nothing_run_twice(tmp_path: Path) -> None:
     kills = [
         *({"kind": kind, "at": at} for kind in KINDS for at in (5, 17, 29, 41)),
         *({"kind": kind, "at": 30, "torn": True} for kind in KINDS),
-        *({"kind": "background", "at": 0, "keeper": keeper} for keeper in (1, 9, 20)),
+        *({"kind": "background", "at": 0, "keeper": keeper} for keeper in (1, 9, 18, 20)),
+        *({"kind": "front", "at": 0, "keeper": keeper} for keeper in (9, 18)),
     ]
     asked = "".join(json.dumps(kill | {"place": str(tmp_path / "k")}) + "\n" for kill in kills)
     done = subprocess.run(

@@ -87,6 +87,8 @@ class Seen:
             return f"{self.results} results"
         if succeeded and not self.ran:
             return "it is said to have run"
+        if "start the command" in self.result and self.ran:
+            return "it is said not to have started"
         if "never started" in self.before and self.ran_before:
             return "it is said never to have started"
         if "never started" in self.before and self.ran != 1:

@@ -20,6 +20,7 @@ from msgspec import field
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage, list_of, object_of, string_of
 from tui.core.text_cleaning import without_colours
+from tui.keeper.folder import END_UNKNOWN
 from tui.provider.base import (
     Alive,
     ModelSwitched,
@@ -275,6 +276,8 @@ class JobFinished(WireEvent, frozen=True, tag="job_finished"):
             by = {"person": "stopped by you", "model": "stopped by the model"}
             how = by.get(self.stopped_by, "stopped with the session")
             return f"{self.job} {how} after {took}: {self.command}"
+        if self.state == END_UNKNOWN:
+            return f"{self.job}: nobody knows how it ended, its keeper was killed: {self.command}"
         verb = "finished" if self.exit_code == 0 else "failed"
         return f"{self.job} {verb}, {self.state}, {took}: {self.command}"
 

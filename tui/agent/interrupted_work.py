@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
-from tui.agent.supervised_commands import ended_jobs, with_command_states
+from tui.agent.supervised_commands import ended_jobs, states_of, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core.errors import SessionError
 from tui.core.files import open_real, safe_name, sha256_of
@@ -100,7 +100,7 @@ def interrupted_work(
     workspace, `path` its file, `kept` where its commands are kept, `jobs` how it stands with the
     background commands that it has taken over, by their calls. Blocks: files are read."""
     left = [_with_file(call, root) for call in unsettled_calls(records)]
-    known: dict[str, Kept] = dict.fromkeys(ended_jobs(records) if left else (), "finished")
+    known = states_of(ended_jobs(records)) if left else {}
     calls = with_command_states(left, kept, {**known, **(jobs or {})})
     orphans = (*_orphans(records, kept=kept), *_of_sub_agents(records, path))
     return InterruptedWork(calls, orphans)

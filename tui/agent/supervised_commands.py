@@ -36,7 +36,7 @@ from tui.keeper.command import (
     state_of,
 )
 from tui.session.records import JOB_ENDED, Record
-from tui.tools.jobs import Origin
+from tui.tools.jobs import EndedJob, Origin
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
@@ -114,9 +114,11 @@ class SupervisedCommands:
         """How it stands with the background commands, by their calls: the folder of one that has
         ended may be gone already."""
         jobs = self.ctx.jobs
-        found: dict[str, Kept] = dict.fromkeys(jobs.ended_before, "finished")
+        found = states_of(jobs.ended_before)
         for job in jobs.list():
-            found[job.origin.call_id] = "running" if job.kept.end is None else "finished"
+            end = job.kept.end
+            known: Kept = "running" if end is None else "lost" if end.lost else "finished"
+            found[job.origin.call_id] = known
         return found
 
     async def state(self, call_id: str) -> Kept:
@@ -195,11 +197,21 @@ def _folders_in(place: Path) -> list[tuple[Path, dict[str, Any]]]:
     return [(folder, note(folder, names.CALL)) for folder in command_folders(place)]
 
 
-def ended_jobs(records: Sequence[Record]) -> dict[str, str]:
-    """The background commands whose end is recorded, and not the result of their call: their
-    names by their calls."""
+def ended_jobs(records: Sequence[Record]) -> dict[str, EndedJob]:
+    """The background commands whose end is recorded, and not the result of their call: by their
+    calls."""
     ends = ends_in(records)
-    return {call: job for call, job in ends if job and (call, "") not in ends}
+    found: dict[str, EndedJob] = {}
+    for record in records:
+        call, job = (string_of(record.data.get(name)) for name in ("call_id", "job"))
+        if record.type == JOB_ENDED and job and (call, "") not in ends:
+            found[call] = EndedJob(job, record.data.get("state") == names.END_UNKNOWN)
+    return found
+
+
+def states_of(ended: Mapping[str, EndedJob]) -> dict[str, Kept]:
+    """How it stands with background commands whose end is recorded."""
+    return {call: "lost" if one.lost else "finished" for call, one in ended.items()}
 
 
 def ends_in(records: Sequence[Record]) -> set[tuple[str, str]]:

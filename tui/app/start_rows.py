@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from tui.core.clock import Clock
 from tui.core.errors import SessionError
 from tui.core.files import read_small
 from tui.core.formatting import age, plural
+from tui.core.git.door import answer
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import Workspace, worktree_of
@@ -118,23 +118,9 @@ def _changes(workspace: Path) -> StartRow | None:
     area = Workspace(workspace)
     if repository_objection(workspace, area.contains):
         return None
-    words = (
-        "git --no-optional-locks status --porcelain -z --no-renames --ignore-submodules=all -- ."
-    )
-    try:
-        done = subprocess.run(
-            words.split(),
-            cwd=workspace,
-            env=plain_environment(area),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_GIT_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    if not (count := done.stdout.count(b"\0")):
+    words = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--", ".")
+    said = answer(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
+    if not said or not (count := said.count("\0")):
         return None
     return StartRow(
         f"Review {plural(count, 'uncommitted change')}",

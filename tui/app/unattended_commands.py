@@ -18,7 +18,7 @@ from tui.core.messages import string_of
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.keeper.command import Kept, SupervisedCommand, command_folders, note, state_of
-from tui.keeper.folder import CALL
+from tui.keeper.folder import CALL, END_UNKNOWN
 from tui.session import catalog
 from tui.session.lock import holder
 from tui.session.reader import read
@@ -28,7 +28,7 @@ _WORDS: Final[dict[Kept, str]] = {
     "running": "still runs",
     "finished": "has ended",
     "unstarted": "not started",
-    "lost": "cut off",
+    "lost": END_UNKNOWN,
     "": "gone",
 }
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from tui.core.errors import UsageError
 from tui.core.files import REMAINS, real_folder
 from tui.core.git.checkout import Checkout, NoCheckoutError
 from tui.core.git.door import GitError, NoGitError, listed
+from tui.core.git.storing import store
 from tui.core.git.worktree import some
 from tui.core.git.worktree_state import busy_with, index_apart
 
@@ -245,19 +245,9 @@ class GitIsolation(Isolation):
             return self._run("write-tree", env=env).strip()
 
     def _index(self, paths: Sequence[str], *, env: dict[str, str] | None = None) -> None:
-        """The paths as they are now into an index; what is gone first, for what took its place."""
-        here = [path for path in paths if self._is_there(path)]
-        gone = set(paths).difference(here)
-        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
-        self._run("update-index", "--add", "-z", "--stdin", stdin=listed(here), env=env)
-
-    def _is_there(self, path: str) -> bool:
-        """Whether there is a file, or a link, even a dangling one."""
-        file = self.top / path
-        with suppress(OSError), _place_of(file) as folder:
-            mode = os.stat(file.name, dir_fd=folder, follow_symlinks=False).st_mode
-            return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
-        return False
+        """The paths as they are now into an index."""
+        with _as_isolation_error():
+            store(self.checkout, paths, env)
 
     def _is_one_commit(self, head: str) -> bool:
         """Whether the task committed all it did by itself, in one commit of nothing else."""
@@ -306,10 +296,16 @@ class GitIsolation(Isolation):
 
     def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
         """What git prints. Raises IsolationError with git's own words."""
-        try:
+        with _as_isolation_error():
             return self.checkout.git(*args, stdin=stdin, env=env)
-        except GitError as error:
-            raise IsolationError(error.message, hint=error.hint) from error
+
+
+@contextmanager
+def _as_isolation_error() -> Generator[None]:
+    try:
+        yield
+    except GitError as error:
+        raise IsolationError(error.message, hint=error.hint) from error
 
 
 @contextmanager

@@ -7,7 +7,8 @@
                                                                        call (`Tool.resume`)
                         its keeper is gone, or the folder is           nobody knows: unknown
     ... in background,  the same, with a job noted in the folder       the job, which the session
-    or moved there                                                     takes over when it is opened
+    or moved there                                                     takes over when it is opened;
+                                                                       unknown where that is lost
                         its end is recorded (`job_ended`)              that record
     task                its session, and the calls in it the same way  the call, made again: it goes
                                                                        on in that session

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tui.context import untrusted
 from tui.core.messages import list_of, object_of, string_of
+from tui.keeper.folder import END_UNKNOWN
 from tui.session.records import Record
 
 TAIL_LINES: Final = 20
@@ -58,14 +59,20 @@ def notice_of(ended: Iterable[Record]) -> dict[str, Any]:
 def _report_on(data: dict[str, Any]) -> str:
     job, state = string_of(data.get("job")), string_of(data.get("state"))
     job = job if _ID.fullmatch(job) else "a job"
-    state = state if _STATE.fullmatch(state) else "ended"
+    state = state if state == END_UNKNOWN or _STATE.fullmatch(state) else "ended"
     state = _STOPPED.get(string_of(data.get("stopped_by")), state)
     seconds = data.get("seconds")
     took = f" after {seconds:.1f} s" if isinstance(seconds, int | float) else ""
+    said = f"The background command {job} has ended{took}: {state}."
+    if state == END_UNKNOWN:
+        said = (
+            f"The process that watched the background command {job} was killed: nobody knows how "
+            "it ended, or whether it did."
+        )
     lines = [f"command: {string_of(data.get('command'))}"]
     if path := string_of(data.get("path")):
         lines.append(f"all output: {path}")
     if tail := string_of(data.get("text")):
         lines += ["its last lines:", tail]
     wrapped = untrusted.wrap("\n".join(lines), f"background command {job}")
-    return f"The background command {job} has ended{took}: {state}.\n{wrapped}"
+    return f"{said}\n{wrapped}"

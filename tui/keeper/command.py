@@ -24,7 +24,7 @@ from tui.core.cancellation import to_the_end
 from tui.core.clock import Clock
 from tui.keeper import folder as names
 from tui.keeper.monitor import GRACE_S
-from tui.keeper.parent import MonitorReport, WarmParent
+from tui.keeper.parent import MonitorReport, UnreportedError, WarmParent
 
 READ_BYTES: Final = 1 << 18
 _POLL_S: Final = 0.05
@@ -371,7 +371,8 @@ class PlainStarter:
 async def start_supervised(
     parent: WarmParent, make: Callable[[], dict[str, Any]], keep: Keep
 ) -> tuple[int, MonitorReport]:
-    """Let a zygote start what `make` returns, kept. Raises OSError with what the monitor says."""
+    """Let a zygote start what `make` returns, kept. The process is 0 where its keeper was killed
+    before it could say it. Raises OSError with what the monitor says."""
     report = MonitorReport()
     try:
         with report.theirs as theirs:
@@ -382,6 +383,11 @@ async def start_supervised(
                 theirs.fileno(),
             )
         pid = await report.process()
+    except UnreportedError:
+        if not (keep.folder / names.STATE).exists():
+            report.close()
+            raise
+        return 0, report  # its keeper was killed: it may have begun
     except BaseException:
         report.close()
         raise

@@ -101,6 +101,13 @@ class WarmParent:
             return self._control
 
 
+class UnreportedError(OSError):
+    """Who was to start a command ended without a word."""
+
+    def __str__(self) -> str:
+        return "it ended before the command ran"
+
+
 class MonitorReport:
     """What a monitor says about its command: JSON objects, a line each."""
 
@@ -127,7 +134,7 @@ class MonitorReport:
         """The process of the command, once it runs. Raises OSError with what is said instead."""
         message = await self.next()
         if "pid" not in message:
-            raise OSError(message.get("error") or "it ended before the command ran")
+            raise OSError(said) if (said := message.get("error")) else UnreportedError
         return message["pid"]
 
     def close(self) -> None:

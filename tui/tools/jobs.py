@@ -22,6 +22,7 @@ from tui.core.errors import StorageError, ToolError
 from tui.core.files import open_private, private_link
 from tui.core.messages import RawOutput, string_of
 from tui.keeper.command import PlainStarter, Starter, SupervisedCommand
+from tui.keeper.folder import END_UNKNOWN
 from tui.tools.output_capture import (
     SPILL_AFTER,
     Cleaner,
@@ -61,6 +62,15 @@ class Origin:
     hidden: bool = False
     seconds: float = 0.0
     taken_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """One of an earlier run, by what is recorded of its end. `lost`: nobody knows how it ended, or
+    whether it did."""
+
+    name: str
+    lost: bool = False
 
 
 class Job:
@@ -144,12 +154,12 @@ class Job:
         return None if end is None or end.lost else outcome(end.returncode)[0]
 
     def state(self) -> str:
-        """In words: `running`, `stopped`, `exit code 1`, `killed by SIGTERM`."""
+        """In words: `running`, `stopped`, `exit code 1`, `killed by SIGTERM`, `end unknown`."""
         end = self.kept.end
         if not self.ended or end is None:
             return "running"
         if end.lost:
-            return "ended, exit code unknown"
+            return END_UNKNOWN
         return "stopped" if self.stopped else outcome(end.returncode)[1]
 
     async def wait(self, seconds: float) -> bool:
@@ -248,9 +258,9 @@ class Jobs:
         """Whether what runs is left to the next run of the program, see `leave`."""
         self.first_number = 1
         """Of the next job, where a session has had some before."""
-        self.ended_before: Mapping[str, str] = {}
-        """Those whose end an earlier run recorded, and not the result of their call: their names by
-        their calls."""
+        self.ended_before: Mapping[str, EndedJob] = {}
+        """Those whose end an earlier run recorded, and not the result of their call: by their
+        calls."""
         self.session = str(session.absolute()) if session else ""
         """Noted with each command, so that it is known whose it is once the program is gone."""
         self._own = None if starter else PlainStarter()

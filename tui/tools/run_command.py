@@ -13,6 +13,7 @@ from tui.core.cancellation import to_the_end
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.keeper.command import CommandEnd, SupervisedCommand
+from tui.keeper.folder import END_UNKNOWN
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep
@@ -71,7 +72,7 @@ class RunCommand(Tool[RunCommandParams]):
                 elsewhere=ctx.recorded,
             )
             ctx.started(job.pid)
-            text = f"Started in the background as {job.id} (process {job.pid}). {_use(job.id)}"
+            text = f"{_started(job)} {_use(job.id)}"
             return _job_result(text, job)
         call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
         with ctx.jobs.in_front() as wanted:  # already now: a start may take its time
@@ -97,8 +98,9 @@ class RunCommand(Tool[RunCommandParams]):
                 await job.wait(1.0)
             return _result_of_job(job)
         if ended := ctx.jobs.ended_before.get(ctx.call_id):
-            text = f"Started in the background as {ended}, and has ended since: its end was said."
-            return ToolOutput([text_block(text)], summary=ended, details={"job": ended})
+            name = ended.name
+            text = f"Started in the background as {name}, and has ended since: its end was said."
+            return ToolOutput([text_block(text)], summary=name, details={"job": name})
         if params.background or (command := SupervisedCommand.take_over(ctx.kept)) is None:
             return None
         already = command.seconds(ctx.clock.now())
@@ -237,6 +239,12 @@ def _use(job: str) -> str:
     return f'Use command_status with job="{job}" to read its output, wait or stop it.'
 
 
+def _started(job: Job) -> str:
+    if job.pid:
+        return f"Started in the background as {job.id} (process {job.pid})."
+    return f"The process that watches {job.id} was killed: the command may or may not have started."
+
+
 def _job_result(text: str, job: Job) -> ToolOutput:
     details = {"job": job.id, "pid": job.pid}
     return ToolOutput([text_block(text)], summary=job.id, details=details)
@@ -295,9 +303,14 @@ def _result(
     capture: Capture, command: SupervisedCommand, seconds: float, *, timed_out: bool, timeout: float
 ) -> ToolOutput:
     end = command.end or CommandEnd(lost=True)
-    code, words = (None, "exit code unknown") if end.lost else outcome(end.returncode)
+    code, words = (None, END_UNKNOWN) if end.lost else outcome(end.returncode)
     timed_out = timed_out or end.timed_out
     lines: list[str] = []
+    if end.lost:
+        lines.append(
+            "[the process that watched it was killed: nobody knows how it ended, or whether it "
+            f"did; it may still run{f' as process {command.pid}' if command.pid else ''}]"
+        )
     if end.rest and not timed_out:
         lines.append(
             "[processes that it left running were stopped; start such a command with "

@@ -171,6 +171,29 @@ def test_what_tools_run_later_is_named(scene: Scene) -> None:
     assert changed(file_states([root]), file_states([root])) == []
 
 
+def test_the_commands_of_a_rebase_in_progress_are_run_later(scene: Scene) -> None:
+    """Git 2.39.5: `git rebase --continue` runs them. Steps without commands are everyday work."""
+    root = scene.workspace
+    env = {**scene.environment, "GIT_SEQUENCE_EDITOR": "sed -i s/^pick/edit/"}
+
+    def git(*words: str, where: Path = root) -> None:
+        subprocess.run(["git", "-C", where, *words], check=True, env=env, capture_output=True)
+
+    git("commit", "--allow-empty", "-qm", "second")
+    git("worktree", "add", "-q", "-b", "other", "sub")
+    for place, git_dir in ((root, root / ".git"), (root / "sub", root / ".git/worktrees/sub")):
+        before = file_states([root])
+        git("rebase", "-i", "HEAD~1", where=place)
+        todo = git_dir / "rebase-merge/git-rebase-todo"
+        assert changed(before, file_states([root])) == []
+        with todo.open("a") as file:
+            file.write(f"exec touch {scene.canary}\n")
+        assert changed(before, file_states([root])) == [todo]
+        git("rebase", "--continue", where=place)
+        assert scene.canary.exists()
+        scene.canary.unlink()
+
+
 def test_why_landlock_does_not_do() -> None:
     assert "filtered on riscv" in refusal("riscv", 6)
     assert "no Landlock" in refusal("x86_64", 0)

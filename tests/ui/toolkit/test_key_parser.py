@@ -18,8 +18,8 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-from tests.core.test_terminal_input import fuzzed
 from tests.support.clock import FakeClock
+from tests.support.fuzzed_keys import fuzzed
 from tests.terminals import recorded
 from tui.ui.toolkit.key_parser import KeyParser, Unclassified
 

@@ -21,6 +21,7 @@ from tui.core.redaction import child_environment
 from tui.core.workspace import safe_search_path
 
 _ANSWER_S: Final = 60.0
+_LOOK_S: Final = 5.0
 _WORK_S: Final = 1800.0
 """For commands that read or write many files; a pipe in the place of a file has no end."""
 _LOCK_TRIES: Final = 20
@@ -40,6 +41,9 @@ _ALONE: Final = {
     "LC_ALL": "C",
 }
 """What is missing in a partial clone isn't fetched: its settings may name a program for that."""
+_LOOKING: Final = (
+    "-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=",
+)  # fmt: skip
 ONLY_LOOK: Final = frozenset(
     {
         "check-attr", "check-ignore", "ls-tree", "merge-base", "rev-list", "rev-parse",
@@ -87,6 +91,25 @@ def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None 
     """
     off = switched_off("" if args[0] in ONLY_LOOK else _listed_settings(where, env))
     return _run(where, args, {**_alone(env), **off}, stdin)
+
+
+def answer(
+    where: Path,
+    *args: str,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    patience_s: float = _LOOK_S,
+) -> str | None:
+    """What git prints that only looks, in an environment that is given as it is; None where it
+    refuses, is missing or takes too long."""
+    alone = {**env, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = run_program(
+            "git", *_LOOKING, *args, cwd=where, env=alone, stdin=stdin, patience_s=patience_s
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return None if done.returncode else os.fsdecode(done.stdout)
 
 
 def settings_of(where: Path, env: Mapping[str, str] | None = None) -> list[str]:

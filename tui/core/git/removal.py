@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
-from tui.core.git.door import GitError
+from tui.core.git.door import GitError, listed
 from tui.core.git.repository import Repository
+from tui.core.git.storing import store
 from tui.core.git.worktree import Worktree, in_use, some, write_note
 from tui.core.git.worktree_state import WorktreeState, count, fresh_index, state_of
+
+_DIFFERENT: Final = (
+    "ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard", "--deduplicate",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,12 @@ def _saved(tree: Worktree, state: WorktreeState) -> str:
     staged = here.answer("write-tree")  # none in the middle of a merge
     with fresh_index(tree, state.head) as env:
         before = here.git("write-tree", env=env).strip()
-        here.git("add", "-A", "--", ".", env=env)
+        different = here.git(*_DIFFERENT, env=env).split("\0")[:-1]
+        entries = here.git("ls-files", "--stage", "-z", env=env).split("\0")
+        inner = {one.partition("\t")[2] for one in entries if one.startswith("160000 ")}
+        store(here, (path for path in different if path not in inner), env)
+        submodules = listed(inner.intersection(different))
+        here.git("update-index", "--add", "-z", "--stdin", stdin=submodules, env=env)
         content = here.git("write-tree", env=env).strip()
     if staged not in {"", before, content}:
         words = ("commit-tree", staged, *parents, "-m", f"Staged in {tree.name}")

@@ -16,6 +16,7 @@ from typing import Final
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.worktree import Worktree, some
+from tui.core.real_folders import RealFolders
 
 _PROGRAM_FILES: Final = re.compile(r"(^|/)\.holdfast/(\.gitignore)?$")
 """Made by the program: no change of anybody's."""
@@ -112,12 +113,19 @@ def count(checkout: Checkout, *what: str) -> int:
 
 
 def changed_files(checkout: Checkout, untracked: str) -> tuple[str, ...]:
-    """The files of a checkout that differ from its commit, without what is the program's."""
+    """The files of a checkout that differ from its commit, without what is the program's. A new
+    one counts where it lies in the checkout: git may have walked through a link that a command put
+    in the place of a folder."""
     options = ("--porcelain=v1", "-z", "--no-renames", f"--untracked-files={untracked}")
     apart = "--ignore-submodules=dirty"  # git would run what their own settings name
     entries = checkout.git("status", *options, apart).split("\0")
-    names = (entry[3:] for entry in entries)
-    return tuple(name for name in names if name and not _PROGRAM_FILES.search(name))
+    with RealFolders(checkout.top) as folders:
+        return tuple(
+            entry[3:]
+            for entry in entries
+            if entry[3:] and not _PROGRAM_FILES.search(entry[3:])
+            if entry[:2] != "??" or folders.holds(os.fsencode(entry[3:].rstrip("/")))
+        )
 
 
 def _unseen(tree: Worktree) -> Iterator[str]:

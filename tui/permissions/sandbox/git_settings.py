@@ -11,15 +11,14 @@ import os
 import re
 import secrets
 import shlex
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.files import atomic_write, read_small
+from tui.core.git.door import answer
 from tui.core.workspace import safe_search_path
 
-_GIT_S = 5.0
 _MOST_LINES = 40
 _RUNS_NOTHING = re.compile(
     r"remote\..+\.(url|pushurl|fetch|push|tagopt|prune|mirror)"
@@ -128,16 +127,12 @@ def _values(content: bytes | None, root: Path) -> set[tuple[str, str]] | None:
     """Each setting with its value as git reads it; None where it cannot."""
     if content is None:
         return None
-    words = ["git", "config", "--file", "-", "--no-includes", "--list", "-z"]
     path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
-    try:
-        done = subprocess.run(
-            words, cwd="/", env={**os.environ, "PATH": path}, input=content, capture_output=True,
-            timeout=_GIT_S, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
+    words = ("config", "--file", "-", "--no-includes", "--list", "-z")
+    said = answer(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
+    if said is None:
         return None
-    fields = os.fsdecode(done.stdout).split("\0")[:-1]
+    fields = said.split("\0")[:-1]
     return {(name, value) for name, _, value in (field.partition("\n") for field in fields)}
 
 

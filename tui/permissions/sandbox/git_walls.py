@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tui.core.files import read_small
+from tui.core.git.door import answer
 from tui.core.workspace import WORKTREES, safe_search_path
 from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Walls
@@ -36,10 +36,6 @@ _INNER = ("modules", "worktrees")
 """Folders of a git folder that hold more of them."""
 _DEEPEST_NAME = 8
 _MOST_LINK = 4096
-_HARDENED = (
-    "-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=",
-)  # fmt: skip
-_GIT_S = 5.0
 _SETTLED_NS = 1_000_000_000
 """A file that changed within so short a time may change again without its time showing it."""
 _MOST_REPOSITORIES = 100
@@ -214,15 +210,7 @@ def with_git(walls: Walls, places: GitPlaces) -> Walls:
 
 
 def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", *_HARDENED, *words],
-            cwd=workspace, env={**env, "GIT_OPTIONAL_LOCKS": "0"}, stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=_GIT_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+    return answer(workspace, *words, env=env) or ""
 
 
 def signs(workspace: Path, env: Mapping[str, str]) -> bool:

@@ -7,11 +7,14 @@ In folders that tools fill only what git goes by is looked for, and told as a nu
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from tui.core.files import read_small
 from tui.core.paths import shorten
 from tui.core.workspace import PRIVATE_DIR, WORKTREES
 from tui.permissions.sandbox.folder_lists import FolderLists
@@ -27,6 +30,8 @@ FILLED = frozenset({"node_modules", ".venv", "venv", "target", ".tox"})
 """Folders that tools fill: only a `.git` in them counts."""
 _NEVER_ENTERED = frozenset({".git", "__pycache__", PRIVATE_DIR})
 # fmt: on
+_EXECUTES = re.compile(rb"^[ \t]*(?:x|exec)[ \t]", re.MULTILINE)
+_MOST_LINK = 4096
 _MOST_FOLDERS = 20_000
 _MOST_FILLED = 20_000
 _SLACK_NS = 20_000_000
@@ -60,7 +65,21 @@ def file_states(
             tree = root.joinpath(*WORKTREES, name, ".git")
             if os.path.lexists(tree):
                 found[tree] = _state(tree)
-    return found
+    steps = [_steps_of(path) for path in found if path.name == ".git"]
+    return found | {path: _state(path) for path in steps if path is not None}
+
+
+def _steps_of(link: Path) -> Path | None:
+    """The steps of a rebase in progress, where `git rebase --continue` would run commands."""
+    git_dir = link
+    with suppress(OSError):
+        if not link.is_dir():
+            said = os.fsdecode(read_small(link, limit=_MOST_LINK, follow=False)[0])
+            git_dir = link.parent / said.removeprefix("gitdir:").strip()
+        todo = git_dir / "rebase-merge" / "git-rebase-todo"
+        if _EXECUTES.search(read_small(todo, whole=False)[0]):
+            return todo
+    return None
 
 
 def changed_in_filled(
