@@ -1,8 +1,8 @@
 """The ends of the dependencies' ranges in pyproject.toml, for `.ci/lowest` and `.ci/newest`.
 
-    ends.py lowest          fail if a package is newer than its lower end
-    ends.py newest          list the packages that are newer than their range allows
-    ends.py open [NAME…]    print the requirements of some packages, or `all`, without an upper end
+ends.py lowest          fail if a package is newer than its lower end
+ends.py newest          list the packages that are newer than their range allows
+ends.py open [NAME…]    print the requirements of some packages, or `all`, without an upper end
 """
 
 from __future__ import annotations
