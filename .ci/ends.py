@@ -52,7 +52,10 @@ def main() -> int:
             if name in names or names == ["all"]:
                 say(f"{name}>={lower}" if lower else name)
             continue
-        have = metadata.version(name)
+        try:
+            have = metadata.version(name)
+        except metadata.PackageNotFoundError:  # it is for another system
+            continue
         if what == "lowest" and lower and numbers(have) != numbers(lower):
             say(f"{name}: {lower} is the lower end, and {have} the oldest that can be installed")
             wrong += 1

@@ -8,7 +8,7 @@
 
   outputs = { self, nixpkgs }:
     let
-      version = "0.1.0";
+      version = "1.0.0";
       source = "${../.}";
       systems = [ "x86_64-linux" "aarch64-linux" "aarch64-darwin" ];
       forAll = make: nixpkgs.lib.genAttrs systems (system: make nixpkgs.legacyPackages.${system});

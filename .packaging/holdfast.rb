@@ -5,7 +5,7 @@ class Holdfast < Formula
   desc "Full-screen terminal agent that never loses work"
   homepage "https://github.com/holdfast-agent/holdfast"
   # By tag: the archive's checksum is known only once the tag is there.
-  url "https://github.com/holdfast-agent/holdfast.git", tag: "v0.1.0"
+  url "https://github.com/holdfast-agent/holdfast.git", tag: "v1.0.0"
   license "MIT"
 
   depends_on "git"
