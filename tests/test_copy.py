@@ -78,7 +78,7 @@ DOCUMENTS = sorted(
 
 FOR_DEVELOPERS = [
     ROOT / "CHANGELOG.md",
-    ROOT / ".github" / "CONTRIBUTING.md",
+    *sorted((ROOT / ".github").glob("*.md")),
     ROOT / "tui" / "README.md",
 ]
 

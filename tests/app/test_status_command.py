@@ -13,6 +13,7 @@ from time import monotonic
 import pytest
 
 from tests.support.clock import PATIENCE_S, ManualClock
+from tests.support.processes import ended
 from tui.app import status_command
 from tui.app.status_command import StatusCommand, StatusFigures, output_of
 from tui.core.config import Status
@@ -57,8 +58,7 @@ async def test_one_that_hangs_is_killed_with_its_children(
     text, problem = await output_of("sleep 100 & echo $! > child; wait", "{}", tmp_path)
     assert (text, problem) == ("", "took longer than 0.2 s and was stopped")
     child = int((tmp_path / "child").read_text())
-    stat = Path(f"/proc/{child}/stat")
-    await until(lambda: not stat.exists() or ") Z " in stat.read_text())
+    await until(lambda: ended(child))
 
 
 async def test_a_folder_that_has_gone_is_no_accident(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e.conftest import Serve
 from tests.support.clock import PATIENCE_S
+from tests.support.machine import needs_proc
 from tests.support.program import Done, Program
 from tests.support.terminal import HOLDFAST, Terminal
 from tui.app import background
@@ -106,6 +107,7 @@ def test_it_works_alone_and_is_listed_until_somebody_looks(
     assert [row["id"] for row in listed(holdfast("ps", "--all", "--json"))] == [one.id]
 
 
+@needs_proc
 def test_it_waits_for_an_answer_and_can_be_stopped(
     holdfast: Program, start: Start, kept: Folders, config: Callable[[str], Path]
 ) -> None:

@@ -14,7 +14,7 @@ from threading import Event, Thread
 import pytest
 
 from tests.support.clock import PATIENCE_S
-from tests.support.processes import gone
+from tests.support.processes import ended, gone
 from tests.support.program import Program, until
 from tui.core.clock import SystemClock
 from tui.session.lock import SessionLock
@@ -274,7 +274,7 @@ def test_a_command_outlives_the_program_and_its_result_is_kept(
     keeper = keeper_in(home)
     if ends == "meanwhile":
         (work / "go").touch()
-        while alive(keeper):
+        while not ended(keeper):
             Event().wait(0.01)
     again = ("--practice", "-c", "-p", "read README.md", "--output-format", "stream-json")
     with holdfast.started(*again) as process:
@@ -358,14 +358,6 @@ def test_a_command_of_a_session_that_is_not_saved_ends_with_the_program(
         until(process, "tool_output", "begun")
         process.kill()
     assert gone(int((work / "pid").read_text()))
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
 
 
 def test_version_help_and_completion(holdfast: Program) -> None:

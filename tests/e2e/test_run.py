@@ -15,6 +15,7 @@ import pytest
 
 from tests.batch.test_git import files, git, log
 from tests.support.clock import PATIENCE_S
+from tests.support.machine import needs_proc
 from tests.support.processes import kill_kept
 from tests.support.program import Program, of_type, until
 
@@ -79,6 +80,7 @@ def kill_all(process: subprocess.Popen[str], home: Path) -> None:
     kill_kept(home)
 
 
+@needs_proc
 @pytest.mark.slow
 def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
     holdfast: Program, repo: Path, home: Path, script: Script
@@ -306,6 +308,7 @@ def test_a_reader_who_leaves_stops_the_run(holdfast: Program, repo: Path, script
     assert states(repo) == ["interrupted", "pending"]
 
 
+@needs_proc
 @pytest.mark.parametrize("moment", ["task_started", "assistant_message", "task_finished"])
 def test_A43_a_kill_at_any_transition_loses_nothing(
     holdfast: Program, repo: Path, home: Path, script: Script, moment: str

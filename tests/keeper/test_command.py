@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import PATIENCE_S, FakeClock
+from tests.support.machine import needs_proc
 from tests.support.processes import gone
 from tui.core.clock import SystemClock
 from tui.keeper import folder as names
@@ -196,6 +197,7 @@ async def test_wild_files_are_no_end_and_no_crash(desk: Desk) -> None:
     assert SupervisedCommand.take_over(command.folder) is None
 
 
+@needs_proc
 async def test_a_keeper_is_small(desk: Desk) -> None:
     command = await desk.start("exec sleep 1000")
     keeper = note(command.folder, names.STATE)["keeper"]

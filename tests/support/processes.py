@@ -18,9 +18,9 @@ def gone(pid: int) -> bool:
     One that was killed needs a processor to end, so it is waited for.
     """
     until = time.monotonic() + PATIENCE_S
-    while not (ended := _ended(pid)) and time.monotonic() < until:
+    while not (end := ended(pid)) and time.monotonic() < until:
         time.sleep(0.002)
-    return ended
+    return end
 
 
 def kill_kept(home: Path) -> None:
@@ -33,7 +33,8 @@ def kill_kept(home: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _ended(pid: int) -> bool:
+def ended(pid: int) -> bool:
+    """Whether a process has ended by now."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

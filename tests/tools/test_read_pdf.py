@@ -15,6 +15,7 @@ from pypdf.annotations import Link
 from pypdf.generic import NameObject
 
 from tests.support.clock import PATIENCE_S
+from tests.support.machine import needs_proc
 from tests.tools.folder import Folder, said
 from tests.tools.pdf_files import draw, numbered, pdf, stream, texts
 from tui.core.config import Guard
@@ -196,6 +197,7 @@ async def test_what_takes_too_long_is_stopped_and_the_rest_is_shown(
     assert "Reading bomb.pdf took longer than 2 s, so it was stopped." in error
 
 
+@needs_proc
 async def test_a_cancelled_call_ends_its_reader(folder: Folder) -> None:
     folder.write("bomb.pdf", pdf(*numbered(3), change=_bomb))
     task = asyncio.create_task(folder.call(read_file, path="bomb.pdf"))
