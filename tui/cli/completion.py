@@ -83,3 +83,6 @@ def _completed(action: Action, part: Flag | Positional) -> None:
         vars(action)["complete"] = shtab.DIRECTORY
     elif part.kind in {"file", "session"}:
         vars(action)["complete"] = shtab.FILE
+    elif isinstance(part, Positional) and not part.choices:
+        # Nothing to offer: without that, zsh 5.9 offers no option in the place of the word either.
+        vars(action)["complete"] = {"zsh": "()"}
