@@ -456,6 +456,11 @@ COMMANDS = (
         (*_group(_FILES, _CWD), _JSON),
     ),
     Command(
+        ("self-test",),
+        "try the program here, offline, for a report of a problem",
+        (_JSON,),
+    ),
+    Command(
         ("tour",),
         "5-minute tour with the practice model",
         (_THEME,),
