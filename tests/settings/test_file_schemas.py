@@ -22,7 +22,7 @@ from tui.core.messages import is_object
 from tui.core.paths import Folders, folders
 from tui.settings import hook_files
 from tui.settings.edit import add_server, set_user_value
-from tui.settings.file_schemas import SCHEMA_FILE, Schema, config, hooks, keep_beside
+from tui.settings.file_schemas import SCHEMA_FILE, Schema, config, hooks, write_schema_for
 from tui.settings.layers import project_file
 from tui.settings.validation import check
 
@@ -141,7 +141,7 @@ def test_a_new_file_of_the_person_names_its_schema_which_lies_beside_it(home: Fo
     set_user_value(home, "retry.max_attempts", 5)
     assert json.loads(kept.read_text()) == config()
     changed = kept.stat().st_mtime_ns
-    keep_beside(home.config_file)
+    write_schema_for(home.config_file)
     assert kept.stat().st_mtime_ns == changed
 
 

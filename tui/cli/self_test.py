@@ -137,7 +137,7 @@ def run(options: Options) -> int:
         for name, tried in all_steps():
             steps.append(_tried(name, tried, place))
             if not options.json:
-                _say(f"{_MARKS[steps[-1].status]} {name:<{_NAME}}{_told(steps[-1])}")
+                _say(f"{_MARKS[steps[-1].status]} {name:<{_NAME}}{_line_of(steps[-1])}")
     failed = [step for step in steps if step.status == "failed"]
     if options.json:
         found = {"version": tui.__version__, "system": platform.platform(), "ok": not failed}
@@ -153,7 +153,7 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _told(step: Step) -> str:
+def _line_of(step: Step) -> str:
     return f"{step.status}: {step.detail}" if step.status != "ok" else step.detail
 
 

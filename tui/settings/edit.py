@@ -19,7 +19,7 @@ from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings import toml_edit
-from tui.settings.file_schemas import SCHEMA_LINE, keep_beside
+from tui.settings.file_schemas import SCHEMA_LINE, write_schema_for
 from tui.settings.layers import Table, parse
 from tui.settings.schema import Setting
 from tui.settings.toml_edit import Value
@@ -198,7 +198,7 @@ def _edit(
         replace_file(file, new)
         if new.startswith(SCHEMA_LINE):
             with suppress(OSError):  # it only helps an editor
-                keep_beside(file)
+                write_schema_for(file)
         return SettingsEdit(found, new)
 
 

@@ -44,7 +44,7 @@ def text_of(schema: Schema) -> str:
     return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
 
 
-def keep_beside(file: Path) -> None:
+def write_schema_for(file: Path) -> None:
     """Keep the schema of this version beside a config.toml that names it. Raises OSError."""
     kept = file.with_name(SCHEMA_FILE)
     mark = f"/{tui.__version__}/config.json".encode()
