@@ -99,6 +99,7 @@ def test_L26_git_ignores_what_is_private_and_nothing_else(tmp_path: Path) -> Non
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     private_folder(tmp_path / ".holdfast")
     private = ["tool-results/a.txt", "run/state.json", "x.log", "x.lock", "MEMORY.md"]
+    private += ["worktrees/fix/a.txt", "plans/a.md"]
     shared = ["config.toml", "boot.md", "commands/run/a.md", "commands/MEMORY.md"]
     for name in [*private, *shared]:
         path = tmp_path / ".holdfast" / name
@@ -110,4 +111,4 @@ def test_L26_git_ignores_what_is_private_and_nothing_else(tmp_path: Path) -> Non
         capture_output=True,
         text=True,
     ).stdout.split()
-    assert sorted(listed) == sorted(f".holdfast/{name}" for name in [*shared, ".gitignore"])
+    assert sorted(listed) == sorted(f".holdfast/{name}" for name in shared)

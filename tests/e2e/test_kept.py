@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.support.program import Program, of_type
 
@@ -36,11 +40,28 @@ def test_L7_L26_a_session_has_its_full_outputs_beside_it(
     assert kept.read_bytes() == SEQ
     assert cut["sha256"] == hashlib.sha256(SEQ).hexdigest()
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert (work / ".holdfast" / ".gitignore").read_text().split() == [
-        *["/tool-results/", "/plans/", "/run/", "/*.log", "/*.lock", "/MEMORY.md"]
-    ]
+    assert "/tool-results/" in (work / ".holdfast" / ".gitignore").read_text().split()
     said = [line for line in (kept.parent / "index.jsonl").read_text().splitlines() if line]
     assert list(map(json.loads, said)) == [{"name": kept.name, "session": lines[0]["path"]}]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git decides what is ignored")
+def test_the_first_session_leaves_the_status_of_a_repository_clean(
+    holdfast: Program, work: Path, script: Callable[[str], str]
+) -> None:
+    def git(*args: str) -> str:
+        return subprocess.run(
+            ["git", *args], cwd=work, check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    before = {path: path.read_bytes() for path in (work / ".git").rglob("*") if path.is_file()}
+    run(holdfast, script(LONG))
+    assert (work / ".holdfast" / "tool-results").is_dir()
+    assert git("status", "--porcelain") == "?? README.md\n"
+    after = {path: path.read_bytes() for path in (work / ".git").rglob("*") if path.is_file()}
+    assert {path: after[path] for path in before} == before
+    assert not [path for path in after.keys() - before.keys() if "info" in path.parts]
 
 
 def test_L26_without_a_session_full_outputs_go_with_the_program(

@@ -149,7 +149,7 @@ def test_a_file_of_12_tasks_with_faults_interrupted_killed_and_resumed(
     assert {name for name in files(repo) if name.startswith("file")} == set(names[:11])
     for name in names[:11]:
         assert (repo / name).read_text() == name
-    assert git(repo, "status", "--porcelain").split() == ["M", "TASKS.md", "??", ".holdfast/"]
+    assert git(repo, "status", "--porcelain").split() == ["M", "TASKS.md"]
     marks = (repo / file).read_text().splitlines()
     assert [line[3] for line in marks if line.startswith("- ")] == ["x"] * 11 + ["!"]
     shown = summary.read_text()
@@ -323,7 +323,7 @@ def test_A43_a_kill_at_any_transition_loses_nothing(
     assert states_of(events) == ["completed", "completed"]
     assert log(repo) == ["make two", "make one", "first"]
     assert len(of_type(events, "run_finished")) == 1
-    assert git(repo, "status", "--porcelain").split() == ["M", "TASKS.md", "??", ".holdfast/"]
+    assert git(repo, "status", "--porcelain").split() == ["M", "TASKS.md"]
 
 
 @pytest.fixture

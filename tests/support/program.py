@@ -12,6 +12,7 @@ from threading import Timer
 from typing import Any
 
 from tests.support.clock import PATIENCE_S
+from tests.support.json_schema import check_event
 from tests.support.terminal import HOLDFAST
 
 
@@ -39,8 +40,11 @@ class Done:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What `--output-format stream-json` gave."""
-        return [json.loads(line) for line in self.stdout.splitlines()]
+        """What `--output-format stream-json` gave: each as its schema says."""
+        events = [json.loads(line) for line in self.stdout.splitlines()]
+        for event in events:
+            check_event(event)
+        return events
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from tui.core.project import REPOSITORY
+
 TOPICS: Final = (
     "start", "prompt", "keys", "commands", "command-line", "permissions", "editing", "directives",
     "sessions", "background", "context", "requests", "memory", "errors", "tasks", "print-mode",
@@ -76,14 +78,20 @@ def search(words: str) -> list[Match]:
     patterns = [re.compile(rf"(?<!\w){re.escape(word)}", re.IGNORECASE) for word in words.split()]
     matches: list[tuple[bool, Match]] = []
     for topic in topics() if patterns else ():
-        for heading, text in _sections(topic):
+        for heading, text in sections(topic):
             if all(pattern.search(f"{heading}\n{text}") for pattern in patterns):
                 titled = all(pattern.search(heading or topic.title) for pattern in patterns)
                 matches.append((not titled, Match(topic, heading, _first_line(text, patterns))))
     return [match for _, match in sorted(matches, key=lambda pair: pair[0])]
 
 
-def _sections(topic: Topic) -> list[tuple[str, str]]:
+def address(topic: str = "") -> str:
+    """Where a topic can be read on the web; without one, the list of them."""
+    owner, name = REPOSITORY.rsplit("/", 2)[1:]
+    return f"https://{owner}.github.io/{name}/" + (f"{topic}.html" if topic else "")
+
+
+def sections(topic: Topic) -> list[tuple[str, str]]:
     """(heading, text) of each section; the first has no heading."""
     fences = [found.span() for found in _FENCE.finditer(topic.text)]
     heads = [

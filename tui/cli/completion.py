@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from tui.app.options.arguments import Options
 from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positional
@@ -19,7 +19,16 @@ def script(shell: Literal["bash", "zsh", "fish"]) -> str:
     """The completion script of a shell, to be sourced or put into its completions folder."""
     import shtab  # noqa: PLC0415 - for this only
 
-    return shtab.complete(_parser(), shell)
+    text = shtab.complete(_parser(), shell)
+    return text.replace(_ZSH_BY_EVAL, _ZSH_BY_ANY) if shell == "zsh" else text
+
+
+_ZSH_BY_EVAL: Final = "if [[ $zsh_eval_context[-1] == eval ]]; then\n"
+_ZSH_BY_ANY: Final = """if [[ $funcstack[1] != _holdfast ]]; then
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i -D }
+"""
+"""Where zsh doesn't call the file `_holdfast` as a function, it is sourced, and registers itself:
+shtab 1.13 does so in `eval` alone. Needs compinit, which a bare zsh 5.9 hasn't run."""
 
 
 def _parser() -> ArgumentParser:
@@ -74,3 +83,6 @@ def _completed(action: Action, part: Flag | Positional) -> None:
         vars(action)["complete"] = shtab.DIRECTORY
     elif part.kind in {"file", "session"}:
         vars(action)["complete"] = shtab.FILE
+    elif isinstance(part, Positional) and not part.choices:
+        # Nothing to offer: without that, zsh 5.9 offers no option in the place of the word either.
+        vars(action)["complete"] = {"zsh": "()"}

@@ -27,12 +27,17 @@ def run(options: Options) -> int:
     if options.list_topics:
         print_text(_listed(manual.topics()), end="")
         return 0
+    if options.man:
+        from tui.app.man_page import text  # noqa: PLC0415 - for this only
+
+        print(text(), end="")  # noqa: T201
+        return 0
     if options.topic is None:
         _show("\n".join([_contents(), *(topic.text for topic in manual.topics())]))
         return 0
     found = manual.named(options.topic)
     if len(found) == 1:
-        _show(found[0].text)
+        _show(f"{found[0].text}\nOnline: {manual.address(found[0].name)}\n")
     elif found:
         print_text(_listed(found), end="")
     elif matches := manual.search(options.topic):

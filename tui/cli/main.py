@@ -175,6 +175,8 @@ def _wants_screen(options: Options) -> bool:
 
 _RUN_BY = {
     "completion": "tui.cli.completion",
+    "schema": "tui.cli.schema",
+    "self-test": "tui.cli.self_test",
     "sessions": "tui.cli.sessions",
     "mcp": "tui.cli.mcp",
     "acp": "tui.cli.acp",

@@ -17,6 +17,7 @@ import secrets
 import stat
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -222,7 +223,19 @@ def locked(folder: Path) -> Generator[None]:
         os.close(handle)
 
 
-_IGNORED = b"/tool-results/\n/plans/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"
+_IGNORED: Final = (
+    b"# Written by Holdfast: what it makes here, and this file. Yours to change.\n/.gitignore\n"
+    b"/tool-results/\n/plans/\n/run/\n/worktrees/\n/*.log\n/*.lock\n/MEMORY.md\n"
+)
+_FORMERLY: Final = frozenset(
+    {
+        b"/tool-results/\n/plans/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n",
+        b"/tool-results/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n",
+    }
+)
+"""What earlier versions wrote there."""
+EVERYTHING: Final = b"*\n"
+"""A .gitignore of a folder that nobody commits anything of."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a folder is opened as a place to find things in; a link is refused."""
@@ -373,22 +386,54 @@ def _enter(folder: Path) -> int:
     finally:
         os.close(parent)
     if folder.name == PRIVATE_DIR:
-        _keep_out_of_git(entered)
+        _keep_out_of_git(folder, entered)
     return entered
 
 
-def _keep_out_of_git(private: int) -> None:
-    with suppress(OSError):  # a file that is there already is the person's own
-        file = os.open(
-            ".gitignore",
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW,
-            0o644,
-            dir_fd=private,
-        )
+def _keep_out_of_git(folder: Path, private: int) -> None:
+    """Write the .gitignore of `.holdfast/`. One that is there is the person's own, unless it is
+    what an earlier version wrote and no commit holds it."""
+    with suppress(OSError):
         try:
-            os.write(file, _IGNORED)
-        finally:
-            os.close(file)
+            _write_new(".gitignore", _IGNORED, private)
+        except FileExistsError:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            opened = os.open(".gitignore", flags, dir_fd=private)
+            found, _ = read_small(folder / ".gitignore", opened=opened)
+            if found in _FORMERLY and _is_untracked(folder):
+                new = f".gitignore.{os.getpid()}.lock"
+                _write_new(new, _IGNORED, private)
+                os.rename(new, ".gitignore", src_dir_fd=private, dst_dir_fd=private)
+
+
+def _write_new(name: str, data: bytes, folder: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
+        file.write(data)
+
+
+@cache
+def _is_untracked(folder: Path) -> bool:
+    """Whether git says that the .gitignore of a folder is in no index: else a change of it would
+    be one of the repository's."""
+    from tui.core.git.checkout import Checkout  # noqa: PLC0415 - once, after an update
+    from tui.core.git.door import GitError  # noqa: PLC0415
+
+    try:
+        checkout = Checkout.of(folder.parent)
+        return not checkout.git("ls-files", "--", f"{folder.name}/.gitignore", folder=folder.parent)
+    except GitError:
+        return False
+
+
+def leave_ignored_folder(folder: Path) -> None:
+    """Remove a folder in which nothing is but the .gitignore that was written for it."""
+    with suppress(OSError):
+        kept = folder / ".gitignore"
+        alone = not folder.is_symlink() and list(folder.iterdir()) == [kept]
+        if alone and read_small(kept, follow=False)[0] in {_IGNORED, EVERYTHING}:
+            kept.unlink()
+        folder.rmdir()
 
 
 def _failed(path: Path, error: OSError) -> StorageError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -17,7 +17,9 @@ from typing import Final, TypeAlias, cast
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten
+from tui.core.workspace import PRIVATE_DIR
 from tui.settings import toml_edit
+from tui.settings.file_schemas import SCHEMA_LINE, write_schema_for
 from tui.settings.layers import Table, parse
 from tui.settings.schema import Setting
 from tui.settings.toml_edit import Value
@@ -176,6 +178,8 @@ def _edit(
     with _locked(file):
         found = _read(file)
         old = found or b""
+        if found is None and file.parent.name != PRIVATE_DIR:  # that one is shared without a schema
+            old = SCHEMA_LINE
         before, wanted = parse(old, file), parse(old, file)
         check(before, before, shorten(file))
         changes = plan(before)
@@ -192,6 +196,9 @@ def _edit(
         if found is not None and not file.stat().st_mode & _WRITABLE:
             raise OSError(None, "it is read-only")
         replace_file(file, new)
+        if new.startswith(SCHEMA_LINE):
+            with suppress(OSError):  # it only helps an editor
+                write_schema_for(file)
         return SettingsEdit(found, new)
 
 

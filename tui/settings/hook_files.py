@@ -60,7 +60,7 @@ _ENDINGS: Final = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"}
 )
 _QUOTED_OR_NOT = re.compile(r"""\"[^\"]+\"|'[^']+'|[^\s;|&<>()\"']+""")
-_COMMAND_CHARS = 10_000
+COMMAND_CHARS: Final = 10_000
 _SHOWN = 60
 _RULE = re.compile(r"(\w+)\(.*\)", re.DOTALL)
 """A permission rule, such as `Bash(rm *)`."""
@@ -311,12 +311,17 @@ def _hook(
         wrong.append(f"on_error is {on_error!r}, not continue or block; block counts")
     if "if" in one:
         wrong.append(f"the condition `if` is not known here; {command[:_SHOWN]!r} runs without it")
-    hook = Hook(event, matcher, command, _timeout(one.get("timeout")), path)
+    if "timeout" in one and _timeout(one["timeout"]) is None:
+        wrong.append(
+            f"the timeout is {one['timeout']!r}, no number of seconds; the usual one counts"
+        )
+    limit_s = _timeout(one.get("timeout")) or DEFAULT_TIMEOUT_S
+    hook = Hook(event, matcher, command, limit_s, path)
     hook = replace(hook, on_error="continue" if on_error == "continue" else "block")
     cannot = ""
     if one.get("type", "command") != "command" or not command:
         cannot = f"only hooks that are commands run ({event})"
-    elif len(command) > _COMMAND_CHARS or "\0" in command:
+    elif len(command) > COMMAND_CHARS or "\0" in command:
         cannot = f"a command for {event} is too long to run"
     if cannot:
         wrong.append(cannot)
@@ -324,7 +329,8 @@ def _hook(
     return None if cannot and event != "PreToolUse" else hook, wrong
 
 
-def _timeout(value: object) -> float:
+def _timeout(value: object) -> float | None:
+    """The seconds that a hook may take; None where that is no number of them."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        return DEFAULT_TIMEOUT_S
+        return None
     return TIMEOUT_MAX_S if value >= TIMEOUT_MAX_S else float(value)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tui.core.files import private_file, private_folder
 from tui.core.git.door import GitError
 from tui.core.git.merge import merge
 from tui.core.git.removal import agree, remove
@@ -60,9 +61,45 @@ def test_a_new_one_has_a_branch_of_its_own_and_leaves_the_checkout_clean(repo: P
     assert not made.notes
     assert status(repo) == ""
     assert git(repo, "branch", "--show-current") == "main"
-    (repo / ".git" / "info" / "exclude").read_text().index("/.holdfast/worktrees/\n")
     enter(repo, "other")
-    assert (repo / ".git" / "info" / "exclude").read_text().count("worktrees") == 1
+    assert status(repo) == ""
+
+
+@pytest.mark.parametrize(
+    "written", [b"*.log\n", b"", b"/tool-results/\n/plans/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n"]
+)
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_gitignore_that_is_there_hides_worktrees_too_without_a_change_in_git_or_of_it(
+    repo: Path, written: bytes, committed: bool
+) -> None:
+    (repo / ".holdfast").mkdir()
+    kept = repo / ".holdfast" / ".gitignore"
+    kept.write_bytes(written)
+    if committed:
+        git(repo, "add", ".holdfast")
+        git(repo, "commit", "-qm", "ignored")
+    exclude = repo / ".git" / "info" / "exclude"
+    before = exclude.read_bytes() if exclude.exists() else None
+    tree = enter(repo).tree
+    ours_and_loose = b"run" in written and not committed
+    assert status(repo) == ("" if committed or ours_and_loose else "?? .holdfast/.gitignore")
+    assert (exclude.read_bytes() if exclude.exists() else None) == before
+    assert (kept.read_bytes() == written) is not ours_and_loose
+    assert git(tree.path, "status", "--porcelain") == ""
+    remove(Repository.of(repo), tree, state_of(tree))
+    assert not (repo / ".holdfast" / "worktrees").exists()
+
+
+def test_what_a_session_left_in_a_worktree_is_not_lost_with_it(repo: Path) -> None:
+    made = enter(repo)
+    private_folder(made.folder / ".holdfast")
+    assert state_of(made.tree).is_empty
+    with private_file(made.folder / ".holdfast" / "tool-results" / "a.txt") as file:
+        file.write(b"whole")
+    (made.folder / ".holdfast" / "MEMORY.md").write_text("- tabs")
+    assert state_of(made.tree).ignored == (".holdfast/MEMORY.md", ".holdfast/tool-results/")
+    (made.folder / ".gitignore").write_text(".holdfast\n")
+    assert state_of(made.tree).ignored == (".holdfast/",)
 
 
 def test_without_a_name_it_gets_a_short_one(repo: Path) -> None:

@@ -41,6 +41,8 @@ CommandName: TypeAlias = Literal[
     "drill",
     "help",
     "completion",
+    "schema",
+    "self-test",
 ]
 
 
@@ -133,7 +135,9 @@ class Options:
     faults: tuple[str, ...] = FAULTS
     topic: str | None = None
     list_topics: bool = False
+    man: bool = False
     shell: Literal["bash", "zsh", "fish"] = "bash"
+    schema: Literal["config", "hooks", "events", "state", "theme"] = "config"
 
     @property
     def overrides(self) -> dict[str, Any]:

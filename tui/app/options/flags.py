@@ -19,6 +19,7 @@ FAULTS = (
     "429", "529", "cut", "eof", "stall", "overflow", "badjson", "auth", "slow", "park", "400",
 )  # fmt: skip
 SHELLS = ("bash", "zsh", "fish")
+SCHEMAS = ("config", "hooks", "events", "state", "theme")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 FORMATS = ("text", "json", "stream-json")
 INPUT_FORMATS = ("text", "stream-json")
@@ -455,6 +456,11 @@ COMMANDS = (
         (*_group(_FILES, _CWD), _JSON),
     ),
     Command(
+        ("self-test",),
+        "try the program here, offline, for a report of a problem",
+        (_JSON,),
+    ),
+    Command(
         ("tour",),
         "5-minute tour with the practice model",
         (_THEME,),
@@ -470,7 +476,10 @@ COMMANDS = (
     Command(
         ("help",),
         "read the manual, or one topic",
-        (_flag("--list", "list the topics", dest="list_topics"),),
+        (
+            _flag("--list", "list the topics", dest="list_topics"),
+            _flag("--man", "print the man page, for man -l or a folder of man"),
+        ),
         Positional(
             "TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False
         ),
@@ -480,6 +489,12 @@ COMMANDS = (
         "print a shell's completion script",
         (),
         Positional("SHELL", "shell", "bash, zsh or fish", "name", SHELLS),
+    ),
+    Command(
+        ("schema",),
+        "print the JSON Schema of a file or an output",
+        (),
+        Positional("NAME", "schema", "config, hooks, events, state or theme", "name", SCHEMAS),
     ),
 )
 

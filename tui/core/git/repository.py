@@ -1,6 +1,6 @@
 """The repository of a folder, and its worktrees: made, entered, found. Everything here blocks.
 
-They lie in `.holdfast/worktrees/` of the main checkout, which git is made to ignore. No hook of the
+They lie in `.holdfast/worktrees/` of the main checkout, which git ignores. No hook of the
 repository runs, and no program that its own settings name. Nothing is checked out in a new one
 before git says that it stands there.
 """
@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tui.core.errors import os_error_as
-from tui.core.files import private_folder
+from tui.core.errors import StorageError, os_error_as
+from tui.core.files import EVERYTHING, leave_ignored_folder, private_folder
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
@@ -201,16 +201,14 @@ class Repository:
                     f"{shorten(folder)} is a symbolic link; worktrees aren't made through links.",
                     hint="Remove the link.",
                 )
+        try:
+            private_folder(self.place.parent)
+        except StorageError as error:
+            raise GitError(error.message, hint=error.hint) from error
         with os_error_as(GitError, f"Can't make {shorten(self.place)}"):
-            self.place.mkdir(parents=True, exist_ok=True)
-        if not self.main.answer("check-ignore", f"{'/'.join(WORKTREES)}/x"):
-            file = self.main.common / "info" / "exclude"
-            with os_error_as(GitError, f"Can't write {shorten(file)}"):
-                file.parent.mkdir(exist_ok=True)
-                before = file.read_bytes() if file.exists() else b""
-                line = b"" if not before or before.endswith(b"\n") else b"\n"
-                with file.open("ab") as out:
-                    out.write(line + f"/{'/'.join(WORKTREES)}/\n".encode())
+            self.place.mkdir(exist_ok=True)
+            if not self.main.answer("check-ignore", f"{'/'.join(WORKTREES)}/x"):
+                (self.place / ".gitignore").write_bytes(EVERYTHING)
 
     def _copy_ignored(self, path: Path, folder: Path) -> Iterator[tuple[str, str]]:
         """Copy what the checkout's `.worktreeinclude` names and git ignores, and the memory."""
@@ -274,8 +272,7 @@ class Repository:
     def remove_place(self) -> None:
         """Remove the folder of the worktrees, if there are none."""
         for folder in (self.place, self.place.parent):
-            with suppress(OSError):
-                folder.rmdir()
+            leave_ignored_folder(folder)
 
     def _registered(self) -> list[Path]:
         found = (one.get("worktree", "") for one in _listed_worktrees(self.main))

@@ -20,6 +20,7 @@ from tui.core.real_folders import RealFolders
 
 _PROGRAM_FILES: Final = re.compile(r"(^|/)\.holdfast/(\.gitignore)?$")
 """Made by the program: no change of anybody's."""
+_OWN_IGNORE: Final = re.compile(r"(^|/)\.holdfast/\.gitignore$")
 _STAMPED: Final = 10_000
 """Files in an ignored folder whose changes are noticed."""
 _CACHES: Final = frozenset(
@@ -170,22 +171,25 @@ def fresh_index(tree: Worktree, commit: str) -> Generator[dict[str, str]]:
 def _ignored(tree: Worktree) -> Iterator[str]:
     """The ignored files and folders that no tool makes again and that aren't mere copies."""
     wanted = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    for name in tree.checkout.git(*wanted).split("\0"):
-        parts = Path(name).parts
-        if name and not _CACHES.intersection(parts) and not _is_copied(tree, name):
+    names = sorted(tree.checkout.git(*wanted).split("\0"))
+    found = [one for one in names if one and not _is_replaceable(tree, one)]
+    for name, following in itertools.pairwise((*found, "")):
+        if not (name.endswith("/") and following.startswith(name)):  # git names its parts, too
             yield name
     if (tree.git_dir / "modules").is_dir():
         yield "submodules"
 
 
-def _is_copied(tree: Worktree, name: str) -> bool:
-    """Whether an ignored file, or all in a folder, is as it was copied."""
+def _is_replaceable(tree: Worktree, name: str) -> bool:
+    """Whether an ignored file, or all in a folder, is a tool's or the program's, or as it was
+    copied."""
     path = tree.path / name
+    if _CACHES.intersection(Path(name).parts) or _OWN_IGNORE.search(name):
+        return True
     if not name.endswith("/"):
         return name in tree.copies and file_hash(path) == tree.copies[name]
     inner = (Path(place, one) for place, _, names in os.walk(path) for one in names)
-    shown = ((str(one.relative_to(tree.path)), one) for one in inner)
-    return all(one in tree.copies and file_hash(file) == tree.copies[one] for one, file in shown)
+    return all(_is_replaceable(tree, str(one.relative_to(tree.path))) for one in inner)
 
 
 def file_hash(path: Path) -> str:
