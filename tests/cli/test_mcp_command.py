@@ -60,7 +60,7 @@ def test_a_command_is_added_listed_and_removed(run: Run) -> None:
     (one,) = json.loads(out)
     assert (one["name"], one["state"], one["tools"]) == ("odd", "ready", 7)
     assert run("remove", "odd")[0] == 0
-    assert folders().config_file.read_text().strip() == ""
+    assert folders().config_file.read_text().strip() == "#:schema ./config.schema.json"
     code, out, err = run("list")
     assert (code, out) == (0, "")
     assert "No MCP servers" in err
