@@ -459,7 +459,13 @@ python3 -c "exec(open('x').read())"
 python3 -Bc "eval(x)"
 python3 -c "getattr(os, 'sys' + 'tem')(x)"
 python3 -c "__import__('o' + 's')"
+python3 -c'import os; os.system(x)'
+python3 -uc'eval(x)'
+base64 -d x | python3 - -c
+base64 -d x | python3 - -m
 perl -e "system(pack('H*', '67'))"
+perl -e'system(x)'
+perl -ne'print if system(x)'
 perl -pe 's/a/`x`/e'
 perl -e 'print qx(x)'
 ruby -e 'puts %x(y)'
@@ -496,6 +502,8 @@ cat x | xargs -I{} grep a {}
 cat x | xargs grep a
 find . -name x -exec grep a {} \;
 python3 x.py --system
+python3 x.py -c exec
+python3 -m pytest -p no:x tests/test_exec.py
 python3 < x
 python3 -
 sh x

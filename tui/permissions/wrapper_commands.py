@@ -121,6 +121,7 @@ _STARTS = "starts programs by itself, or evaluates what it makes"
 _STANDARD_INPUT = {"-", "/dev/stdin", "/dev/fd/0"}
 _INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
 """Options of interpreters by which their program is among their words."""
+_LETTERS = re.compile(r"-[A-Za-z]{0,8}")
 _STARTING = re.compile(
     r"\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
     r"|child_process|fork\w*|pty|ctypes|cffi|getattr|vars|globals|importlib|runpy|syscall|qx"
@@ -182,15 +183,24 @@ def _unseen_program(simple: SimpleCommand) -> str:
     name, texts = simple.program, [word.text for word in simple.words[1:]]
     if name == "make":
         return _READS_INPUT if _MAKE_READS.search(" ".join(texts)) else ""
-    inline = "awk" in name or texts[:1] == ["eval"] or any(map(_INLINE.fullmatch, texts))
-    if inline:
-        quotes = "`" if _BACKQUOTES.fullmatch(name) else "\0"
-        return _STARTS if any(_STARTING.search(text) or quotes in text for text in texts) else ""
     options = {n for n, text in enumerate(texts) if text.startswith("-") and text != "-"}
     options |= {n + 1 for n in options if texts[n] in _INTERPRETER_VALUED}
-    script = next((text for n, text in enumerate(texts) if n not in options), "-")
-    reads = simple.piped and script in _STANDARD_INPUT and "-m" not in texts
+    at = next((n for n in range(len(texts)) if n not in options), len(texts))
+    own, script = texts[:at], texts[at] if at < len(texts) else "-"
+    inline = "awk" in name or script == "eval" or any(map(_INLINE.fullmatch, own))
+    code = [*(texts if inline else ()), *(part for option in own for part in _attached(option))]
+    quotes = "`" if _BACKQUOTES.fullmatch(name) else "\0"
+    if any(_STARTING.search(text) or quotes in text for text in code):
+        return _STARTS
+    reads = not inline and simple.piped and script in _STANDARD_INPUT
     return _READS_INPUT if reads else ""
+
+
+def _attached(option: str) -> list[str]:
+    """The programs that may follow in the word of an option, as in `-c'import os'`."""
+    letters = _LETTERS.match(option)
+    ends = range(2, letters.end() + 1) if letters else ()
+    return [option[n:] for n in ends if option[n - 1] in "ceEpr"]
 
 
 def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
