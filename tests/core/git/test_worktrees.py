@@ -540,6 +540,20 @@ def test_changes_that_git_takes_no_notice_of_count(repo: Path, flag: str) -> Non
     assert git(repo, "show", f"{ref}:a.txt") == "mine"
 
 
+def test_what_a_sparse_checkout_leaves_out_is_not_saved_as_deleted(repo: Path) -> None:
+    for folder in ("in", "out"):
+        (repo / folder).mkdir()
+    commit(repo, "in/b.txt", "b\n")
+    commit(repo, "out/c.txt", "c\n")
+    made = enter(repo)
+    git(made.folder, "sparse-checkout", "set", "in")
+    assert not (made.folder / "out").exists()
+    (made.folder / "in" / "b.txt").write_text("mine\n")
+    mine = Repository.of(repo)
+    ref = remove(mine, made.tree, state_of(made.tree)).ref
+    assert git(repo, "diff", "--name-status", "main", ref) == "M\tin/b.txt"
+
+
 def test_what_is_only_staged_is_saved_too(repo: Path) -> None:
     made = enter(repo)
     (made.folder / "staged.txt").write_text("staged\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -98,7 +100,9 @@ def _saved(tree: Worktree, state: WorktreeState) -> str:
     staged = here.answer("write-tree")  # none in the middle of a merge
     with fresh_index(tree, state.head) as env:
         before = here.git("write-tree", env=env).strip()
-        different = here.git(*_DIFFERENT, env=env).split("\0")[:-1]
+        absent = set(_left_out(tree))
+        found = here.git(*_DIFFERENT, env=env).split("\0")[:-1]
+        different = [path for path in found if path not in absent]
         entries = here.git("ls-files", "--stage", "-z", env=env).split("\0")
         inner = {one.partition("\t")[2] for one in entries if one.startswith("160000 ")}
         store(here, (path for path in different if path not in inner), env)
@@ -109,3 +113,10 @@ def _saved(tree: Worktree, state: WorktreeState) -> str:
         words = ("commit-tree", staged, *parents, "-m", f"Staged in {tree.name}")
         parents += ["-p", here.git(*words, env=who).strip()]
     return here.git("commit-tree", content, *parents, "-m", said, env=who).strip()
+
+
+def _left_out(tree: Worktree) -> Iterator[str]:
+    """The files that git did not check out: a sparse checkout has not deleted them."""
+    for one in tree.checkout.git("ls-files", "-v", "-z").split("\0"):
+        if one.startswith(("S ", "s ")) and not os.path.lexists(tree.path / one[2:]):
+            yield one[2:]
