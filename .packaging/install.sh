@@ -53,14 +53,14 @@ fetch_uv() {
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
   if "$1" -m venv "$scratch/env" >"$scratch/said" 2>&1; then
-    pip="$scratch/env/bin/python -m pip"
+    python="$scratch/env/bin/python"
   elif "$1" -m pip --version >/dev/null 2>&1; then
-    pip="$1 -m pip"
+    python="$1"
   else
     fail "$1 has neither pip nor venv." "On Debian and Ubuntu: sudo apt install python3-venv"
   fi
-  # shellcheck disable=SC2086 # words
-  $pip install --quiet --disable-pip-version-check --target "$scratch/uv" uv >"$scratch/said" 2>&1 ||
+  "$python" -m pip install --quiet --disable-pip-version-check --target "$scratch/uv" uv \
+    >"$scratch/said" 2>&1 ||
     fail "uv can't be fetched." "$(tail -n 3 "$scratch/said")
 Behind a proxy, set HTTPS_PROXY. Or install uv or pipx yourself, then run this again."
   uv="$scratch/uv/bin/uv"

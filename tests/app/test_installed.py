@@ -20,8 +20,8 @@ from tui.core.project import REPOSITORY
 
 VCS = {"url": REPOSITORY, "vcs_info": {"vcs": "git", "commit_id": "a" * 40}}
 ELSEWHERE = {"url": "https://example.org/fork", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}}
-ARCHIVE = {"url": f"{REPOSITORY}/archive/main.zip", "archive_info": {}}
-FOLDER = {"url": "file:///srv/a b", "dir_info": {}}
+ARCHIVE: dict[str, Any] = {"url": f"{REPOSITORY}/archive/main.zip", "archive_info": {}}
+FOLDER: dict[str, Any] = {"url": "file:///srv/a b", "dir_info": {}}
 UV, PIPX = "uv-receipt.toml", "pipx_metadata.json"
 
 
@@ -32,7 +32,7 @@ def installed(place: Path, monkeypatch: pytest.MonkeyPatch, source: dict[str, An
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: holdfast\nVersion: 9.9\n")
     if source is not None:
         (facts / "direct_url.json").write_text(json.dumps(source))
-    monkeypatch.syspath_prepend(place / "site")
+    monkeypatch.setattr(sys, "path", [str(place / "site"), *sys.path])
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,8 @@ def installed(place: Path, monkeypatch: pytest.MonkeyPatch, source: dict[str, An
         (PIPX, None, "with pipx", "pipx upgrade holdfast"),
         ("", VCS, "with pip", f"PREFIX/bin/python -m pip install --force-reinstall {SOURCE}"),
         ("", FOLDER, "with pip",
-         "PREFIX/bin/python -m pip install --force-reinstall 'file:///srv/a b'"),
+         "PREFIX/bin/python -m pip install --force-reinstall '/srv/a b'"),
+        ("", {"url": 5}, "with pip", "PREFIX/bin/python -m pip install --upgrade holdfast"),
         ("", None, "with pip", "PREFIX/bin/python -m pip install --upgrade holdfast"),
     ],
 )  # fmt: skip
@@ -59,6 +60,8 @@ def test_the_way_of_installing_is_the_way_of_updating(
     update: str,
 ) -> None:
     installed(tmp_path, monkeypatch, source)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
     if file:
         (tmp_path / file).touch()
     found = installation(tmp_path)
@@ -77,6 +80,19 @@ def test_this_checkout_is_one(tmp_path: Path) -> None:
     said = f"holdfast {tui.__version__} (a checkout at commit {commit[:9]})"
     assert version_line() == said
     assert Program(tmp_path, {})("--version").stdout == f"{said}\n"
+
+
+def test_what_it_says_can_be_typed_and_names_no_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place: dict[str, Any] = {"url": (tmp_path / "a b").as_uri(), "dir_info": {}}
+    installed(tmp_path, monkeypatch, place)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3.13"))
+    said = "~/python3.13 -m pip install --force-reinstall ~/'a b'"
+    assert installation(tmp_path).update == said  # no bin/python in this prefix
+    (tmp_path / "site" / "holdfast-9.9.dist-info" / "direct_url.json").write_bytes(b"\xff")
+    assert installation(tmp_path).update == "~/python3.13 -m pip install --upgrade holdfast"
 
 
 def test_a_manager_of_packages_is_known_by_its_folders() -> None:
@@ -108,3 +124,5 @@ def test_two_installations_and_a_missing_path_are_said(
     status, fix = said(tmp_path / "other")
     assert status == "warn"
     assert f"starts another installation: {tmp_path}/other/holdfast" in fix
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert said(tmp_path / "nowhere")[1].endswith('export PATH="$HOME/bin:$PATH"')

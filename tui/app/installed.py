@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import tui
 from tui.core.git.branch import commit_of
@@ -58,7 +59,8 @@ def installation(prefix: Path | None = None) -> Installation:
         source: dict[str, Any] | None = _source()
     except metadata.PackageNotFoundError:
         source = None
-    python = _typed(prefix / "bin" / "python")
+    own = prefix / "bin" / "python"
+    python = _typed(own if own.exists() else Path(sys.executable))
     folder = object_of((source or {}).get("dir_info"))
     if source is None or folder.get("editable") is True:
         place = _PACKAGE.parent
@@ -74,7 +76,7 @@ def installation(prefix: Path | None = None) -> Installation:
     else:
         how, by_name = "with pip", f"{python} -m pip install --upgrade holdfast"
         by_place = f"{python} -m pip install --force-reinstall {newest}"
-    return Installation(how, by_place if source else by_name)
+    return Installation(how, by_place if newest else by_name)
 
 
 def _typed(path: Path) -> str:
@@ -86,18 +88,24 @@ def _typed(path: Path) -> str:
 
 def _newest(source: dict[str, Any]) -> str:
     """What to install for a newer one: the repository where a commit, a tag or an archive of it was
-    installed, else the place that this one came from."""
+    installed, else the place that this one came from; "" for an index."""
     url = string_of(source.get("url"))
     if url.startswith(REPOSITORY):
         return SOURCE
+    if url.startswith("file:///") and "vcs_info" not in source:
+        return _typed(Path(unquote(url.removeprefix("file://"))))
     git = "git+" if object_of(source.get("vcs_info")).get("vcs") == "git" else ""
-    return shlex.quote(f"{git}{url}")
+    return shlex.quote(f"{git}{url}") if url else ""
 
 
 def _source() -> dict[str, Any]:
     """Where the installer had the program from (PEP 610); {} where an index named it. Raises
     PackageNotFoundError where it runs without being installed."""
-    return _object(metadata.distribution("holdfast").read_text("direct_url.json") or "{}")
+    found = metadata.distribution("holdfast")
+    try:
+        return _object(found.read_text("direct_url.json") or "{}")
+    except (OSError, UnicodeDecodeError):
+        return {}
 
 
 def _json(path: Path) -> dict[str, Any]:

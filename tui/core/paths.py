@@ -82,7 +82,8 @@ def workspace_slug(workspace: Path) -> str:
 
 def shorten(path: Path | str) -> str:
     """A path for the screen: the home folder as `~`."""
-    text, home = str(path), str(Path.home())
+    home = str(Path(os.path.expanduser("~")))  # noqa: PTH111 - never raises where there is none
+    text = str(path)
     if text == home or text.startswith(home + os.sep):
         return "~" + text[len(home) :]
     return text

@@ -59,9 +59,10 @@ def installed(what: Subject) -> Iterator[Check]:
 
 def _shown_folder(program: Path) -> str:
     """The folder to put on PATH: where uv and pipx link programs, if they linked this one."""
-    link = Path("~/.local/bin", program.name).expanduser()
+    link = Path(os.path.expanduser("~/.local/bin"), program.name)  # noqa: PTH111 - never raises
     linked = link.exists() and link.samefile(program)
-    return "$HOME/.local/bin" if linked else str(program.parent)
+    shown = "~/.local/bin" if linked else shorten(program.parent)
+    return re.sub(r"^~(?=/|$)", "$HOME", shown)
 
 
 def packages(_: Subject) -> Iterator[Check]:
