@@ -57,6 +57,13 @@ def test_one_that_can_be_read_counts(front: str) -> None:
     assert one.tools == ("read_file",)
 
 
+def test_names_with_dashes_limit_too() -> None:
+    one = definition("disallowed-tools: run_command\npermission-mode: plan")
+    assert isinstance(one, AgentDefinition)
+    assert "run_command" in one.without
+    assert one.read_only
+
+
 @pytest.mark.parametrize("front", ["more: a: b\n# tools: read_file", "more: |\n  tools: x", "a: b"])
 def test_without_a_limit_it_has_all_tools(front: str) -> None:
     one = definition(front)

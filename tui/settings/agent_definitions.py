@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -158,20 +159,21 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     if len(name) > NAME_CHARS or not name.replace("-", "").replace("_", "").isalnum():
         return "a name has letters, digits, - and _"
     model = file.text("model").casefold()
-    mode = file.text("permissionmode") or file.text("mode")
+    modes = (file.text(name) for name in ("permissionmode", "permission-mode", "mode"))
     isolation = file.text("isolation").casefold()
     if isolation not in {"", _WORKTREE}:
         return f"its isolation is {isolation!r}, and only {_WORKTREE} is known"
     given = (file.names(name) for name in ("tools", "allowed-tools", "allowedtools"))
     tools = next((names for names in given if names is not None), None)
+    without = (file.names(name) or () for name in ("disallowedtools", "disallowed-tools"))
     return AgentDefinition(
         name=name,
         description=description,
         prompt=file.body,
         tools=None if tools is None or "*" in tools else _ours(tools),
-        without=_ours(file.names("disallowedtools") or ()),
+        without=_ours(chain.from_iterable(without)),
         model="" if model == INHERIT else file.text("model"),
-        read_only=mode.casefold() == "plan",
+        read_only="plan" in {mode.casefold() for mode in modes},
         isolated=isolation == _WORKTREE,
         path=path,
     )
