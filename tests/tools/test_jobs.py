@@ -16,6 +16,7 @@ from tests.tools.test_run_command import Bench
 from tui.core.clock import SystemClock
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
+from tui.tools import process
 from tui.tools.base import ToolContext
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Job, Jobs, Origin
@@ -52,6 +53,24 @@ class Background:
 @pytest.fixture
 def background(tmp_path: Path) -> Background:
     return Background(tmp_path)
+
+
+def test_what_is_no_process_was_never_born(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal to the group 0 would end the program itself."""
+
+    def stat_of(_: int | str) -> list[str]:
+        return ["S", *map(str, range(20))]  # as macOS has a process 0
+
+    monkeypatch.setattr(process, "_stat_of", stat_of)
+    assert process.born(1)
+    assert process.born(0) == process.born(-1) == ""
+
+
+async def test_a_process_that_nobody_knows_is_not_said_to_be_0(background: Background) -> None:
+    job = background.jobs.get(await background.start("true"))
+    assert job.process == f"process {job.pid}"
+    job.pid = 0
+    assert "· process unknown ·" in text_of((await background.status()).content)
 
 
 async def test_a_link_in_the_place_of_its_output_is_not_read(

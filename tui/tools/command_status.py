@@ -61,4 +61,4 @@ class CommandStatus(Tool[CommandStatusParams]):
 
 def _line(job: Job) -> str:
     first = (job.command.strip().splitlines() or [""])[0]
-    return f"{job.id} · {job.state()} · process {job.pid} · {first}"
+    return f"{job.id} · {job.state()} · {job.process} · {first}"

@@ -113,6 +113,11 @@ class Job:
         self._watch = asyncio.create_task(self._until_end())
 
     @property
+    def process(self) -> str:
+        """Its process, in words: its number is not known where its keeper was killed at once."""
+        return f"process {self.pid}" if self.pid else "process unknown"
+
+    @property
     def seconds(self) -> float:
         """How long it has run, or ran."""
         return self._clock.monotonic() - self._started if self._took is None else self._took

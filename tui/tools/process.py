@@ -91,6 +91,8 @@ def born(pid: int) -> str:
 
     "" if it is gone, a zombie, or if this is not known. Blocks.
     """
+    if pid <= 0:  # a group, or none: macOS has a process 0
+        return ""
     with suppress(OSError, ValueError, IndexError):
         state, *fields = _stat_of(pid)
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

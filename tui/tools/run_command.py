@@ -241,7 +241,7 @@ def _use(job: str) -> str:
 
 def _started(job: Job) -> str:
     if job.pid:
-        return f"Started in the background as {job.id} (process {job.pid})."
+        return f"Started in the background as {job.id} ({job.process})."
     return f"The process that watches {job.id} was killed: the command may or may not have started."
 
 
@@ -255,7 +255,7 @@ def _result_of_job(job: Job) -> ToolOutput:
     moved = "by the user, " if job.origin.moved_by else ""
     how = f"Moved to the background {moved}as" if moved else "Started in the background as"
     since = f"has ended since: {job.state()}" if job.ended else "it runs on"
-    text = f"{how} {job.id} (process {job.pid}); Holdfast was restarted, and {since}. "
+    text = f"{how} {job.id} ({job.process}); Holdfast was restarted, and {since}. "
     return _job_result(text + _use(job.id), job)
 
 
@@ -278,7 +278,7 @@ def _result_of_moved(capture: Capture, job: Job, seconds: float) -> ToolOutput:
     body = capture.text or "(no output yet)\n"
     text = (
         f"{body}{'' if body.endswith(chr(10)) else chr(10)}"
-        f"[moved to the background by the user, still running as {job.id} (process {job.pid}) · "
+        f"[moved to the background by the user, still running as {job.id} ({job.process}) · "
         f"{seconds:.1f} s; its end is said to you, command_status reads what is new]"
     )
     return ToolOutput(

@@ -33,7 +33,7 @@ def state_of(job: Job) -> str:
 def about(owned: OwnedJob) -> list[str]:
     """Since when it runs, and whose it is."""
     job = owned.job
-    since = f"since {job.since.astimezone():%H:%M:%S}, process {job.pid}"
+    since = f"since {job.since.astimezone():%H:%M:%S}, {job.process}"
     moved = ["moved by you"] if job.origin.moved_by else []
     hidden = ["hidden from the model"] if job.origin.hidden else []
     owner = [f"sub-agent {owned.owner}"] if owned.owner else []
