@@ -171,6 +171,14 @@ def test_what_tools_run_later_is_named(scene: Scene) -> None:
     assert changed(file_states([root]), file_states([root])) == []
 
 
+def test_a_link_of_git_that_names_no_path_is_passed_over(tmp_path: Path) -> None:
+    """Any command can write one, and it would stop all that follow."""
+    link = tmp_path / "inner" / ".git"
+    link.parent.mkdir()
+    link.write_bytes(b"gitdir: a\0b\n")
+    assert link in file_states([tmp_path], [link.parent])
+
+
 def test_the_commands_of_a_rebase_in_progress_are_run_later(scene: Scene) -> None:
     """Git 2.39.5: `git rebase --continue` runs them. Steps without commands are everyday work."""
     root = scene.workspace

@@ -72,7 +72,7 @@ def file_states(
 def _steps_of(link: Path) -> Path | None:
     """The steps of a rebase in progress, where `git rebase --continue` would run commands."""
     git_dir = link
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # a NUL in a path
         if not link.is_dir():
             said = os.fsdecode(read_small(link, limit=_MOST_LINK, follow=False)[0])
             git_dir = link.parent / said.removeprefix("gitdir:").strip()
