@@ -5,9 +5,10 @@
 #   sh install.sh v1.0.0     a tag, a branch or a commit
 #   sh install.sh ./folder   a checkout, a wheel, an sdist
 #
-# Uses uv, else pipx. Where neither is there, uv is fetched for the installation alone. Run it
-# again to update; `uv tool uninstall holdfast` (or pipx) removes it. Asks for no password, changes
-# no file of your shell: where ~/.local/bin is not on PATH, the line to add is printed.
+# Uses uv or pipx; without either, it fetches uv just for the installation. Run it again to update;
+# `uv tool uninstall holdfast` (or `pipx uninstall holdfast`) removes Holdfast. It asks for no
+# password and changes none of your shell's files: if ~/.local/bin isn't on PATH, it prints the line
+# to add.
 set -eu
 
 repository="https://github.com/holdfast-agent/holdfast"
@@ -15,13 +16,13 @@ wanted="${1:-main}"
 
 say() { printf '%s\n' "$*"; }
 fail() {
-  printf 'Holdfast is not installed: %s\n' "$1" >&2
+  printf 'Installation failed: %s\n' "$1" >&2
   if [ $# -gt 1 ]; then printf '%s\n' "$2" >&2; fi
   exit 1
 }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# The first Python that is new enough; empty where there is none.
+# The first Python that is new enough, or nothing.
 find_python() {
   for one in python3 python3.14 python3.13 python3.12 python3.11 python; do
     if has "$one" && "$one" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -31,12 +32,12 @@ find_python() {
   done
 }
 
-# Nothing of what the person made is touched: two folders must be writable, and HOME known.
+# HOME must be set, and the two folders that are written to must be writable.
 check_home() {
   [ -n "${HOME:-}" ] || fail "HOME is not set." "Set it: export HOME=/home/you"
   for folder in "$HOME/.local/bin" "${XDG_DATA_HOME:-$HOME/.local/share}"; do
     mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ] ||
-      fail "$folder can't be written." "Make it writable, or set HOME to a folder that is."
+      fail "$folder isn't writable." "Make it writable, or set HOME to a folder that is."
   done
 }
 
@@ -48,7 +49,7 @@ source_of() {
   esac
 }
 
-# uv in a folder that goes away again; its path.
+# Puts uv into a folder that is removed at the end.
 fetch_uv() {
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
@@ -61,7 +62,7 @@ fetch_uv() {
   fi
   "$python" -m pip install --quiet --disable-pip-version-check --target "$scratch/uv" uv \
     >"$scratch/said" 2>&1 ||
-    fail "uv can't be fetched." "$(tail -n 3 "$scratch/said")
+    fail "uv couldn't be fetched." "$(tail -n 3 "$scratch/said")
 Behind a proxy, set HTTPS_PROXY. Or install uv or pipx yourself, then run this again."
   uv="$scratch/uv/bin/uv"
 }
@@ -74,11 +75,11 @@ main() {
     uv=uv
   elif has pipx && [ -n "$interpreter" ]; then
     say "Installing with pipx …"
-    pipx install --force --python "$interpreter" "$from" || fail "pipx could not install it."
+    pipx install --force --python "$interpreter" "$from" || fail "pipx couldn't install Holdfast."
     ready
     return
   elif [ -n "$interpreter" ]; then
-    say "Fetching uv, for the installation alone …"
+    say "Fetching uv, just for the installation …"
     fetch_uv "$interpreter"
   else
     fail "no Python 3.11 or newer was found." \
@@ -86,14 +87,14 @@ main() {
   fi
   say "Installing with uv …"
   "$uv" tool install --force --reinstall ${interpreter:+--python "$interpreter"} "$from" ||
-    fail "uv could not install it."
+    fail "uv couldn't install Holdfast."
   ready
 }
 
 ready() {
   bin="$HOME/.local/bin"
   [ -x "$bin/holdfast" ] || bin="${UV_TOOL_BIN_DIR:-${XDG_BIN_HOME:-${PIPX_BIN_DIR:-$bin}}}"
-  "$bin/holdfast" --version || fail "$bin/holdfast does not start."
+  "$bin/holdfast" --version || fail "$bin/holdfast doesn't start."
   found=$(command -v holdfast || true)
   if [ "$found" = "$bin/holdfast" ]; then
     say "Run: holdfast"

@@ -101,7 +101,7 @@ def test_python_alone_is_enough(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     python = machine.has("python3", FETCHES)
     said = machine.install()
-    assert "Fetching uv, for the installation alone" in said
+    assert "Fetching uv, just for the installation" in said
     assert machine.ran.endswith(f"uv tool install --force --reinstall --python {python} {ARCHIVE}")
     assert not list((tmp_path / "scratch").iterdir())
 
@@ -133,15 +133,15 @@ def test_another_installation_is_named(machine: Machine) -> None:
     [
         ({}, "no Python 3.11 or newer was found.\nInstall one, or uv"),
         ({"python3": TOO_OLD, "pipx": INSTALLS}, "no Python 3.11 or newer was found."),
-        ({"uv": FAILS}, "no network\nHoldfast is not installed: uv could not install it."),
-        ({"pipx": FAILS, "python3": NEW_ENOUGH}, "pipx could not install it."),
+        ({"uv": FAILS}, "no network\nInstallation failed: uv couldn't install Holdfast."),
+        ({"pipx": FAILS, "python3": NEW_ENOUGH}, "pipx couldn't install Holdfast."),
         (
             {"python3": FETCHES.replace('*"-m venv"*) mkdir', '*"-m"*) exit 1; mkdir')},
             "has neither pip nor venv.\nOn Debian and Ubuntu: sudo apt install python3-venv",
         ),
         (
             {"python3": FETCHES.replace('install"*) mkdir', 'install"*) echo refused; exit 1;')},
-            "uv can't be fetched.\nrefused\nBehind a proxy, set HTTPS_PROXY.",
+            "uv couldn't be fetched.\nrefused\nBehind a proxy, set HTTPS_PROXY.",
         ),
     ],
 )  # fmt: skip
@@ -158,7 +158,7 @@ def test_what_is_missing_is_said_and_nothing_is_left(
 def test_a_home_that_is_missing_or_cannot_be_written_is_said(machine: Machine) -> None:
     machine.has("uv", INSTALLS)
     (machine.home / ".local").write_text("a file where a folder should be")
-    assert f"{machine.home}/.local/bin can't be written." in machine.install(code=1)
+    assert f"{machine.home}/.local/bin isn't writable." in machine.install(code=1)
     del machine.env["HOME"]
     assert "HOME is not set." in machine.install(code=1)
     assert not machine.log.exists()

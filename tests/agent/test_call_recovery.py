@@ -193,7 +193,7 @@ async def test_R2_its_recorded_end_is_enough_where_its_folder_is_gone(desk: Desk
         file.write(json.dumps({**line, **record, "state": "exit code 0", "text": "printed"}) + "\n")
     said, heard = await desk.recovered()
     assert said.startswith("finished; its result is kept")
-    assert heard == "Started in the background as job-1, and has ended since: its end was said."
+    assert heard == "Started in the background as job-1. It has ended since, as you were told."
     assert desk.ran == 0
 
 

@@ -90,12 +90,12 @@ def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> No
         ('{"hookSpecificOutput": {"decision": "deny"}}', 'decision ("deny") is not where'),
         ('{"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "allow"}}',
             'its permissionDecision is for "Stop"'),
-        (DENY[:60], "it begins with { and is no JSON"),
-        ("{all fine}", "it begins with { and is no JSON"),
-        (f"{{{DENY}", "it begins with { and is no JSON"),
-        ("{'decision': 'deny'}", "it begins with { and is no JSON"),
-        ('{"a":' * 40_000, "it begins with { and is no JSON"),
-        ("{" * OUTPUT_MAX, "it begins with { and is no JSON"),
+        (DENY[:60], "it begins with { but isn't JSON"),
+        ("{all fine}", "it begins with { but isn't JSON"),
+        (f"{{{DENY}", "it begins with { but isn't JSON"),
+        ("{'decision': 'deny'}", "it begins with { but isn't JSON"),
+        ('{"a":' * 40_000, "it begins with { but isn't JSON"),
+        ("{" * OUTPUT_MAX, "it begins with { but isn't JSON"),
         ('{"Continue": false}', "Continue (false) is not where a decision belongs"),
         ('{"hookSpecificOutput": {"continue": false}}', "continue (false) is not where"),
         ('{"permission": "deny", "userMessage": "x"}', 'permission ("deny") is not where'),
@@ -111,9 +111,9 @@ def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> No
         ("Array\n(\n    [decision] => block\n)", "it has a decision in a text"),
         ("<decision>block</decision>", "it has a decision in a text"),
         ("checking\ncontinue: false", "it has a decision in a text"),
-        (f"checking…\n{DENY[:30]}", "it has a decision in a text that is no JSON"),
-        (f"[{DENY[:30]}", "it has a decision in a text that is no JSON"),
-        (f"checking…\n{DENY[:80]}", "it has a decision in a text that is no JSON"),
+        (f"checking…\n{DENY[:30]}", "it has a decision in a text that isn't JSON"),
+        (f"[{DENY[:30]}", "it has a decision in a text that isn't JSON"),
+        (f"checking…\n{DENY[:80]}", "it has a decision in a text that isn't JSON"),
         ("checking…\n{'permissionDecision': 'deny'}", "it has a decision in a text"),
         ("checking…\n{decision: 'deny'}", "it has a decision in a text"),
         (json.dumps(DENY), "it has a decision in a text"),
@@ -133,7 +133,7 @@ def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> No
         ('{"permissionDecisionReason": "x"}', "permissionDecisionReason ("),
         (json.dumps({"hookSpecificOutput": {"permissionDecisionReason": "x"}}),
             "its permissionDecisionReason comes without a permissionDecision"),
-        ("deny", 'it says "deny" in a text that is no JSON'),
+        ("deny", 'it says "deny" in a text that isn\'t JSON'),
         ("checking…\n  Denied.", 'it says "Denied."'),
         ('"deny"', "it says"),
         ('["deny"]', "it says"),
@@ -250,4 +250,4 @@ def test_an_answer_may_quote_decisions_in_its_texts() -> None:
 def test_a_prompt_is_blocked_by_an_answer_at_the_beginning_or_the_end(printed: str) -> None:
     found = said(printed, "UserPromptSubmit")
     assert (found.verdict, found.reason) == ("deny", "no way")
-    assert "no JSON" in said('{"decision": "blo', "UserPromptSubmit").unclear
+    assert "isn't JSON" in said('{"decision": "blo', "UserPromptSubmit").unclear

@@ -423,7 +423,7 @@ def permissions(agent: Agent) -> list[tuple[str, str]]:
         (f"{DENY}print(answer, flush=True); os.close(1); os._exit(0)", "not this one"),
         (f"{DENY}print(answer, flush=True); os.kill(os.getpid(), 9)", "not this one"),
         (f"{DENY}print(answer.replace('deny', 'Deny'))", 'is "Deny", none of allow, ask, deny'),
-        (f"{DENY}print(answer[:50])", "it begins with { and is no JSON"),
+        (f"{DENY}print(answer[:50])", "it begins with { but isn't JSON"),
         (f"{DENY}print('x' * 300_000, answer)", "longer than 256 KiB and was cut"),
         ("print(json.dumps({'decision': 'allow'})); sys.exit(2)", "blocked it"),
     ],

@@ -16,8 +16,10 @@ from tests.support.profile import write_profile
 from tests.support.program import Program
 from tui.app import doctor
 from tui.app.doctor import Check, Subject, machine
+from tui.app.doctor import sandbox as confined
 from tui.core.clock import SystemClock
 from tui.core.paths import Folders, folders
+from tui.permissions.sandbox.proof import Proof
 from tui.session.session import Session
 
 KEY = "sk-ant-very-secret"
@@ -260,3 +262,23 @@ def test_the_model_is_the_one_in_use_where_a_session_has_one(tmp_path: Path) -> 
         if check.name == "model"
     ]
     assert said == ["from-the-file", "from-the-command-line"]
+
+
+def test_where_bubblewrap_is_there_but_cannot_work_it_is_not_to_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def proofs(_: object) -> tuple[str, list[Proof]]:
+        return "landlock", []
+
+    monkeypatch.setattr(confined, "_proofs", proofs)
+    monkeypatch.setenv("HOLDFAST_SANDBOX", "auto")
+    (tmp_path / "bwrap").touch(mode=0o755)
+
+    def fix(path: str, engine: str = "auto") -> str:
+        configure(f'[sandbox]\nengine = "{engine}"\n')
+        (check,) = confined.sandbox(Subject.of(tmp_path, folders(), {"PATH": path}))
+        return check.fix
+
+    assert fix("/nowhere").startswith("Install bubblewrap")
+    assert "installed but can't make namespaces" in fix(str(tmp_path))
+    assert fix(str(tmp_path), "landlock") == ""

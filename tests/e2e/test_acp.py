@@ -134,9 +134,9 @@ async def test_an_end_in_mid_turn_is_an_interruption(
 
 
 BAD: tuple[tuple[bytes, int, str], ...] = (
-    (b"{", -32700, "This is no JSON"),
-    (b"\xff\xfe", -32700, "This is no JSON"),
-    (b"[" * 100_000, -32700, "This is no JSON"),
+    (b"{", -32700, "This isn't JSON"),
+    (b"\xff\xfe", -32700, "This isn't JSON"),
+    (b"[" * 100_000, -32700, "This isn't JSON"),
     (b"[1]", -32600, "one JSON object"),
     (b'"text"', -32600, "one JSON object"),
     (b"{}", -32600, "has a method, a result or an error"),

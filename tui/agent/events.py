@@ -277,7 +277,7 @@ class JobFinished(WireEvent, frozen=True, tag="job_finished"):
             how = by.get(self.stopped_by, "stopped with the session")
             return f"{self.job} {how} after {took}: {self.command}"
         if self.state == END_UNKNOWN:
-            return f"{self.job}: nobody knows how it ended, its keeper was killed: {self.command}"
+            return f"{self.job}: its keeper was killed, end unknown: {self.command}"
         verb = "finished" if self.exit_code == 0 else "failed"
         return f"{self.job} {verb}, {self.state}, {took}: {self.command}"
 

@@ -158,12 +158,12 @@ def _unclear(text: str, rest: str, event: str, *, cut: bool) -> Iterator[str]:
     if cut:
         yield f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut"
     elif text.startswith("{") and rest.startswith("{"):
-        yield "it begins with { and is no JSON"
+        yield "it begins with { but isn't JSON"
     elif event not in SPEAKS and _KEY.search(rest):
-        yield "it has a decision in a text that is no JSON"
+        yield "it has a decision in a text that isn't JSON"
     elif event == _JUDGES and (found := _SAYS_NO.search(rest)):
         line = rest[found.start() :].lstrip().partition("\n")[0]
-        yield f"it says {_shown(line)} in a text that is no JSON"
+        yield f"it says {_shown(line)} in a text that isn't JSON"
 
 
 def _decoded(data: bytes) -> str:

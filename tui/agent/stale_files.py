@@ -116,9 +116,9 @@ class StaleFiles:
         workspace, elevated = ctx.workspace.widen(ctx.elevated), ctx.elevated
         real = workspace.resolve(path)
         if str(real) != path:
-            raise ToolError(f"{shown} is reached through a link now, not opened.")
+            raise ToolError(f"{shown} is reached through a link now, so it wasn't opened.")
         if ctx.gate.policy.reading(workspace, elevated=elevated).answer(real) != "allow":
-            raise ToolError(f"A rule keeps {shown} from being read, not opened.")
+            raise ToolError(f"A rule forbids reading {shown}, so it wasn't opened.")
 
     def _before(self, belief: Belief) -> bytes:
         """What the file held when the model last saw it: from the ledger, else from a checkpoint.

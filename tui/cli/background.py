@@ -157,7 +157,7 @@ class BackgroundProcess:
         """Let another process continue the turn: whoever it was paused for is gone. Returns what
         is in the way, "" where nothing is."""
         assert self._one is not None
-        self._say("Nobody asks for it any more.")
+        self._say("The turn was paused for a program that is gone; continuing.")
         lasting = background.options_from_json(self._one.options)
         options = replace(lasting, resume=self._one.path)
         try:

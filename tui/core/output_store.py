@@ -185,7 +185,7 @@ class OutsideError(OSError):
     """A record names as the full copy of an output what does not lie where those are."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(errno.EPERM, "outside the folder of results, not opened", str(path))
+        super().__init__(errno.EPERM, "not opened: outside the folder of results", str(path))
 
 
 def open_full_copy(path: Path, results: Path) -> int:

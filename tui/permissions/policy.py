@@ -295,7 +295,7 @@ def _unseen(facts: CallFacts, policy: Policy) -> tuple[str, str] | None:
     rule = next((rule for rule in policy.deny if why and rule.names(facts.call.tool)), None)
     if rule is None:
         return None
-    return f"Whether the rule {rule} forbids this can't be known: {why}.", str(rule)
+    return f"Can't tell whether the rule {rule} forbids this: {why}.", str(rule)
 
 
 def _allowed(

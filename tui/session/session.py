@@ -360,7 +360,7 @@ def file_of_child(parent: Path | None, recorded: str) -> Path | None:
     if ours and path.suffix == parent.suffix:
         return path
     raise SessionError(
-        f"{shorten(path)} lies outside the sessions of this folder, not opened.",
+        f"{shorten(path)} is outside this folder's sessions, so it wasn't opened.",
         hint="Its parent's record names it as the session of a sub-agent.",
     )
 

@@ -102,7 +102,7 @@ def hooks() -> Schema:
                 "default": hook_files.DEFAULT_TIMEOUT_S,
             },
             "on_error": {
-                "description": "What becomes of a call that it can't judge, as it failed.",
+                "description": "What happens to a call when the hook fails.",
                 "enum": list(hook_files.ON_ERROR),
                 "default": "continue",
             },
@@ -110,7 +110,7 @@ def hooks() -> Schema:
         },
     }
     matcher = {
-        "description": "Names of tools with | between them, or a regular expression; all without.",
+        "description": "Tool names separated by |, or a regular expression; all tools without it.",
         "type": "string",
     }
     group = {

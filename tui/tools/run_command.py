@@ -99,7 +99,7 @@ class RunCommand(Tool[RunCommandParams]):
             return _result_of_job(job)
         if ended := ctx.jobs.ended_before.get(ctx.call_id):
             name = ended.name
-            text = f"Started in the background as {name}, and has ended since: its end was said."
+            text = f"Started in the background as {name}. It has ended since, as you were told."
             return ToolOutput([text_block(text)], summary=name, details={"job": name})
         if params.background or (command := SupervisedCommand.take_over(ctx.kept)) is None:
             return None

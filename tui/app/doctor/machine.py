@@ -168,14 +168,14 @@ def _size() -> tuple[int, int] | None:
 
 def _colours(off: str, depth: str, term: str, what: Subject) -> Check:
     if off:
-        return Check("colours", "ok", "none: NO_COLOR is set")
+        return Check("colors", "ok", "none: NO_COLOR is set")
     if depth in {"truecolor", "24bit"}:
-        return Check("colours", "ok", "16 million")
+        return Check("colors", "ok", "16 million")
     fix = "If the terminal supports more: export COLORTERM=truecolor"
     if what.env.get("TMUX"):
         fix = 'In tmux.conf: set -ga terminal-features ",*:RGB", then COLORTERM=truecolor'
     many = "256" if "256" in term else "16"
-    return Check("colours", "ok" if many == "256" else "warn", many, fix)
+    return Check("colors", "ok" if many == "256" else "warn", many, fix)
 
 
 def programs(_: Subject) -> Iterator[Check]:

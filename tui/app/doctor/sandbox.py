@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +15,10 @@ from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.proof import Proof, prove
 
 _INSTALL = "Install bubblewrap, or ask your admin to allow user namespaces."
+_ALLOW = (
+    "bubblewrap is installed but can't make namespaces: ask your admin to allow user namespaces;"
+    " in a container, see `holdfast help containers`."
+)
 _PROFILE = (
     "Ubuntu: sudo apt install apparmor-profiles, then"
     " sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/"
@@ -35,8 +41,9 @@ def sandbox(what: Subject) -> Iterator[Check]:
             environment=what.env,
         )
         proofs = asyncio.run(_proofs(confinement))
+    install = _ALLOW if shutil.which("bwrap", path=what.env.get("PATH", os.defpath)) else _INSTALL
     if proofs is None:
-        refused = _PROFILE if "without a profile" in confinement.reason else _INSTALL
+        refused = _PROFILE if "without a profile" in confinement.reason else install
         fix = confinement.cure or refused
         detail = f"nothing confines commands, so they ask first ({confinement.reason})"
         yield Check("sandbox", "warn", detail, fix)
@@ -49,7 +56,8 @@ def sandbox(what: Subject) -> Iterator[Check]:
     held = ", ".join(proof.wall for proof in tried)
     if engine == "landlock":
         detail = f"landlock confines read-only commands, others ask first; tried: {held}"
-        yield Check("sandbox", "ok", detail, _INSTALL)
+        chosen = what.config.sandbox.engine == "landlock"
+        yield Check("sandbox", "ok", detail, "" if chosen else install)
         return
     yield Check("sandbox", "ok", f"{engine}; tried and blocked: {held}", "")
 

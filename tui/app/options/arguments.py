@@ -446,7 +446,8 @@ def _actions(command: Command) -> list[tuple[str, str]]:
 
 
 def _rows(title: str, rows: list[tuple[str, str]]) -> str:
-    return "\n".join((f"{title}:", *(f"  {name:<12}{text}" for name, text in rows)))
+    width = max(len(name) for name, _ in rows) + 2
+    return "\n".join((f"{title}:", *(f"  {name:<{width}}{text}" for name, text in rows)))
 
 
 _EXAMPLES = """

@@ -217,7 +217,7 @@ MAIN = Command(
             ),
             _flag(
                 "--input-format",
-                "-p input: one prompt, or one JSON message per line (see headless)",
+                "-p input: one prompt, or one JSON message per line (see print-mode)",
                 choices=INPUT_FORMATS,
             ),
             _flag("--json-schema FILE", "-p result: JSON that fits the schema in FILE"),
@@ -457,7 +457,7 @@ COMMANDS = (
     ),
     Command(
         ("self-test",),
-        "try the program here, offline, for a report of a problem",
+        "check offline that Holdfast works here, for a bug report",
         (_JSON,),
     ),
     Command(
@@ -478,7 +478,7 @@ COMMANDS = (
         "read the manual, or one topic",
         (
             _flag("--list", "list the topics", dest="list_topics"),
-            _flag("--man", "print the man page, for man -l or a folder of man"),
+            _flag("--man", "print the man page, for man -l or a man folder"),
         ),
         Positional(
             "TOPIC", "topic", "a topic, or words to search for", "text", TOPICS, required=False

@@ -106,7 +106,7 @@ class JsonLines:
             try:
                 message: object = json.loads(line)
             except (ValueError, RecursionError) as error:
-                await self._refuse(-32700, f"This is no JSON: {error}.")
+                await self._refuse(-32700, f"This isn't JSON: {error}.")
                 continue
             if problem := _problem(message):
                 id_ = message.get("id") if is_object(message) else None

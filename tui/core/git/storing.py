@@ -89,7 +89,7 @@ def _copy(folders: RealFolders, path: str, place: str) -> None:
     try:
         found = os.fstat(source)
         if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "it is no file any more", path)
+            raise FileNotFoundError(errno.ENOENT, "it's no longer a file", path)
         with target.open("wb") as copy, os.fdopen(source, "rb", closefd=False) as file:
             shutil.copyfileobj(file, copy)
     finally:

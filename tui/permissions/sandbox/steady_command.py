@@ -33,8 +33,8 @@ CHANGED = (
     " of the workspace. Stop what changes them, or use read_file, list_dir and grep_search.]"
 )
 MANY = (
-    f"[Not run: without a sandbox at most {FOLDERS:,} folders are searched by a command, since none"
-    " of them may be exchanged meanwhile. Name a smaller folder, or use grep_search.]"
+    f"[Not run: without a sandbox, a command may search at most {FOLDERS:,} folders, so that none"
+    " of them can be swapped meanwhile. Name a smaller folder, or use grep_search.]"
 )
 _FINE_NS, _COARSE_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
 """Changes that are this near in time may bear the same one; where times are whole seconds."""

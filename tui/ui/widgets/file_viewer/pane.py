@@ -29,7 +29,7 @@ async def open_file_pane(path: Path, results: Path) -> tuple[LineFile | None, st
     try:
         return await asyncio.to_thread(_opened, path, results), ""
     except OutsideError:
-        return None, "The full copy is named outside the folder of results, not opened."
+        return None, "The full copy isn't in the folder of results, so it wasn't opened."
     except (OSError, ValueError) as error:
         gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
         why = await asyncio.to_thread(why_missing, path) if gone else ""
