@@ -223,7 +223,7 @@ def test_the_input_that_it_wants_is_kept_as_it_is() -> None:
         "BLOCKED: issue 12\ndeny",
         f"notes\n{DENY}\nmore notes",
         'last line\n{"branch": "main"}',
-        "x" * (OUTPUT_MAX + 1),
+        "x" * OUTPUT_MAX,
     ],
     ids=lambda _: "",
 )
@@ -251,3 +251,8 @@ def test_a_prompt_is_blocked_by_an_answer_at_the_beginning_or_the_end(printed: s
     found = said(printed, "UserPromptSubmit")
     assert (found.verdict, found.reason) == ("deny", "no way")
     assert "isn't JSON" in said('{"decision": "blo', "UserPromptSubmit").unclear
+
+
+def test_a_prompt_is_blocked_where_an_answer_may_have_been_cut() -> None:
+    printed = "x" * OUTPUT_MAX + '\n{"decision": "block"}'
+    assert "was cut" in said(printed, "UserPromptSubmit").unclear

@@ -135,8 +135,10 @@ def read(printed: bytes, event: str) -> HookReply:
     objects, rest = _last_object(text) if is_context else _objects(text)
     found = [one for each in objects for one in _decisions(each, event)]
     unclear = [one.unclear for one in found if one.unclear]
-    if not is_context:
-        unclear += _unclear(text, rest, event, cut=len(printed) > OUTPUT_MAX)
+    if len(printed) > OUTPUT_MAX:  # a decision may have been in what was cut
+        unclear.append(f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut")
+    elif not is_context:
+        unclear += _unclear(text, rest, event)
     verdict = strictest(one.verdict for one in found)
     reason = " ".join(filter(None, map(_reason, objects)))
     if verdict == "allow" and (rest or len(objects) > 1):
@@ -153,11 +155,9 @@ def read(printed: bytes, event: str) -> HookReply:
     )
 
 
-def _unclear(text: str, rest: str, event: str, *, cut: bool) -> Iterator[str]:
+def _unclear(text: str, rest: str, event: str) -> Iterator[str]:
     """Why the text around the objects of an output may be a decision."""
-    if cut:
-        yield f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut"
-    elif text.startswith("{") and rest.startswith("{"):
+    if text.startswith("{") and rest.startswith("{"):
         yield "it begins with { but isn't JSON"
     elif event not in SPEAKS and _KEY.search(rest):
         yield "it has a decision in a text that isn't JSON"
