@@ -148,7 +148,7 @@ async def test_earlier_sessions_of_the_folder_are_found_and_no_others(
     assert "another" not in found
     read = await asked(agent, message=f"{before.id}:1-9")
     assert read == "--- message 1 ---\nPerson: fix the walrus\n--- message 2 ---\nPerson: it bites"
-    for wrong in (strange.id, "none"):
+    for wrong in (strange.id, "0" * 12):
         with pytest.raises(ToolError, match="There is no session"):
             await asked(agent, message=f"{wrong}:1")
     for wrong in (str(strange.path), "../x:1", "nothing", "12-", "-3", "1 2"):

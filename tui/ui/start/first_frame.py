@@ -45,7 +45,7 @@ _ALL = 1 << 30
 
 SUBCOMMANDS = (
     *("run", "sessions", "import-settings", "rescue", "mcp", "acp", "ps", "attach", "logs", "stop"),
-    *("doctor", "tour", "drill", "help", "completion"),
+    *("doctor", "self-test", "tour", "drill", "help", "completion", "schema"),
 )
 """First words that do not open the full screen, as `tui.app.options.flags` has them."""
 
