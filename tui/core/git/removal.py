@@ -100,7 +100,7 @@ def _saved(tree: Worktree, state: WorktreeState) -> str:
     staged = here.answer("write-tree")  # none in the middle of a merge
     with fresh_index(tree, state.head) as env:
         before = here.git("write-tree", env=env).strip()
-        absent = set(_left_out(tree))
+        absent = set(_outside_the_cone(tree))
         found = here.git(*_DIFFERENT, env=env).split("\0")[:-1]
         different = [path for path in found if path not in absent]
         entries = here.git("ls-files", "--stage", "-z", env=env).split("\0")
@@ -115,7 +115,7 @@ def _saved(tree: Worktree, state: WorktreeState) -> str:
     return here.git("commit-tree", content, *parents, "-m", said, env=who).strip()
 
 
-def _left_out(tree: Worktree) -> Iterator[str]:
+def _outside_the_cone(tree: Worktree) -> Iterator[str]:
     """The files that git did not check out: a sparse checkout has not deleted them."""
     for one in tree.checkout.git("ls-files", "-v", "-z").split("\0"):
         if one.startswith(("S ", "s ")) and not os.path.lexists(tree.path / one[2:]):
