@@ -319,8 +319,12 @@ def test_what_runs_in_any_spelling_is_marked(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_every_spelling_in_every_place_is_marked(folder: Path) -> None:
+    """Or said to be unseen, as a text that another shell expands (`bash <<< '{git,push}'`)."""
     commands = pairs(lines(CONTEXTS), lines(SPELLINGS))
-    assert missed(commands, folder) == []
+    found = missed(commands, folder)
+    assert len(found) < len(commands) / 100
+    assert [one for one in found if not any(part.unseen for part in judge(one).parts)] == []
+    assert {judge(one).risk for one in found} <= {"high-risk", "blocked"}
 
 
 @pytest.mark.parametrize("command", lines(HARMLESS))

@@ -210,6 +210,9 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         await pilot.press("enter")
         await until(pilot, on(app, REPAIR))
         assert app.tour.step.name == "repair"
+        clock = app.chat.clock
+        assert isinstance(clock, FakeClock)
+        clock.elapsed += 1  # after the last key, an answer counts again
         await pilot.press("c")
         await until(pilot, at(app, "debug view"))
         assert damaged.read_bytes().startswith(torn)
