@@ -204,10 +204,12 @@ def test_errors_in_other_languages_ask_for_the_same(
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [Engine.BUBBLEWRAP, Engine.LAUNCHER])
 async def test_the_same_for_real(place: Place, engine: Engine, probe_folder: Path) -> None:
-    runnable(engine, probe_folder)
+    await asyncio.to_thread(runnable, engine, probe_folder)
     sandbox = Sandbox(engine)
     wrong: list[str] = []
     for one in FIRST_TRIES[:: 4 if engine is Engine.BUBBLEWRAP else 9]:
+        if "../" in one.command:
+            continue  # beside a scene in /tmp lies the sandbox's own /tmp, which takes the write
         code, output = await run(sandbox, one.command)
         said = place.explain(one.command, code, output, engine=engine)
         if not is_missing(code, output) and said.level is not one.level:
