@@ -362,7 +362,8 @@ def test_who_leaves_while_it_is_let_go_leaves_it_to_another_process(
     hooks = home / "config" / "hooks.json"
     hooks.write_text(json.dumps({"hooks": {"SessionEnd": [{"hooks": [hook]}]}}))
     os.mkfifo(holdfast.work / "left")
-    one = start(RUN, {"text": "All done."}, words=("-y",))
+    slow = {**RUN, "tools": [{"name": "run_command", "input": {"command": "read x < go"}}]}
+    one = start(slow, {"text": "All done."}, words=("-y",))
     until_runs(kept, one)
     argv = [sys.executable, "-c", ASKS, one.id]
     with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE) as asks:
