@@ -26,7 +26,7 @@ def fine(_: object) -> str:
 
 
 def broken(_: object) -> str:
-    raise UsageError(f"{Path.home()}/work/a.txt holds {KEY}")
+    raise UsageError(f"{Path.home()}/docs/a.txt holds {KEY}")
 
 
 def run(*words: str) -> int:
@@ -41,7 +41,7 @@ def test_what_fails_is_said_without_places_and_keys(
     said = capsys.readouterr().out
     assert "✓ fine" in said
     assert "✗ broken" in said
-    assert "~/work/a.txt" in said
+    assert "~/docs/a.txt" in said
     assert "1 of 2 failed." in said
     assert KEY not in said
     assert str(Path.home()) + "/" not in said

@@ -37,7 +37,7 @@ TASK = {"agent": "general", "description": "look", "prompt": "do it"}
 
 @pytest.fixture
 def env(env: dict[str, str], config: Callable[[str], Path]) -> dict[str, str]:
-    config('titles = "prompt"\n')
+    config('titles = "prompt"\n[permissions]\nallow = ["run_command(cat go)"]\n')
     return {**env, "ANTHROPIC_API_KEY": "sk-ant-secret"}
 
 
@@ -362,8 +362,7 @@ def test_who_leaves_while_it_is_let_go_leaves_it_to_another_process(
     hooks = home / "config" / "hooks.json"
     hooks.write_text(json.dumps({"hooks": {"SessionEnd": [{"hooks": [hook]}]}}))
     os.mkfifo(holdfast.work / "left")
-    slow = {**RUN, "tools": [{"name": "run_command", "input": {"command": "read x < go"}}]}
-    one = start(slow, {"text": "All done."}, words=("-y",))
+    one = start(RUN, {"text": "All done."}, words=("-y",))
     until_runs(kept, one)
     argv = [sys.executable, "-c", ASKS, one.id]
     with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE) as asks:

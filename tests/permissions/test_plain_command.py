@@ -5,6 +5,7 @@ Only `-p` really runs some of them, see tests/e2e/test_plain_commands.py.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -734,6 +735,11 @@ def test_the_reason_says_what_is_not_plain(world: World) -> None:
     assert world.decide("jq . a").reason == "`jq` isn't on the read-only list."
     reason = world.decide("cat key.txt").reason
     assert reason == "It reads key.txt, outside the workspace."
+    os.mkfifo(world.root / "pipe")
+    for text in ("cat pipe", "cat ./pipe | wc -l", "head -n 1 pipe"):
+        decision = world.decide(text)
+        assert decision.answer == "ask"
+        assert decision.reason.endswith("pipe, a pipe, socket or device.")
     denied = Policy.of(deny=["run_command(git push*)"])
     workspace = Workspace.at(world.root, ceiling=world.home)
     decision = Gate(denied).decide(

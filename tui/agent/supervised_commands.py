@@ -210,7 +210,7 @@ def ended_jobs(records: Sequence[Record]) -> dict[str, EndedJob]:
 
 
 def states_of(ended: Mapping[str, EndedJob]) -> dict[str, Kept]:
-    """How it stands with background commands whose end is recorded."""
+    """The state of each background command whose end is recorded, by its call."""
     return {call: "lost" if one.lost else "finished" for call, one in ended.items()}
 
 

@@ -590,7 +590,7 @@ class ToolDispatcher:
         return changes.added_to(output), said
 
     async def _steady(self, call: Call) -> Starter:
-        """What starts a command that only reads, where no walls hold it."""
+        """Make a starter for a command that only reads, where no walls hold it."""
         from tui.permissions.sandbox.steady import steady  # noqa: PLC0415 - on demand
 
         ctx = self.ctx

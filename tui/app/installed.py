@@ -18,13 +18,13 @@ from tui.core.paths import shorten
 from tui.core.project import REPOSITORY
 
 SOURCE: Final = f"git+{REPOSITORY}"
-"""What installers take: the newest commit of the repository."""
+"""The newest commit of the repository, as installers take it."""
 _PACKAGE: Final = Path(tui.__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """How the program came here, and the command that brings a newer one."""
+    """One way of installing, and the command that brings a newer version."""
 
     how: str
     update: str
@@ -48,8 +48,8 @@ def _build() -> str:
 
 
 def installation(prefix: Path | None = None) -> Installation:
-    """How this program was installed, as the installer's own files in its environment (`prefix`)
-    say, and how to update it. Asks no network."""
+    """Tell how this program was installed and how to update it, by the installer's own files in its
+    environment (`prefix`). Asks no network."""
     prefix = prefix or Path(sys.prefix)
     if "Cellar" in prefix.parts:
         return Installation("with Homebrew", "brew upgrade holdfast")
@@ -87,8 +87,8 @@ def _typed(path: Path) -> str:
 
 
 def _newest(source: dict[str, Any]) -> str:
-    """What to install for a newer one: the repository where a commit, a tag or an archive of it was
-    installed, else the place that this one came from; "" for an index."""
+    """Name what to install for a newer one: the repository where a commit, a tag or an archive of
+    it was installed, else the place that this one came from; "" for an index."""
     url = string_of(source.get("url"))
     if url.startswith(REPOSITORY):
         return SOURCE

@@ -9,6 +9,7 @@ without a question. Everything here is a list of what is allowed; what is not li
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -192,9 +193,21 @@ def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
         return unknown
     may_read = reach.walks if name[0] in _WALKS else reach.reads
     for word in _paths(read, texts, walks=name[0] in _WALKS):
-        if not may_read(real_path(folder / word)):
+        real = real_path(folder / word)
+        if not may_read(real):
             return f"it reads {word}, outside the workspace"
+        if _loses_what_is_read(real):
+            return f"it reads {word}, a pipe, socket or device"
     return "it may run gpg" if name[0] == "git" and _RUNS_GPG.search(" ".join(words)) else ""
+
+
+def _loses_what_is_read(path: Path) -> bool:
+    """Whether reading takes something away, so that the command must run once and no more."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def program(_: Subject) -> Iterator[Check]:
 
 
 def installed(what: Subject) -> Iterator[Check]:
-    """How it was installed, how to update it, and whether `holdfast` starts this one."""
+    """Tell how it was installed, how to update it, and which one `holdfast` starts."""
     found = installation()
     said = f"{found.how}; to update: {found.update}"
     search = what.env.get("PATH", os.defpath)
@@ -98,7 +98,7 @@ def packages(_: Subject) -> Iterator[Check]:
 
 
 def _is_wanted(marker: str) -> bool:
-    """Whether a requirement counts here: none of an extra does, and one of a system only there."""
+    """Say if a requirement counts here: none of an extra does, and one of a system only there."""
     system = re.search(r"sys_platform\s*==\s*['\"](\w+)", marker)
     return "extra" not in marker and (system is None or system[1] == sys.platform)
 

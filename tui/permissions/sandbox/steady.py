@@ -17,7 +17,7 @@ from tui.permissions.sandbox.steady_command import Place
 
 
 def steady(command: str, folder: Path, area: ReadableArea, start: Starter) -> Starter:
-    """What starts a plain command in `folder`, by `start`. Blocks.
+    """Make a starter, by `start`, for a plain command in `folder`. Blocks.
 
     That is `start` itself where it reads no files. Raises ToolError where it would read outside the
     area by now.
@@ -37,7 +37,7 @@ def steady(command: str, folder: Path, area: ReadableArea, start: Starter) -> St
 
 
 def _checked(one: ReadPlace, folder: Path, area: ReadableArea) -> Iterator[Place]:
-    """What is watched for a path that is read."""
+    """Name what is watched for a path that is read."""
     real = Path(os.path.realpath(folder / one.path))
     walks = one.below and not one.git
     if not (area.walks(real) if walks else area.reads(real)):
