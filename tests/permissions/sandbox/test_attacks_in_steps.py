@@ -113,7 +113,8 @@ async def test_an_attack_in_steps_has_no_effect(
     assert outside(scene) == before
     for command in attack.get("later", ()):
         without_walls(scene, f"{command}; true")
-    use_git_outside(scene)
+    if not attack.get("leads_git"):
+        use_git_outside(scene)
     assert outside(scene) == before
     assert not scene.canary.exists()
     assert MARK not in output
