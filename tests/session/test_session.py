@@ -190,5 +190,5 @@ def test_a_record_names_sub_agents_only_beside_its_session_or_its_origin(tmp_pat
     assert file_of_child(parent, str(of_origin)) == of_origin
     assert file_of_child(parent, "") is None
     for other in ("/etc/passwd", tmp_path / "x/y/z.jsonl", children_of(origin) / "../../a/b.jsonl"):
-        with pytest.raises(SessionError, match="not opened"):
+        with pytest.raises(SessionError, match="wasn't opened"):
             file_of_child(parent, str(other))

@@ -306,7 +306,7 @@ async def test_a_copy_outside_the_folder_of_results_is_not_shown(tmp_path: Path)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
         opened = pilot.app.screen
-        await until(pilot, lambda: "not opened" in opened.query_one(NoticeLine).text)
+        await until(pilot, lambda: "wasn't opened" in opened.query_one(NoticeLine).text)
         shown = opened.query_one("#whole", FilePane).view.text()
         assert shown == "Output too large (468.8 KB)."
 

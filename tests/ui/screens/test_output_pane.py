@@ -76,7 +76,7 @@ async def test_a_full_copy_that_is_gone_leaves_what_is_known(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("where", "why"),
-    [("secret", "not opened"), ("dots", "not opened"), ("link", "can't read the full copy")],
+    [("secret", "wasn't opened"), ("dots", "wasn't opened"), ("link", "can't read the full copy")],
 )
 async def test_what_a_receipt_names_elsewhere_is_not_opened(
     where: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

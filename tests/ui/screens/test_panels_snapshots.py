@@ -177,7 +177,8 @@ class StillJob:
     """A background command as it stands, without a process."""
 
     def __init__(self, number: int, command: str, seconds: float, printed: str, path: Path) -> None:
-        self.id, self.command, self.pid, self.path = f"job-{number}", command, 4100 + number, path
+        self.id, self.command, self.path = f"job-{number}", command, path
+        self.process = f"process {4100 + number}"
         self.seconds, self.bytes = seconds, len(printed)
         self.since = datetime(2026, 11, 21, 9, number, tzinfo=UTC)
         self.origin = Origin("c1", "person" if number == 3 else "")
