@@ -19,11 +19,11 @@ from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.plans import ApprovedPlan
-from tui.app.commands.registry import route
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
+from tui.app.router import route
 from tui.app.services import SessionChoice
 from tui.context.job_endings import unreported
 from tui.core.errors import SessionError

@@ -10,8 +10,8 @@ import pytest
 
 from tests.app.test_conversation import Recorder, opened, until
 from tests.support.world import World
-from tui.app.commands.registry import route
 from tui.app.conversation import Conversation
+from tui.app.router import route
 from tui.core.paths import folders
 from tui.plain.input_loop import complete
 from tui.provider.base import ModelInfo

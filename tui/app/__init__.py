@@ -1,10 +1,11 @@
 """The conversation without a toolkit, and everything that its front ends share.
 
 `conversation`: the open session, its turns and what waits; `work` runs one thing at a time.
+`router`: where a typed line goes; `api`: a conversation for a program, without a person.
 `frontend`: what it asks of the full screen, of plain lines, or of a test.
 `open_session`: from a choice to an open session, with the questions on the way; `interruption`:
 work that an earlier run left open; `error_options`: the ways on from a failed request.
-`commands`: the table of slash commands with the router, the handlers; `models`: /model.
+`commands`: the table of slash commands, the handlers; `models`: /model.
 `drafts`, `attachments`, `send_queue`, `user_shell`, `prompt_history`: parts of a conversation.
 `services`: what a front end is given; `program`: the composition root.
 `options`, `launch_config`, `doctor`: the command line as data, the installation examined.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.app.conversation import Conversation
+    from tui.app.api import Conversation
     from tui.app.frontend import Frontend
     from tui.app.program import CompositionRoot
 
@@ -26,7 +27,7 @@ def __getattr__(name: str) -> object:
     """What another program embeds, loaded when it is asked for."""
     from importlib import import_module  # noqa: PLC0415 - as those below: nothing is loaded for the others
 
-    places = {"CompositionRoot": "program", "Conversation": "conversation", "Frontend": "frontend"}
+    places = {"CompositionRoot": "program", "Conversation": "api", "Frontend": "frontend"}
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{places[name]}"), name)

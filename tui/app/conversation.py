@@ -7,20 +7,10 @@ person does, show what happens, and put the questions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Mapping,
-    Sequence,
-)
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.agent import events
 from tui.agent.events import Event
@@ -28,26 +18,21 @@ from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
-from tui.app.commands.forward import say_new_ports
 from tui.app.commands.own import user_commands
 from tui.app.commands.registry import TAKEN
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
+from tui.app.port_watch import say_new_ports
 from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
 from tui.app.work import TurnProgress, Work, follow
 from tui.context.interrupted_calls import open_calls
-from tui.core.errors import StorageError, UsageError
+from tui.core.errors import StorageError
 from tui.core.formatting import plural
 from tui.core.gc_pause import collect, gc_pause
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.app.headless import Approve
-    from tui.app.outcome import Outcome
-    from tui.permissions.types import Approver
-    from tui.tools.base import Tool
-    from tui.tools.submit_result import SubmitResult
 
 Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
 """What became of a prompt: a turn began with it, it joined the one that runs, it waits for a turn
@@ -81,83 +66,7 @@ class Conversation:
         self._ports_said = set[int]()
         self._leave_requests = 0
         self._saving = False
-        self.result: SubmitResult | None = None
-        """Takes the result that fits a schema, where one is asked for."""
-        self._watchers: list[Callable[[Event], None]] = []
         self._resting: list[Callable[[], None]] = []
-
-    @classmethod
-    @asynccontextmanager
-    async def at(
-        cls,
-        folder: str | Path = ".",
-        *,
-        resume: str | Path | None = None,
-        newest: bool = False,
-        keep: bool = True,
-        model: str | None = None,
-        effort: str | None = None,
-        practice: bool = False,
-        practice_script: Path | None = None,
-        mode: Literal["ask", "edits", "plan"] = "ask",
-        allow: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        approve: Approve | Approver | None = None,
-        trust: bool = False,
-        tools: Sequence[Callable[..., Any] | Tool[Any]] = (),
-        schema: Mapping[str, Any] | None = None,
-        system_prompt: str | None = None,
-        append_system_prompt: str | None = None,
-        max_turns: int | None = None,
-        max_tokens: int | None = None,
-        max_cost: float | None = None,
-    ) -> AsyncGenerator[Conversation]:
-        """A conversation for a program, with a session that is open until the block ends.
-
-        Args:
-            folder: The workspace. Its settings, instructions and rules count as on the screen.
-            resume: An id of a session, the start of one, or a file.
-            newest: Continue the newest session of the folder, where there is one.
-            keep: Whether the session is saved.
-            mode: What runs without being asked: what only reads, edits too, or nothing else than
-                reading.
-            allow, deny: Permission rules, as `--allow` and `--deny`.
-            approve: Answers for the person where the rules ask: a function of the call and what
-                the rules say about it, or an `Approver`. Without it, what would be asked about is
-                refused.
-            trust: Whether the folder's own files count (see the manual on trust).
-            tools: Functions that the model may call; see `tui.tools.function_tool`.
-            schema: A JSON schema that the result of `ask` has to fit.
-            max_turns, max_tokens, max_cost: Limits, as on the command line; cost in US dollars.
-
-        Raises:
-            HoldfastError: The settings are wrong, there is no key, or the session can't be opened.
-        """
-        from tui.app import headless  # noqa: PLC0415 - front ends do without it
-        from tui.tools.submit_result import SubmitResult  # noqa: PLC0415 - where it is asked for
-
-        options = headless.options_of(
-            folder,
-            resume=resume,
-            newest=newest,
-            no_session=not keep,
-            model=model,
-            effort=effort,
-            practice=practice or practice_script is not None,
-            practice_script=practice_script,
-            permission_mode=mode,
-            allow=tuple(allow),
-            deny=tuple(deny),
-            trust=trust,
-            system_prompt=system_prompt,
-            append_system_prompt=append_system_prompt,
-            max_turns=max_turns,
-            max_tokens=max_tokens,
-            max_cost=max_cost,
-        )
-        own = [*tools, *([SubmitResult(schema)] if schema is not None else [])]
-        async with headless.opened(options, headless.approver_of(approve), tools=own) as opened:
-            yield opened
 
     @property
     def busy(self) -> bool:
@@ -344,18 +253,7 @@ class Conversation:
         self.frontend.show(event)
         self.frontend.refresh()
 
-    # For programs
-
-    def watch(self, see: Callable[[Event], None]) -> Callable[[], None]:
-        """Let `see` have each event of a headless conversation from now on, until what this
-        returns is called."""
-        self._watchers.append(see)
-        return lambda: self._watchers.remove(see)
-
-    def publish(self, event: Event) -> None:
-        """Hand an event to those that watch."""
-        for see in tuple(self._watchers):
-            see(event)
+    # At rest
 
     def may_rest(self) -> None:
         """Something has ended; those that wait for the end of all work hear of it."""
@@ -373,47 +271,6 @@ class Conversation:
         self._resting.append(rests.set)
         self.may_rest()
         await rests.wait()
-
-    async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
-        """Send a prompt to a headless conversation, and yield what happens until nothing runs or
-        waits any more. The person's own commands (`/review`) work, as do directives; `attached`
-        goes after the prompt and switches nothing. While a turn runs, the prompt joins it.
-
-        Closing the iterator stops what runs. Raises UsageError where the prompt is refused, as in
-        a session that is read-only.
-        """
-        from tui.app.commands.registry import route_own  # noqa: PLC0415 - it imports this module
-
-        happened, quiet = asyncio.Queue[Event | None](), None
-        unwatch = self.watch(happened.put_nowait)
-        try:
-            if await route_own(self, text, attached) == "refused":
-                raise UsageError(getattr(self.frontend, "said", "") or "The prompt was refused.")
-            quiet = asyncio.create_task(self.quiet(), name="quiet")
-            quiet.add_done_callback(lambda _: happened.put_nowait(None))
-            while (event := await happened.get()) is not None:
-                yield event
-        finally:
-            unwatch()
-            if quiet is not None:
-                quiet.cancel()
-            if self.cancel():
-                await self.at_rest()
-
-    async def ask(self, text: str, *, attached: str = "") -> Outcome:
-        """Send a prompt, and return what it came to. With a schema the model is reminded once to
-        hand over its result; without one that fits, the outcome is "failed"."""
-        from tui.app.outcome import Outcome  # noqa: PLC0415 - front ends do without it
-
-        outcome, agent = Outcome(), self.open_agent()
-        if agent is not None:
-            outcome.session_id, outcome.model = agent.session.id, agent.model
-        for prompt in outcome.prompts(text, self.result):
-            async with aclosing(self.send(prompt, attached=attached)) as turn:
-                async for event in turn:
-                    outcome.see(event)
-            attached = ""
-        return outcome
 
     # What is sent
 
@@ -550,7 +407,8 @@ class Conversation:
         self.frontend.ended(progress.result)
         if agent.has_jobs:
             self._cancel_ports()
-            watch = say_new_ports(self, self._ports_said)
+            clock, say = self.services.clock, self.frontend.say
+            watch = say_new_ports(agent, clock, say, self._ports_said)
             self._ports = asyncio.create_task(watch, name="ports")
         self._send_waiting()
         if progress.outcome == "done":

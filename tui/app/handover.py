@@ -1,5 +1,4 @@
-"""Between a screen and the background: taking a session from a process that runs it, and handing
-the one that is open to such a process (/bg)."""
+"""From the background to a screen: taking a session from the process that runs it."""
 
 from __future__ import annotations
 
@@ -8,18 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.agent.interrupted_work import last_of_turn, turn_is_open
 from tui.app import background
 from tui.app.background import BackgroundSession
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.app.services import SessionChoice
-from tui.core.errors import HoldfastError
 from tui.session.lock import holder
 
 if TYPE_CHECKING:
-    from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
-    from tui.app.options.arguments import Options
     from tui.core.paths import Folders
 
 PATIENCE_S: Final = 5.0
@@ -105,76 +100,3 @@ async def _ask_patience(conversation: Conversation, owner: BackgroundSession) ->
     text = f"The background process finishes what it has begun{f': {does}' if does else ''}."
     question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT)
     return await conversation.frontend.choose(question)
-
-
-# /bg
-
-
-async def bg(conversation: Conversation, prompt: str) -> None:
-    """Start another session in the background, or hand this one over and leave."""
-    services, say = conversation.services, conversation.frontend.say
-    if services.background_options is None:
-        say("Nothing can run in the background here.", "warning")
-        return
-    options = services.background_options()
-    if prompt:
-        start = background.start
-        one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))
-        said, attach = background.started_words(one)
-        say(f"{said}.", "success", hint=f"{attach}.")
-        return
-    agent = conversation.open_agent()
-    if agent is None:
-        return
-    if agent.session.path is None or agent.session.read_only:
-        why = "This session isn't saved" if agent.session.path is None else "It is read-only"
-        say(f"{why}, so no other process can continue it.", "warning")
-    elif not conversation.busy:
-        say("Nothing runs.", hint="/bg PROMPT starts another session in the background.")
-    elif await _paused(conversation, agent):
-        await _hand_over(conversation, agent, options)
-
-
-async def _paused(conversation: Conversation, agent: Agent) -> bool:
-    """Wait until the turn can be continued elsewhere. False where there is nothing to continue."""
-    say, stop = conversation.frontend.say, conversation.frontend.stop_key
-    conversation.pause()
-    say("Handing over to the background after this step.", hint=f"{stop} stops the turn instead.")
-    while conversation.busy:
-        await conversation.at_rest()
-    last = last_of_turn(agent.session.records)
-    if agent is not conversation.agent or last is None or last.type == "interrupt":
-        say("Stopped, so nothing was handed over.")
-        return False
-    if not turn_is_open(agent.session.records):
-        say("The turn is over: nothing is left for the background.")
-        return False
-    return True
-
-
-async def _hand_over(conversation: Conversation, agent: Agent, options: Options) -> None:
-    """Close the session, let a process continue it, and leave; opened again where that fails."""
-    from tui.app.open_session import open_choice  # noqa: PLC0415 - it imports this module
-
-    path = agent.session.path
-    assert path is not None
-    mode = {"ask": "ask", "accept_edits": "edits", "plan": "plan"}[agent.mode]
-    options = replace(
-        options,
-        resume=str(path),
-        model=None if options.practice else agent.model,
-        permission_mode=mode,  # pyright: ignore[reportArgumentType] - its names on the command line
-        plan=False,
-        yolo=agent.directives.elevated,
-        add_dirs=agent.folders[1:],
-    )
-    home = conversation.services.folders
-    await conversation.close(leave=True)
-    try:
-        await asyncio.to_thread(background.start, home, options, go_on=True)
-    except HoldfastError as error:
-        conversation.frontend.say(error.message, "error", hint=error.hint)
-        await open_choice(conversation, SessionChoice(path, go_on=True))
-        return
-    if leave := conversation.frontend.view("quit", ""):
-        await leave

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tui.app import handover
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.to_background import bg
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 
@@ -43,7 +43,7 @@ async def ask_to_quit(conversation: Conversation) -> Quit | None:
         case "changed":
             return await ask_to_quit(conversation)
         case "background":
-            await handover.bg(conversation, "")
+            await bg(conversation, "")
             return None
         case "leave":
             return "leave"

@@ -21,12 +21,12 @@ from typing import Any, Final, NoReturn
 from tui.agent import events
 from tui.agent.event_text import event_lines, when
 from tui.agent.events import Event
-from tui.app import background, headless
+from tui.app import api, background
 from tui.app.background import BackgroundSession
-from tui.app.commands.registry import route_own
 from tui.app.conversation import Conversation
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
+from tui.app.router import route_own
 from tui.app.services import SessionChoice
 from tui.app.session_path import session_path
 from tui.cli.print_mode import standard_input
@@ -113,9 +113,7 @@ class BackgroundProcess:
         approver, opened = WaitingApprover(self._waits), False
         loop, problem = asyncio.get_running_loop(), ""
         try:
-            async with headless.opened(
-                options, approver, see=self._see, choice=choice
-            ) as conversation:
+            async with api.opened(options, approver, see=self._see, choice=choice) as conversation:
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, self._stop)
                 loop.add_signal_handler(signal.SIGUSR1, self._answer_request)

@@ -20,12 +20,11 @@ from typing import Any, Final, TextIO, cast
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.events import Event
-from tui.app import headless
-from tui.app.commands.registry import route_own
-from tui.app.conversation import Conversation
+from tui.app.api import Conversation, opened
 from tui.app.launch_config import MODES
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
+from tui.app.router import route_own
 from tui.app.work import heeded_signals
 from tui.cli.print_mode import exit_code, write_event
 from tui.core.errors import HoldfastError, UsageError
@@ -233,7 +232,7 @@ async def answer_lines(options: Options, source: int, out: TextIO) -> int:
         stopped.set()
         conversation.cancel()
 
-    async with headless.opened(options, approver, see=see) as conversation:
+    async with opened(options, approver, see=see) as conversation:
         lines = LineConversation(conversation, approver)
         with heeded_signals(stop):
             await _until_end(source, stopped, lines, see)

@@ -14,12 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tui.app.commands.registry import COMMANDS, route
+from tui.app.commands.registry import COMMANDS
 from tui.app.conversation import Conversation
 from tui.app.error_options import offer_recovery
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.app.open_session import RECHECK_S, SessionWatch
 from tui.app.quitting import ask_to_quit
+from tui.app.router import route
 from tui.app.work import explained
 from tui.core.errors import HoldfastError
 from tui.plain.frontend import PlainFrontend

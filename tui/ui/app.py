@@ -403,7 +403,7 @@ class HoldfastApp(ThemedApp):
         if not self.ready:
             self._wait(text)
             return True
-        from tui.app.commands.registry import route  # noqa: PLC0415 - not for the first frame
+        from tui.app.router import route  # noqa: PLC0415 - not for the first frame
 
         self.chat.notice.clear()
         submitted = await route(self.conversation, text)

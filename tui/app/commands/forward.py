@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation
 
-_LOOKS_S = (0, 1, 2, 4, 8)
 _NONE = "No command is listening on a port inside the sandbox."
 
 
@@ -33,23 +32,3 @@ async def forward(conversation: Conversation, wanted: str) -> None:
         return
     port = int(word or listed)
     say(f"Open http://127.0.0.1:{await agent.forward(port)} to reach port {port}.", "success")
-
-
-async def say_new_ports(conversation: Conversation, said: set[int]) -> None:
-    """After a turn: say which ports commands have begun to listen on; a server may take its time
-    until it does. `said` holds what was said before."""
-    for seconds in _LOOKS_S:
-        await conversation.services.clock.sleep(seconds)
-        agent = conversation.agent
-        if agent is None or not agent.has_jobs:
-            return
-        ports = await agent.ports()
-        new = sorted(ports.keys() - said)
-        said.clear()
-        said.update(ports)
-        if new:
-            listed = " and ".join(map(str, new))
-            conversation.frontend.say(
-                f"Commands inside the sandbox are listening on port {listed}.",
-                hint=f"/forward {new[0]} opens it at 127.0.0.1.",
-            )

@@ -1,26 +1,12 @@
-"""The commands: one table from name to handler, and the router for typed text.
+"""The commands: one table from name to handler. A later command is one more row.
 
-A later command is one more row.
+`tui.app.router` carries out what was typed.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from tui.app.commands.own import command_turn
-from tui.app.mcp_offers import prompts_of
-from tui.core.errors import HoldfastError
-from tui.core.partly_typed import PartlyTyped, count_typed
-from tui.settings.user_commands import find as find_own
-
-if TYPE_CHECKING:
-    from tui.app.conversation import Conversation, Submitted
-    from tui.tools.mcp import Server
-    from tui.tools.mcp.servers import McpPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +59,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("find [TEXT]", "find in the conversation"),
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
-    _command("bg [PROMPT]", "hand this turn to the background, or start one", "handover"),
+    _command("bg [PROMPT]", "hand this turn to the background, or start one", "to_background"),
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),
     _command("plan [show]", "plan mode (toggle), or the approved plan", "commands.context"),
@@ -164,107 +150,3 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
 
 TAKEN: frozenset[str] = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
 """Names that no command of the person's can have."""
-
-
-async def route(conversation: Conversation, text: str) -> Submitted | None:
-    """Do what was typed. What became of it where it is sent or run, None for a command of the
-    program."""
-    if isinstance(text, PartlyTyped) and text.folded:
-        return conversation.submit(text)
-    if text.startswith("!") and text.lstrip("!").strip():
-        return conversation.run_shell(text[1:].strip())
-    named = ("memory", note) if (note := _note(text)) else split(text)
-    if text.rstrip() in QUIT_WORDS:
-        named = ("quit", "")
-    if named is None:
-        return conversation.submit(text)
-    name, argument = named
-    command = find(name)
-    if command is None:
-        return await _user_command(conversation, text, name, argument)
-    if command.directive:
-        return await _directive(conversation, text)
-    await conversation.frontend.run_command(_guarded(conversation, command, argument))
-    return None
-
-
-async def route_own(conversation: Conversation, text: str, attached: str = "") -> Submitted | None:
-    """Send what a program was given as a prompt: of commands only those that are prompts
-    themselves, the person's own, are more than text."""
-    named = split(text.strip())
-    if named is not None and find(named[0]) is None and not attached:
-        await asyncio.to_thread(conversation.user_commands.load)
-        if find_own(conversation.user_commands.commands, named[0]):
-            return await _user_command(conversation, text, *named)
-    return conversation.submit(text, attached)
-
-
-def _note(text: str) -> str:
-    """What comes after `# ` in a line that was typed: a note to keep. A paste is none."""
-    if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
-        return ""
-    return text[2:].strip()
-
-
-async def _directive(conversation: Conversation, text: str) -> Submitted | None:
-    """Send a directive; one that costs something after the price was shown."""
-    from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up
-
-    agent, on = conversation.agent, parse(text).changes.get("think")
-    if agent is None or on is None or agent.think_cost(bool(on)) is None:
-        return conversation.submit(text)
-    from tui.app.commands.effort import think  # noqa: PLC0415 - for this question alone
-
-    await conversation.frontend.run_command(think(conversation, text))
-    return None
-
-
-async def _guarded(conversation: Conversation, command: SlashCommand, argument: str) -> None:
-    """Carry out a command of the program, by the front end's own view or by its handler."""
-    try:
-        work = conversation.frontend.view(command.name, argument)
-        if work is None:
-            module = import_module(f"tui.app.{command.module}")
-            handler = getattr(module, command.name.replace("-", "_"))
-            work = handler(conversation, argument)
-        await work
-    except HoldfastError as error:
-        conversation.frontend.say(error.message, "error", hint=error.hint)
-
-
-async def _offered_prompt(
-    conversation: Conversation, text: str, offered: tuple[Server, McpPrompt], argument: str
-) -> None:
-    """Send the text of an MCP server's prompt; one that there is none of goes back."""
-    server, prompt = offered
-    try:
-        conversation.submit(text, await server.prompt_text(prompt, argument))
-    except HoldfastError as error:
-        conversation.frontend.say(error.message, "error", hint=error.hint)
-        conversation.frontend.put_prompt(text)
-
-
-async def _user_command(
-    conversation: Conversation, text: str, name: str, argument: str
-) -> Submitted | None:
-    """A command that the person wrote: its text goes along with what was typed. Else one that has
-    another name here."""
-    await asyncio.to_thread(conversation.user_commands.load)
-    found = conversation.user_commands.commands
-    if command := find_own(found, name):
-        say, find_model = conversation.frontend.say, conversation.services.asked_model
-        turn = await command_turn(command, argument, find_model, say)
-        return conversation.submit_command(text.strip(), turn)
-    if offered := prompts_of(conversation).get(name.lower()):
-        await conversation.frontend.run_command(
-            _offered_prompt(conversation, text.strip(), offered, argument)
-        )
-        return None
-    if "." in name:  # rather a path
-        return conversation.submit(text)
-    name = name.lower()
-    if name in ELSEWHERE:
-        return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())
-    what, hint = unknown(name, tuple(found))
-    conversation.frontend.say(what, "warning", hint=hint)
-    return "refused"

@@ -13,8 +13,8 @@ from acp import RequestError, schema
 from acp.connection import Connection
 from acp.utils import notify_model, request_model, serialize_params
 
+from tui.app.api import HeadlessFrontend
 from tui.app.dialog_data import ChoiceQuestion, Question, YesNoQuestion
-from tui.app.headless import HeadlessFrontend
 from tui.app.services import AppServices
 from tui.cli.acp.updates import KINDS, Content, SessionUpdates, Update, edits, notice, text_content
 from tui.core.clock import Clock

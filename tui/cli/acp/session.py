@@ -16,13 +16,13 @@ from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines
 from tui.agent.events import Event
 from tui.agent.prompts import parse
-from tui.app.commands.registry import find, route, split
-from tui.app.conversation import Conversation
-from tui.app.headless import opened
+from tui.app.api import Conversation, opened
+from tui.app.commands.registry import find, split
 from tui.app.mcp_offers import prompts_of
 from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
+from tui.app.router import route
 from tui.app.session_path import workspace_of
 from tui.cli.acp.editor import COMMANDS, EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import Block, read

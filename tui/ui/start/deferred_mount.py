@@ -23,7 +23,7 @@ from tui.ui.toolkit.base_app import ThemedApp
 _WARM: Final = (
     "aiofiles",
     "tui.app.open_session",
-    "tui.app.commands.registry",
+    "tui.app.router",
     "tui.ui.widgets.conversation.view",
     "tui.ui.widgets.output_view",
     "tui.ui.widgets.file_viewer.pane",

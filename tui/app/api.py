@@ -8,15 +8,17 @@ how it is opened. `Conversation.at` is the way in for programs; subcommands use 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.events import Event, Notice
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.conversation import Conversation
+from tui.app import conversation
+from tui.app.commands.registry import find
 from tui.app.dialog_data import (
     DamageQuestion,
     Question,
@@ -24,18 +26,21 @@ from tui.app.dialog_data import (
     SetupQuestion,
     YesNoQuestion,
 )
-from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.frontend import Frontend, Kind, Level, TurnResult
 from tui.app.interruption import interruption_report, taken_over
 from tui.app.launch_config import scratch_of
+from tui.app.open_session import after_opening
 from tui.app.options.arguments import Options
+from tui.app.outcome import Outcome
 from tui.app.program import CompositionRoot
+from tui.app.router import route_own
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import UsageError
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.tools.base import Tool
 from tui.tools.function_tool import as_tool
-from tui.tools.submit_result import result_tool
+from tui.tools.submit_result import SubmitResult, result_tool
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -63,6 +68,134 @@ class CallbackApprover(RulesOnly):
 def approver_of(given: Approve | Approver | None) -> Approver | None:
     """A function that answers for the person, as an approver."""
     return CallbackApprover(given) if callable(given) else given
+
+
+class Conversation(conversation.Conversation):
+    """A conversation for a program, without a person at a terminal: `at` opens one."""
+
+    def __init__(self, services: AppServices, frontend: Frontend) -> None:
+        super().__init__(services, frontend)
+        self.result: SubmitResult | None = None
+        """Takes the result that fits a schema, where one is asked for."""
+        self._watchers: list[Callable[[Event], None]] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def at(
+        cls,
+        folder: str | Path = ".",
+        *,
+        resume: str | Path | None = None,
+        newest: bool = False,
+        keep: bool = True,
+        model: str | None = None,
+        effort: str | None = None,
+        practice: bool = False,
+        practice_script: Path | None = None,
+        mode: Literal["ask", "edits", "plan"] = "ask",
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        approve: Approve | Approver | None = None,
+        trust: bool = False,
+        tools: Sequence[Callable[..., Any] | Tool[Any]] = (),
+        schema: Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        append_system_prompt: str | None = None,
+        max_turns: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> AsyncGenerator[Conversation]:
+        """A conversation for a program, with a session that is open until the block ends.
+
+        Args:
+            folder: The workspace. Its settings, instructions and rules count as on the screen.
+            resume: An id of a session, the start of one, or a file.
+            newest: Continue the newest session of the folder, where there is one.
+            keep: Whether the session is saved.
+            mode: What runs without being asked: what only reads, edits too, or nothing else than
+                reading.
+            allow, deny: Permission rules, as `--allow` and `--deny`.
+            approve: Answers for the person where the rules ask: a function of the call and what
+                the rules say about it, or an `Approver`. Without it, what would be asked about is
+                refused.
+            trust: Whether the folder's own files count (see the manual on trust).
+            tools: Functions that the model may call; see `tui.tools.function_tool`.
+            schema: A JSON schema that the result of `ask` has to fit.
+            max_turns, max_tokens, max_cost: Limits, as on the command line; cost in US dollars.
+
+        Raises:
+            HoldfastError: The settings are wrong, there is no key, or the session can't be opened.
+        """
+        options = options_of(
+            folder,
+            resume=resume,
+            newest=newest,
+            no_session=not keep,
+            model=model,
+            effort=effort,
+            practice=practice or practice_script is not None,
+            practice_script=practice_script,
+            permission_mode=mode,
+            allow=tuple(allow),
+            deny=tuple(deny),
+            trust=trust,
+            system_prompt=system_prompt,
+            append_system_prompt=append_system_prompt,
+            max_turns=max_turns,
+            max_tokens=max_tokens,
+            max_cost=max_cost,
+        )
+        own = [*tools, *([SubmitResult(schema)] if schema is not None else [])]
+        async with opened(options, approver_of(approve), tools=own) as open_one:
+            yield open_one
+
+    def watch(self, see: Callable[[Event], None]) -> Callable[[], None]:
+        """Let `see` have each event of a headless conversation from now on, until what this
+        returns is called."""
+        self._watchers.append(see)
+        return lambda: self._watchers.remove(see)
+
+    def publish(self, event: Event) -> None:
+        """Hand an event to those that watch."""
+        for see in tuple(self._watchers):
+            see(event)
+
+    async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
+        """Send a prompt to a headless conversation, and yield what happens until nothing runs or
+        waits any more. The person's own commands (`/review`) work, as do directives; `attached`
+        goes after the prompt and switches nothing. While a turn runs, the prompt joins it.
+
+        Closing the iterator stops what runs. Raises UsageError where the prompt is refused, as in
+        a session that is read-only.
+        """
+        happened, quiet = asyncio.Queue[Event | None](), None
+        unwatch = self.watch(happened.put_nowait)
+        try:
+            if await route_own(self, text, attached) == "refused":
+                raise UsageError(getattr(self.frontend, "said", "") or "The prompt was refused.")
+            quiet = asyncio.create_task(self.quiet(), name="quiet")
+            quiet.add_done_callback(lambda _: happened.put_nowait(None))
+            while (event := await happened.get()) is not None:
+                yield event
+        finally:
+            unwatch()
+            if quiet is not None:
+                quiet.cancel()
+            if self.cancel():
+                await self.at_rest()
+
+    async def ask(self, text: str, *, attached: str = "") -> Outcome:
+        """Send a prompt, and return what it came to. With a schema the model is reminded once to
+        hand over its result; without one that fits, the outcome is "failed"."""
+        outcome, agent = Outcome(), self.open_agent()
+        if agent is not None:
+            outcome.session_id, outcome.model = agent.session.id, agent.model
+        for prompt in outcome.prompts(text, self.result):
+            async with aclosing(self.send(prompt, attached=attached)) as turn:
+                async for event in turn:
+                    outcome.see(event)
+            attached = ""
+        return outcome
 
 
 class HeadlessFrontend:
@@ -113,8 +246,6 @@ class HeadlessFrontend:
         self.conversation.may_rest()
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:  # noqa: ARG002 - as the port has it
-        from tui.app.commands.registry import find  # noqa: PLC0415 - for a command only
-
         command = find(name)
         return self._no_view(name) if command is not None and not command.module else None
 
@@ -208,7 +339,6 @@ async def opened(
 async def open_session(conversation: Conversation, choice: SessionChoice) -> None:
     """Open a session, where nobody can be asked: one that is damaged is repaired in what is sent,
     as always, and what an earlier run left open is said."""
-    from tui.app.open_session import after_opening  # noqa: PLC0415 - it needs this module's layer
 
     async def accept(_: Agent) -> SessionChoice:
         return choice
