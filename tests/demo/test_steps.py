@@ -13,7 +13,7 @@ from tui.agent.events import Event
 from tui.app.commands.registry import find
 from tui.core.messages import Usage
 from tui.demo import tour_steps as places
-from tui.demo.tour import Tour
+from tui.demo.tour_progress import Tour
 from tui.demo.tour_steps import (
     BUSY,
     CHAT,

@@ -15,7 +15,7 @@ from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tui.core.errors import ErrorClass, Overflow, ProviderError
 from tui.core.messages import Message, text_block, text_of
-from tui.demo.drill import STEPS
+from tui.demo.drill_steps import STEPS
 from tui.provider.base import (
     AttemptStarted,
     Completed,

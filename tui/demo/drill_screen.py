@@ -14,7 +14,7 @@ from tui.app.program import CompositionRoot
 from tui.app.services import SessionChoice
 from tui.core.clock import Clock
 from tui.core.messages import text_block
-from tui.demo.drill import INTRO, Drill
+from tui.demo.drill_steps import INTRO, Drill
 from tui.demo.guide import Guide
 from tui.provider.base import Provider, Request
 from tui.provider.practice.faults import FaultyProvider

@@ -21,7 +21,7 @@ from tui.app.services import Opening
 from tui.core.clock import Clock, SystemClock
 from tui.demo import tour_scene
 from tui.demo.drill_screen import GuidedApp, GuidedProgram
-from tui.demo.tour import TITLE, PanelText, Tour
+from tui.demo.tour_progress import TITLE, PanelText, Tour
 from tui.demo.tour_steps import BUSY, CHAT, OUTPUT, WHOLE
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide

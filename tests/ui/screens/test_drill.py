@@ -17,8 +17,9 @@ from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, until
 from tui.app.options.flags import FAULTS
 from tui.core.errors import UsageError
-from tui.demo.drill import OVER, STEPS, Drill, place
+from tui.demo.drill import place
 from tui.demo.drill_screen import MARK, DrillApp, DrillProgram
+from tui.demo.drill_steps import OVER, STEPS, Drill
 from tui.ui.screens import external_programs
 from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, ToolItem

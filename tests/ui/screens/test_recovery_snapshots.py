@@ -19,8 +19,9 @@ from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
 from tests.ui.screens.test_snapshots import SIZES, shoot, untitled, work
 from tui.agent import events
 from tui.app.options.flags import FAULTS
-from tui.demo.drill import Drill, place
+from tui.demo.drill import place
 from tui.demo.drill_screen import DrillApp
+from tui.demo.drill_steps import Drill
 from tui.ui.app import HoldfastApp
 
 OTHER = "claude-haiku-5-5"
