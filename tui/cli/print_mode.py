@@ -16,12 +16,12 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias
+from typing import TextIO
 
 from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
-from tui.agent.event_text import event_lines, moment_of
+from tui.agent.event_text import moment_of
 from tui.agent.events import Event
 from tui.agent.prompts import CommandTurn, parse
 from tui.app import launch_config
@@ -32,18 +32,14 @@ from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
+from tui.cli.event_output import Format, exit_code, json_line, to_stderr, write_event, write_line
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.formatting import plural, wait_time
 from tui.core.standard_output import note
-from tui.core.text_cleaning import clean
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
 from tui.tools.submit_result import SubmitResult
-
-Format: TypeAlias = Literal["text", "json", "stream-json"]
-
-EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
 
 _STEPS = ((60, 10.0), (600, 60.0), (float("inf"), 600.0))
 """How often a wait is spoken of: with so many seconds left at most, every so many."""
@@ -58,15 +54,6 @@ NOT_SAVED_HINT = (
     "Can't save the session. Make its folder writable, choose another with HOLDFAST_HOME, or "
     "use --no-session."
 )
-
-
-def exit_code(outcome: Outcome) -> int:
-    """The exit code of what a run came to."""
-    if outcome.outcome == "done":
-        return EXIT_DONE
-    if outcome.outcome == "interrupted":
-        return EXIT_INTERRUPTED
-    return EXIT_CREDENTIALS if outcome.error_class == "auth" else EXIT_FAILED
 
 
 async def run(
@@ -131,14 +118,14 @@ async def run(
             countdown.stop()
             await _close(agent, outcome, err)
     if format_ == "text" and outcome.given:
-        _line(out, _dump(outcome.value))
+        write_line(out, json_line(outcome.value))
     elif format_ == "text" and outcome.answer and outcome.outcome == "done":
-        _line(out, outcome.answer)
+        write_line(out, outcome.answer)
     elif format_ == "json":
         elapsed = round((clock.monotonic() - started) * 1000)
-        _line(out, _dump(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
+        write_line(out, json_line(outcome.to_json(turns=agent.spent.requests, duration_ms=elapsed)))
     if outcome.error == NO_RESULT:
-        _to_stderr(err, NO_RESULT)
+        to_stderr(err, NO_RESULT)
     return exit_code(outcome)
 
 
@@ -146,11 +133,11 @@ async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
     """Close the agent; say what ends with it, and what could not be saved."""
     if running := agent.running_jobs:
         stopped = plural(running, "background command")
-        _to_stderr(err, f"Stopping {stopped}: they end with this run.")
+        to_stderr(err, f"Stopping {stopped}: they end with this run.")
     try:
         await agent.close()
     except StorageError as error:
-        _to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
+        to_stderr(err, "" if outcome.unsaved else error.message, NOT_SAVED_HINT)
 
 
 async def _with_interruption(
@@ -163,7 +150,7 @@ async def _with_interruption(
         return attached
     work = await asyncio.to_thread(agent.interrupted_work)
     if work.supervised:
-        _to_stderr(err, taken_over(work))
+        to_stderr(err, taken_over(work))
         for event in await agent.note(taken_over(work)):
             tell(event)
         async with aclosing(agent.collect(work.supervised)) as collected:
@@ -173,7 +160,7 @@ async def _with_interruption(
         work = work.uncertain
     if not work:
         return attached
-    _to_stderr(err, *interruption_report(work))
+    to_stderr(err, *interruption_report(work))
     return "\n\n".join(filter(None, (summary_of(work), attached))) if work.orphans else attached
 
 
@@ -197,44 +184,9 @@ class Countdown:
 
     async def _count(self, until: datetime) -> None:
         while (left := (until - self._clock.now()).total_seconds()) > 0:
-            _to_stderr(self._err, f"Waiting for the server: {wait_time(left)} left. Ctrl+C stops.")
+            to_stderr(self._err, f"Waiting for the server: {wait_time(left)} left. Ctrl+C stops.")
             step = next(step for limit, step in _STEPS if left <= limit)
             await self._clock.sleep(min(left, step))
-
-
-def write_event(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
-    """Write one event: as data where that is asked for, and what the person should know."""
-    if format_ == "stream-json" and not isinstance(event, events.Alive):
-        _line(out, _dump(event.to_json()))
-    _to_stderr(err, *event_lines(event))
-    if isinstance(event, events.Debug) and format_ == "text":
-        _to_stderr(err, event.text)
-
-
-def _dump(value: object) -> str:
-    """One line of JSON that any terminal and any reader can take."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-
-
-def _line(out: TextIO, text: str) -> None:
-    """Write data. Raises BrokenPipeError for a reader who left, else StorageError."""
-    try:
-        out.write(f"{text}\n")
-        out.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"Can't write to standard output: {error.strerror or error}.",
-            hint="The session is saved: see `holdfast sessions list`.",
-        ) from error
-
-
-def _to_stderr(err: TextIO, *lines: str) -> None:
-    """Write for the person. That nobody can read it must not end the turn."""
-    with suppress(OSError):
-        err.write("".join(f"{clean(line)}\n" for line in lines if line))
-        err.flush()
 
 
 def print_answer(options: Options) -> int:
@@ -261,7 +213,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     else:
         session = launch_config.new_session(options, launch, clock)
         if options.newest:
-            _to_stderr(sys.stderr, "No session in this folder yet: starting a new one.")
+            to_stderr(sys.stderr, "No session in this folder yet: starting a new one.")
 
     async def converse() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
@@ -290,7 +242,7 @@ async def _command(launch: Launch, typed: str) -> CommandTurn | None:
     if command is None:
         return None
     find_model = partial(asked_model, launch)
-    return await command_turn(command, named[1], find_model, partial(_to_stderr, sys.stderr))
+    return await command_turn(command, named[1], find_model, partial(to_stderr, sys.stderr))
 
 
 def read_schema(path: Path) -> object:

@@ -26,7 +26,7 @@ from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.router import route_own
 from tui.app.work import heeded_signals
-from tui.cli.print_mode import exit_code, write_event
+from tui.cli.event_output import exit_code, write_event
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.messages import blocks_of, list_of, object_of, string_of
 from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion

@@ -1,0 +1,65 @@
+"""What `-p` writes: events as data or for the person, and the exit code.
+
+Data goes to standard output; errors, notices, retries and debug go to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Literal, TextIO, TypeAlias
+
+from tui.agent import events
+from tui.agent.event_text import event_lines
+from tui.agent.events import Event
+from tui.app.outcome import Outcome
+from tui.core.errors import StorageError
+from tui.core.text_cleaning import clean
+
+Format: TypeAlias = Literal["text", "json", "stream-json"]
+
+EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
+
+
+def exit_code(outcome: Outcome) -> int:
+    """The exit code of what a run came to."""
+    if outcome.outcome == "done":
+        return EXIT_DONE
+    if outcome.outcome == "interrupted":
+        return EXIT_INTERRUPTED
+    return EXIT_CREDENTIALS if outcome.error_class == "auth" else EXIT_FAILED
+
+
+def write_event(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
+    """Write one event: as data where that is asked for, and what the person should know."""
+    if format_ == "stream-json" and not isinstance(event, events.Alive):
+        write_line(out, json_line(event.to_json()))
+    to_stderr(err, *event_lines(event))
+    if isinstance(event, events.Debug) and format_ == "text":
+        to_stderr(err, event.text)
+
+
+def json_line(value: object) -> str:
+    """One line of JSON that any terminal and any reader can take."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def write_line(out: TextIO, text: str) -> None:
+    """Write data. Raises BrokenPipeError for a reader who left, else StorageError."""
+    try:
+        out.write(f"{text}\n")
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"Can't write to standard output: {error.strerror or error}.",
+            hint="The session is saved: see `holdfast sessions list`.",
+        ) from error
+
+
+def to_stderr(err: TextIO, *lines: str) -> None:
+    """Write for the person. That nobody can read it must not end the turn."""
+    with suppress(OSError):
+        err.write("".join(f"{clean(line)}\n" for line in lines if line))
+        err.flush()
