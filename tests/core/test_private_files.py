@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.core.errors import StorageError
-from tui.core.files import private_file, private_folder, safe_name
+from tui.core.files import safe_name
+from tui.core.private_files import private_file, private_folder
 
 
 @settings(deadline=None)

@@ -21,7 +21,7 @@ from tui.core.workspace import Workspace
 from tui.provider.base import Completed, Provider, Request, StreamPart
 from tui.provider.practice.provider import PracticeModel
 from tui.tools.base import ToolContext
-from tui.tools.file_access import FileLedger
+from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.registry import builtin_tools
 

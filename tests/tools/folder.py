@@ -15,7 +15,7 @@ from tui.core.files import safe_name
 from tui.core.messages import ToolOutput, text_of
 from tui.core.workspace import Workspace
 from tui.tools.base import CallPreview, Todo, Tool, ToolContext
-from tui.tools.file_access import FileLedger
+from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
 
 

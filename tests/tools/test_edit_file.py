@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.tools.folder import Folder, said
 from tui.tools.edit_file import EditFile
-from tui.tools.file_access import FileLedger
+from tui.tools.file_ledger import FileLedger
 from tui.tools.read_file import ReadFile
 from tui.tools.text_match import NUMBERS, find_matches, replace_passage, splice
 

@@ -20,7 +20,7 @@ from tui.core.messages import ToolOutput, text_of
 from tui.core.text_cleaning import without_colours
 from tui.core.workspace import Workspace
 from tui.tools.base import Todo, ToolContext
-from tui.tools.file_access import FileLedger
+from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.output_capture import Capture, Cleaner
 from tui.tools.run_command import RunCommand

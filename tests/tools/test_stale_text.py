@@ -12,7 +12,7 @@ from tests.tools.folder import Folder, said
 from tui.core.errors import ToolError
 from tui.tools.apply_patch import ApplyPatch
 from tui.tools.edit_file import EditFile
-from tui.tools.file_access import KEPT_BYTES, KEPT_FILE_BYTES
+from tui.tools.file_ledger import KEPT_BYTES, KEPT_FILE_BYTES
 from tui.tools.read_file import ReadFile
 from tui.tools.stale_text import StaleFileError
 from tui.tools.write_file import WriteFile

@@ -14,7 +14,7 @@ import pytest
 
 from tests.tools.folder import Folder, said
 from tui.tools import file_access
-from tui.tools.file_access import FileLedger
+from tui.tools.file_ledger import FileLedger
 from tui.tools.read_file import ReadFile
 from tui.tools.write_file import WriteFile
 

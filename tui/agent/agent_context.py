@@ -36,7 +36,7 @@ from tui.settings.hook_files import Hooks
 from tui.settings.rule_files import RuleFile
 from tui.tokens import estimate
 from tui.tools.base import Tool
-from tui.tools.file_access import FileLedger
+from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.limits.pipeline import GuardLimits
 

@@ -31,13 +31,13 @@ from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
 from tui.core.documents import page_count
 from tui.core.errors import ImageError, StorageError
-from tui.core.files import private_copy
 from tui.core.formatting import plural, size
 from tui.core.image_files import ENDINGS
 from tui.core.image_resize import fitted_base64
 from tui.core.images import MANY_PIXELS, Image, media_type
 from tui.core.messages import Block, ToolOutput, object_of, text_block
 from tui.core.output_store import OutputStore
+from tui.core.private_files import private_copy
 from tui.provider.base import ModelInfo
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST

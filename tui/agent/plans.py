@@ -22,8 +22,8 @@ from tui.agent.events import (
     QuestionAsked,
 )
 from tui.core.errors import StorageError, ToolError
-from tui.core.files import private_copy
 from tui.core.messages import ToolOutput, object_of, string_of
+from tui.core.private_files import private_copy
 from tui.core.questions import PLAN_CHOICES, PlanReview
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record

@@ -20,8 +20,8 @@ from tui.context.compaction_view import GONE
 from tui.context.history import History
 from tui.context.overrides import SPEAKING, content_of
 from tui.core.errors import HoldfastError, ProviderError
-from tui.core.files import private_folder
 from tui.core.messages import Message, Usage, text_block, text_of
+from tui.core.private_files import private_folder
 from tui.provider.base import (
     AttemptStarted,
     Completed,

@@ -24,7 +24,8 @@ from tui.context.seen_files import GONE, Belief, FileNews, FileState, SeenFiles
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.formatting import size
 from tui.session.checkpoints.entries import CheckpointError
-from tui.tools.file_access import WHOLE_FILE_LIMIT, Snapshot, in_thread, open_regular
+from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, open_regular
+from tui.tools.file_ledger import Snapshot
 from tui.tools.stale_text import bounded
 from tui.tools.text_decoding import decode, printable
 

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from tui.batch.taskfile import Task, TaskFile
 from tui.core.errors import StorageError, UsageError, os_error_as
-from tui.core.files import private_dir, read_small, replace_file
+from tui.core.files import read_small, replace_file
 from tui.core.messages import Usage
+from tui.core.private_files import private_dir
 from tui.core.workspace import PRIVATE_DIR
 
 Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interrupted", "unmerged"]

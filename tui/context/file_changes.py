@@ -20,15 +20,9 @@ from typing import Any
 
 from tui.context.masks import FileRead
 from tui.core.errors import StorageError
-from tui.core.files import (
-    private_file,
-    read_small,
-    remove_real,
-    replace_file,
-    safe_name,
-    set_real_mode,
-)
+from tui.core.files import read_small, remove_real, replace_file, safe_name, set_real_mode
 from tui.core.messages import list_of, object_of
+from tui.core.private_files import private_file
 from tui.core.workspace import TOOL_RESULTS, worktree_of
 from tui.permissions.rules import GUARDED
 from tui.session.checkpoints.entries import RestoredFile

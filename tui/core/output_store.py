@@ -31,8 +31,9 @@ from threading import Event, Lock
 from typing import Any, cast
 
 from tui.core.errors import HoldfastError
-from tui.core.files import open_real, private_dir
+from tui.core.files import open_real
 from tui.core.paths import folders
+from tui.core.private_files import private_dir
 from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS, checkout_of
 
 INDEX = "index.jsonl"

@@ -16,16 +16,9 @@ from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
-from tui.tools.file_access import (
-    WHOLE_FILE_LIMIT,
-    SeenFile,
-    Snapshot,
-    in_thread,
-    missing,
-    resolve,
-    take_snapshot,
-)
+from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, missing, resolve, take_snapshot
 from tui.tools.file_batch import NEW_MODE, FileWrite, write_files
+from tui.tools.file_ledger import SeenFile, Snapshot
 from tui.tools.patch_format import FilePatch, label_of, parse_patch
 from tui.tools.patch_hunks import Patched, added_text, apply_hunks
 from tui.tools.stale_text import ELSEWHERE, StaleFileError, difference, refusal, refused

@@ -39,7 +39,7 @@ from tui.tools.limits.receipt import Keep
 
 if TYPE_CHECKING:
     from tui.keeper.command import Starter
-    from tui.tools.file_access import FileLedger
+    from tui.tools.file_ledger import FileLedger
     from tui.tools.jobs import Jobs
 
 Effect: TypeAlias = Literal["none", "read", "fetch", "write", "run"]
@@ -118,10 +118,10 @@ class ToolContext:
 
     `emit` takes text for the person while the tool works; it may be called often, from the event
     loop only. `spill_path` is the file for the full raw output of this call (its folder need not
-    exist, see `tui.core.files.private_file`), `kept` the folder where a command of it is kept;
-    `recorded`: that the call begins is on the disk. A tool that is cancelled passes what it had to
-    `leave` before it raises. One that starts a process group passes its id to `started`. A tool
-    that waited for the person calls `waited`: that is not its time.
+    exist, see `private_file` in `tui.core.private_files`), `kept` the folder where a command of it
+    is kept; `recorded`: that the call begins is on the disk. A tool that is cancelled passes what
+    it had to `leave` before it raises. One that starts a process group passes its id to `started`.
+    A tool that waited for the person calls `waited`: that is not its time.
     `environment` is that of a command which nobody was asked about; None for the usual one.
     `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
     `start_reader` starts a program that only reads in one; None for none. `reading` is what the

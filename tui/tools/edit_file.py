@@ -19,14 +19,13 @@ from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
-    SeenFile,
-    Snapshot,
     in_thread,
     missing,
     replace_file,
     resolve,
     take_snapshot,
 )
+from tui.tools.file_ledger import SeenFile, Snapshot
 from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
 from tui.tools.stale_text import ELSEWHERE, difference, refused
 from tui.tools.text_decoding import DecodedText, decode, printable

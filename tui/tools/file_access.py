@@ -1,8 +1,7 @@
-"""Safe access to files for the tools: opening without blocking, what the model has seen, and
-replacing in one step, after copying the old bytes, so that nothing is ever lost.
+"""Safe access to files for the tools: opening without blocking, and replacing in one step, after
+copying the old bytes, so that nothing is ever lost.
 
-Everything blocks and is to be called with `in_thread`, except `resolve` and the ledger, which
-belongs to the event loop.
+Everything blocks and is to be called with `in_thread`, except `resolve`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import shutil
 import stat as stats
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -23,11 +21,13 @@ from threading import Event
 from typing import Any, BinaryIO, TypeVar
 
 from tui.core.errors import StorageError, ToolError
-from tui.core.files import atomic_write, open_real, private_copy, real_folder, safe_name
+from tui.core.files import atomic_write, open_real, real_folder, safe_name
 from tui.core.formatting import size
 from tui.core.messages import list_of, object_of
+from tui.core.private_files import private_copy
 from tui.core.workspace import Workspace
 from tui.tools.base import ToolContext
+from tui.tools.file_ledger import Snapshot
 from tui.tools.text_decoding import printable
 
 T = TypeVar("T")
@@ -36,9 +36,6 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 WHOLE_FILE_LIMIT = 20 * 1024 * 1024
 """Files up to this size may be held in memory as a whole."""
-KEPT_FILE_BYTES = 512 << 10
-KEPT_BYTES = 16 << 20
-"""What a ledger keeps of a file that the model saw, and of all of them, to show what changed."""
 
 
 async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
@@ -73,82 +70,6 @@ def resolve_now(ctx: ToolContext, path: str) -> Path:
             hint="A running command is changing its folders. Stop it, or try again.",
         )
     return real
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A regular file as it was found. `data` and `sha256` are None above WHOLE_FILE_LIMIT."""
-
-    path: Path
-    stat: os.stat_result
-    data: bytes | None
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SeenFile:
-    """A file as the model last saw it. `sha256` is None where it is not known, `data` where the
-    bytes are not kept."""
-
-    stat: os.stat_result
-    sha256: str | None
-    data: bytes | None = None
-
-    def is_still(self, found: Snapshot) -> bool:
-        """Whether the file holds what it held then."""
-        if self.sha256 is not None and found.sha256 is not None:
-            return self.sha256 == found.sha256
-        then, now = self.stat, found.stat
-        return (then.st_size, then.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
-
-
-class FileLedger:
-    """What the model last saw of each file, so that it overwrites nothing it has not seen.
-
-    Paths are real paths. A new ledger is empty: after a resume, a file must be read again before
-    it is written.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[Path, SeenFile] = {}
-        self._room = KEPT_BYTES
-
-    def note_seen(
-        self, path: Path, stat: os.stat_result, digest: str | None = None, data: bytes | None = None
-    ) -> None:
-        """Note that the model knows the file as of `stat`; `digest` is its SHA-256 and `data` its
-        bytes, if known. They are kept while there is room, those seen last the longest."""
-        self.forget(path)
-        if data is not None and len(data) > KEPT_FILE_BYTES:
-            data = None
-        self._seen[path] = SeenFile(stat, digest, data)
-        self._room -= len(data or b"")
-        for old, seen in self._seen.items() if self._room < 0 else ():
-            if seen.data is not None:
-                self._seen[old] = replace(seen, data=None)
-                self._room += len(seen.data)
-                if self._room >= 0:
-                    break
-
-    def seen(self, path: Path) -> SeenFile | None:
-        """The file as the model last saw it; None where it has not."""
-        return self._seen.get(path)
-
-    def forget(self, path: Path) -> None:
-        """Note that the file is gone."""
-        if (seen := self._seen.pop(path, None)) is not None:
-            self._room += len(seen.data or b"")
-
-    def before(self, found: Snapshot, shown: str) -> SeenFile | None:
-        """The file as the model last saw it, where it is not so any more; None where it is. Raises
-        ToolError for one that it has not seen."""
-        seen = self._seen.get(found.path)
-        if seen is None:
-            raise ToolError(
-                f"{shown} exists and hasn't been read in this session.",
-                hint="Read it with read_file first, so that nothing in it is lost unseen.",
-            )
-        return None if seen.is_still(found) else seen
 
 
 def changed(shown: str) -> ToolError:

@@ -20,13 +20,8 @@ from typing import Any
 from tui.core.errors import ToolError
 from tui.core.files import atomic_write, real_folder
 from tui.tools.base import ToolContext
-from tui.tools.file_access import (
-    Snapshot,
-    check_still_wanted,
-    in_thread,
-    keep_before,
-    os_failure,
-)
+from tui.tools.file_access import check_still_wanted, in_thread, keep_before, os_failure
+from tui.tools.file_ledger import Snapshot
 from tui.tools.text_decoding import printable
 
 NEW_MODE = 0o666

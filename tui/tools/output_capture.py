@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tui.core.config import Guard
 from tui.core.errors import StorageError
-from tui.core.files import private_copy, private_link
 from tui.core.formatting import size
 from tui.core.messages import RawOutput
+from tui.core.private_files import private_copy, private_link
 from tui.core.text_cleaning import COLOURS, without_colours
 from tui.core.workspace import text_of_path
 from tui.keeper.command import CommandEnd

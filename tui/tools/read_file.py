@@ -22,13 +22,13 @@ from tui.tools import notebook as notebooks
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
-    SeenFile,
     in_thread,
     missing,
     open_regular,
     os_failure,
     resolve,
 )
+from tui.tools.file_ledger import SeenFile
 from tui.tools.notebook import Notebook, NotNotebookError
 from tui.tools.paging import Page, PageLimits, read_page
 from tui.tools.pdf import is_pdf, read_pdf

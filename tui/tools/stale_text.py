@@ -13,7 +13,8 @@ from typing import Final
 
 from tui.core.errors import ToolError
 from tui.tools.diff import LineMatcher, unified
-from tui.tools.file_access import SeenFile, Snapshot, in_thread
+from tui.tools.file_access import in_thread
+from tui.tools.file_ledger import SeenFile, Snapshot
 from tui.tools.text_decoding import decode
 from tui.tools.text_match import flatten
 

@@ -12,7 +12,8 @@ from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
-from tui.tools.file_access import Snapshot, in_thread, replace_file, resolve, take_snapshot
+from tui.tools.file_access import in_thread, replace_file, resolve, take_snapshot
+from tui.tools.file_ledger import Snapshot
 from tui.tools.stale_text import refusal
 from tui.tools.text_decoding import decode, printable
 

@@ -15,6 +15,7 @@ from tui.context import project_files
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
+from tui.core.tool_titles import verb
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.tool_calls import ToolCalls
 from tui.ui.widgets import record_items
@@ -29,7 +30,6 @@ from tui.ui.widgets.conversation.items import (
 from tui.ui.widgets.conversation.items_view import PreparedItems
 from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import RestoredItems
-from tui.ui.widgets.tool_titles import verb
 
 _FULL = "context full"
 _NOTHING_NEW = "Nothing new to remember."

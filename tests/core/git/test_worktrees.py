@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tui.core.files import private_file, private_folder
 from tui.core.git.door import GitError
 from tui.core.git.merge import merge
 from tui.core.git.removal import agree, remove
 from tui.core.git.repository import Repository
 from tui.core.git.worktree import EnteredWorktree, check_name, in_use
 from tui.core.git.worktree_state import state_of
+from tui.core.private_files import private_file, private_folder
 from tui.core.workspace import checkout_of, worktree_of
 
 

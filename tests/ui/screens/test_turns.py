@@ -17,6 +17,7 @@ from tui.app.services import Opening
 from tui.app.work import BURST
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
+from tui.core.tool_titles import title
 from tui.ui.tool_calls import ToolCalls
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (
@@ -27,7 +28,6 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.tool_titles import title
 
 
 async def test_a_prompt_becomes_a_conversation() -> None:

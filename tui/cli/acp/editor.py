@@ -28,6 +28,7 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import one_line
+from tui.core.tool_titles import title
 from tui.permissions.types import (
     REACHES,
     Answer,
@@ -37,7 +38,6 @@ from tui.permissions.types import (
     always_in_words,
     written_rules,
 )
-from tui.ui.widgets.tool_titles import title
 
 T = TypeVar("T")
 

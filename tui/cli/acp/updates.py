@@ -18,10 +18,10 @@ from tui.agent.event_text import event_lines
 from tui.agent.events import Event
 from tui.core.messages import blocks_of, list_of, object_of, string_of, text_of
 from tui.core.text_cleaning import one_line, without_colours
+from tui.core.tool_titles import title
 from tui.provider.base import TextDelta, ThinkingDelta
 from tui.session.records import Record
 from tui.tools.diff import hunks
-from tui.ui.widgets.tool_titles import title
 
 Update: TypeAlias = (
     helpers.SessionUpdate

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from tui.core.errors import StorageError, os_error_as
-from tui.core.files import EVERYTHING, leave_ignored_folder, private_folder
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
@@ -33,6 +32,7 @@ from tui.core.git.worktree import (
 )
 from tui.core.git.worktree_state import changed_files, file_hash
 from tui.core.paths import shorten
+from tui.core.private_files import EVERYTHING, leave_ignored_folder, private_folder
 from tui.core.workspace import PRIVATE_DIR, WORKTREES, checkout_of, worktree_of
 
 INCLUDE: Final = ".worktreeinclude"

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from tui.core.config import Guard
 from tui.core.errors import StorageError
-from tui.core.files import free_bytes, private_copy
+from tui.core.files import free_bytes
 from tui.core.messages import RawOutput
+from tui.core.private_files import private_copy
 from tui.core.workspace import text_of_path
 from tui.tools.limits.clamp import head_bytes, tail_bytes
 

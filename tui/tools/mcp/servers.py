@@ -24,9 +24,9 @@ from msgspec import ValidationError, convert, structs
 
 from tui.core.config import McpServer, Url
 from tui.core.errors import ToolError
-from tui.core.files import private_dir
 from tui.core.formatting import plural, size
 from tui.core.messages import ToolOutput, text_block
+from tui.core.private_files import private_dir
 from tui.core.questions import AskPerson
 from tui.core.redaction import child_environment, mask
 from tui.core.variables import expand

@@ -22,6 +22,7 @@ from tui.core.images import prompt_of
 from tui.core.messages import Block, as_meant, blocks_of, object_of, text_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, printed_text
+from tui.core.tool_titles import title
 from tui.provider.server_tools import is_result, result_of, sources
 from tui.session.reader import read_end
 from tui.session.records import Record
@@ -38,7 +39,6 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.tool_titles import title
 
 INTERRUPTED = "interrupted"
 """The summary of a call that was closed without an end of its own."""

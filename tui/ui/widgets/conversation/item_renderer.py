@@ -14,6 +14,7 @@ from tui.core.errors import words
 from tui.core.formatting import plural
 from tui.core.images import words_in
 from tui.core.text_cleaning import clean
+from tui.core.tool_titles import title
 from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
@@ -41,7 +42,6 @@ from tui.ui.widgets.markdown.text import (
     wrap,
 )
 from tui.ui.widgets.text_view import plain
-from tui.ui.widgets.tool_titles import title
 
 LONG = 20
 """Lines of a person's text from which it is folded, and of which this many stay in sight: """
