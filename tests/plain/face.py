@@ -16,6 +16,7 @@ from tui.app.open_session import open_first
 from tui.app.services import SessionChoice
 from tui.plain.frontend import PlainFrontend
 from tui.plain.input_loop import converse, leave
+from tui.plain.views import view
 
 if TYPE_CHECKING:
     from tui.plain.terminal import Terminal
@@ -90,7 +91,7 @@ async def talking(
 ) -> AsyncGenerator[tuple[Conversation, FakeFace]]:
     """A conversation that has been opened and runs; it ends with the block."""
     face = FakeFace(answers=deque(answers))
-    frontend = PlainFrontend(world.services(), cast("Terminal", face))
+    frontend = PlainFrontend(world.services(), cast("Terminal", face), view)
     await open_first(frontend.conversation, choice, fallback=False)
     frontend.ready = True
     face.said = [line for line in face.said if not line.startswith("Session 0199")]

@@ -96,10 +96,11 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
     from tui.app.open_session import open_first  # noqa: PLC0415
     from tui.plain import input_loop  # noqa: PLC0415
     from tui.plain.frontend import PlainFrontend  # noqa: PLC0415
+    from tui.plain.views import view  # noqa: PLC0415
 
     options = composition.options
     choice = await asyncio.to_thread(composition.choice)
-    frontend = PlainFrontend(composition.services(), terminal)
+    frontend = PlainFrontend(composition.services(), terminal, view)
     conversation = frontend.conversation
     editor.complete = partial(input_loop.complete, conversation)
     terminal.say(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
@@ -17,7 +17,6 @@ from tui.app.quitting import Quit
 from tui.app.services import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
-from tui.plain import views
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
 from tui.plain.questions import (
@@ -40,6 +39,10 @@ LONG_S: Final = 20.0
 
 _WORDS: Final = 300
 
+FindView: TypeAlias = Callable[["PlainFrontend", str, str], Coroutine[Any, Any, None] | None]
+"""Finds what carries a command out in plain lines only, by its name and argument; None where it
+has a shared handler."""
+
 
 class PlainFrontend:
     """Implements `Frontend` by a terminal, and holds the one conversation.
@@ -51,8 +54,9 @@ class PlainFrontend:
 
     stop_key = "Ctrl+C"
 
-    def __init__(self, services: AppServices, terminal: Terminal) -> None:
+    def __init__(self, services: AppServices, terminal: Terminal, find_view: FindView) -> None:
         self.terminal = terminal
+        self._find_view = find_view
         self.heard = asyncio.Queue[str]()
         self.approver = Asker(terminal, self.heard.put_nowait, self._bell)
         self.speaker = EventSpeaker(services.clock, terminal.say)
@@ -143,7 +147,7 @@ class PlainFrontend:
         """Nothing of it stands on the terminal."""
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
-        return views.view(self, name, argument)
+        return self._find_view(self, name, argument)
 
     async def show_file(self, path: Path) -> None:
         text = await asyncio.to_thread(path.read_text, encoding="utf-8", errors="replace")

@@ -171,7 +171,8 @@ class HoldfastApp(ThemedApp):
         """Ctrl+P: all commands, on top of whatever is shown; again takes them away."""
         from tui.ui.commands.palette import open_palette  # noqa: PLC0415 - on demand
 
-        await open_palette(self)
+        own = self.conversation.user_commands.commands.values() if self.ready else ()
+        await open_palette(self, self.chat, own, self.uncover)
 
     async def action_help(self) -> None:
         """F1: what works here, on top of whatever is shown; again takes it away."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from textual.message import Message
 from textual.screen import Screen
@@ -61,6 +61,10 @@ class TurnEnded(Message):
 
 _SEVERITY: Mapping[Level, Literal["warning", "error"]] = {"warning": "warning", "error": "error"}
 
+FindView: TypeAlias = Callable[["ScreenFrontend", str, str], Coroutine[Any, Any, None] | None]
+"""Finds what carries a command out on the full screen only, by its name and argument; None where it
+has a shared handler."""
+
 _KEYS_WAIT_S = 0.25
 """How long keys wait for the screen that a command opens."""
 _ROOMY = 48
@@ -73,8 +77,11 @@ class ScreenFrontend:
 
     stop_key = "Esc"
 
-    def __init__(self, app: ThemedApp, chat: ChatScreen, services: AppServices) -> None:
+    def __init__(
+        self, app: ThemedApp, chat: ChatScreen, services: AppServices, find_view: FindView
+    ) -> None:
         self.app, self.chat = app, chat
+        self._find_view = find_view
         self.log = EventLog(services.clock)
         chat.side.results = self._results
         self.renderer = EventRenderer(chat, self.log, self._result)
@@ -218,9 +225,7 @@ class ScreenFrontend:
                 self.renderer.head(model=agent.model)
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
-        from tui.ui.commands.views import VIEWS  # noqa: PLC0415 - on demand
-
-        return VIEWS[name](self, argument) if name in VIEWS else None
+        return self._find_view(self, name, argument)
 
     async def show_file(self, path: Path) -> None:
         from tui.ui.screens.external_programs import open_file  # noqa: PLC0415 - on demand

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,34 +20,38 @@ from tui.ui.screens.palette import (
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
 
 if TYPE_CHECKING:
-    from tui.ui.app import HoldfastApp
-    from tui.ui.tasks.run import TasksApp
+    from textual.screen import Screen
+
+    from tui.settings.user_commands import UserCommand
+    from tui.ui.screens.chat import ChatScreen
 
 
 RECENT: Final = "recent-commands.json"
 """In the data folder."""
 
 
-async def open_palette(app: HoldfastApp) -> None:
-    """Show it over whatever is shown; take it away where it is there already.
+async def open_palette(
+    app: ThemedApp, chat: ChatScreen, own: Iterable[UserCommand], uncover: Callable[[], object]
+) -> None:
+    """Show it over whatever is shown; take it away where it is there already. `own` are the
+    commands that the person wrote; `uncover` closes what covers the chat.
 
     Over a question, what needs the prompt is not offered: the prompt can't be reached from there.
     """
-    own = app.conversation.user_commands.commands.values() if app.ready else ()
     entries = palette_entries(own, app.own_keys)
     if any(isinstance(screen, BaseScreen) and screen.awaited for screen in app.screen_stack):
         reachable = (e for e in entries if not e.needs_words and e.namespace != "prompt")
         entries = [replace(entry, command="") for entry in reachable]
-    await _show(app, entries, partial(_choose, app))
+    await _show(app, entries, partial(_choose, app, chat, uncover))
 
 
-async def open_run_palette(app: TasksApp) -> None:
+async def open_run_palette(app: ThemedApp, run: Screen[None]) -> None:
     """As `open_palette`, over a run that has the terminal to itself. Over a question only what
     works everywhere is offered."""
     entries = run_entries(app.own_keys)
-    if app.screen is not app.run_on.screen:
+    if app.screen is not run:
         entries = [entry for entry in entries if entry.namespace == "app"]
-    await _show(app, entries, partial(_run, app))
+    await _show(app, entries, partial(_run, app, run))
 
 
 async def _show(
@@ -71,22 +75,27 @@ async def _show(
     app.push_screen(PaletteScreen(entries, recent), chosen)
 
 
-async def _run(app: TasksApp, entry: PaletteEntry, _edit: bool) -> None:
-    place = app if entry.namespace == "app" else app.run_on.screen
-    await app.run_action(entry.action, place)
+async def _run(app: ThemedApp, run: Screen[None], entry: PaletteEntry, _edit: bool) -> None:
+    await app.run_action(entry.action, app if entry.namespace == "app" else run)
 
 
-async def _choose(app: HoldfastApp, entry: PaletteEntry, edit: bool) -> None:
+async def _choose(
+    app: ThemedApp,
+    chat: ChatScreen,
+    uncover: Callable[[], object],
+    entry: PaletteEntry,
+    edit: bool,
+) -> None:
     if edit:
-        app.uncover()
-        prompt = app.chat.prompt
+        uncover()
+        prompt = chat.prompt
         if prompt.text and not prompt.stashed:
             prompt.action_stash()
         prompt.accept()
         prompt.insert(entry.command)
         prompt.focus()
         return
-    nodes = {"app": app, "chat": app.chat, "prompt": app.chat.prompt}
+    nodes = {"app": app, "chat": chat, "prompt": chat.prompt}
     if entry.namespace != "app":
-        app.uncover()
+        uncover()
     await app.run_action(entry.action, nodes[entry.namespace])

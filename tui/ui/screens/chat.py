@@ -121,7 +121,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._spin: Timer | None = None
         self._covers_phase = False
         self._search: PromptSearch | None = None
-        self.panes = Panes(self, layout_file)
+        self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]

@@ -8,12 +8,12 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from textual.screen import Screen
 
 from tui.ui.screens.output_side import OutputSide
-
-if TYPE_CHECKING:
-    from tui.ui.screens.chat import ChatScreen
+from tui.ui.widgets.panes import PaneRule, Splitter
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +74,17 @@ LEFT_MIN, SIDE_MIN = 40, 30
 class Panes:
     """Lays out the output beside the rest of a chat screen and keeps how wide it was, in a file."""
 
-    def __init__(self, screen: ChatScreen, file: Path | None) -> None:
-        self._screen, self._file = screen, file
+    def __init__(
+        self,
+        screen: Screen[None],
+        side: OutputSide,
+        splitter: Splitter,
+        rule: PaneRule,
+        file: Path | None,
+    ) -> None:
+        """`rule` is the line above the prompt, which the splitter joins."""
+        self._screen, self._side, self._splitter, self._rule = screen, side, splitter, rule
+        self._file = file
         self._layout = load_layout(file) if file else PaneLayout()
 
     def begin(self, width: int) -> None:
@@ -96,7 +105,7 @@ class Panes:
         """Show or hide the side. In a narrow terminal it covers the conversation."""
         if self._screen.has_class("-narrow"):
             self._screen.toggle_class("-over")
-            self._screen.side.post_message(OutputSide.Resized())
+            self._side.post_message(OutputSide.Resized())
         else:
             opened = self._is_open(self._screen.size.width)
             self._keep(replace(self._layout, open=not opened))
@@ -110,7 +119,7 @@ class Panes:
 
     def widen(self, cells: int) -> None:
         """Make the conversation wider, by that many cells."""
-        side = self._screen.side
+        side = self._side
         if side.display and not self._screen.has_class("-narrow"):
             self.resize((side.size.width - cells) / self._screen.size.width)
 
@@ -126,7 +135,7 @@ class Panes:
 
     def arrange(self) -> None:
         """Lay the panes out, and draw the lines between them to fit."""
-        side, width = self._screen.side, self._screen.size.width
+        side, width = self._side, self._screen.size.width
         if width >= WIDE:
             side.styles.width = self._cells(width)
         else:
@@ -144,5 +153,4 @@ class Panes:
         self.arrange()
 
     def _join_rules(self) -> None:
-        screen, splitter = self._screen, self._screen.splitter
-        screen.prompt_rule.joint = splitter.region.x if splitter.display else None
+        self._rule.joint = self._splitter.region.x if self._splitter.display else None

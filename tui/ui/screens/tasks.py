@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -28,9 +28,8 @@ from tui.ui.widgets.keys import TASK_KEYS, bindings
 from tui.ui.widgets.panes import CachedHorizontal, PaneRule
 
 if TYPE_CHECKING:
+    from tui.batch.state import RunState
     from tui.permissions.types import Mode
-    from tui.ui.tasks.run import RunOnScreen
-    from tui.ui.tasks.task_flow import FolderRun
 
 
 _FILE_MAX = 10_000_000
@@ -61,14 +60,50 @@ _NOTHING = (
 _EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have already started."
 
 
+class ShownRun(Protocol):
+    """The run that the screen shows: one that is worked on here, or the one of the folder."""
+
+    @property
+    def state(self) -> RunState | None: ...
+    @property
+    def running(self) -> tuple[int, ...]: ...
+    @property
+    def skipped(self) -> frozenset[int]: ...
+    @property
+    def pausing(self) -> bool: ...
+    @property
+    def live(self) -> bool:
+        """Whether it is worked on here."""
+        ...
+
+    @property
+    def begins(self) -> bool:
+        """Whether a run can be begun from here."""
+        ...
+
+    async def begin(self, path: Path | None) -> None:
+        """Work on a task file, None for one to be chosen."""
+
+    async def refresh(self) -> None:
+        """Look at what has changed. Raises HoldfastError."""
+
+    def pause(self) -> None: ...
+    def skip(self, index: int) -> None: ...
+    async def redo(self, index: int) -> None: ...
+    async def edit(self, data: bytes) -> None: ...
+    async def open_task(self, task: TaskState) -> None: ...
+    async def stop(self) -> None: ...
+    async def leave(self) -> None: ...
+
+
 class TasksScreen(ChatScreen):
-    """Shows a run: one that is worked on here, or the one that is in the folder."""
+    """Shows a run, and takes the keys that steer it."""
 
     CSS_PATH = "tasks.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = "#queue"
 
-    def __init__(self, run: RunOnScreen | FolderRun, clock: Clock) -> None:
+    def __init__(self, run: ShownRun, clock: Clock) -> None:
         super().__init__(clock, intro=Static(_NOTHING, id="intro", markup=False))
         self.run = run
         self._since: float | None = None

@@ -7,10 +7,10 @@ wants, and the app must not import it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from tui.app.prompt_history import PromptHistory
 from tui.app.services import AppServices, Opening
@@ -38,10 +38,19 @@ def prepare(load: Callable[[], Opening]) -> Opening:
     return load()
 
 
+def find_view(
+    frontend: ScreenFrontend, name: str, argument: str
+) -> Coroutine[Any, Any, None] | None:
+    """What carries a command out on the full screen only; None where it has a shared handler."""
+    from tui.ui.commands.views import VIEWS  # noqa: PLC0415 - on demand
+
+    return VIEWS[name](frontend, argument) if name in VIEWS else None
+
+
 async def mount_rest(app: ThemedApp, chat: ChatScreen, services: AppServices) -> ScreenFrontend:
     """Complete the chat screen. No session is open yet."""
     await chat.furnish()
-    frontend = ScreenFrontend(app, chat, services)
+    frontend = ScreenFrontend(app, chat, services, find_view)
     await asyncio.to_thread(frontend.conversation.user_commands.load)
     await chat.suggest(PromptSources(frontend.conversation))
     chat.header.state = replace(chat.header.state, folder=shorten(services.workspace))

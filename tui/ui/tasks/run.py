@@ -359,7 +359,7 @@ class TasksApp(ThemedApp):
         """Ctrl+P: what the keys do, to be chosen by its name; again takes it away."""
         from tui.ui.commands.palette import open_run_palette  # noqa: PLC0415 - on demand
 
-        await open_run_palette(self)
+        await open_run_palette(self, self.run_on.screen)
 
     def action_help(self) -> None:
         """F1: the keys that work here, and the manual; again takes it away."""
