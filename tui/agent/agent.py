@@ -17,6 +17,7 @@ from tui.agent.background_jobs import BackgroundJobs, OwnedJob
 from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
 from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import CompactionPreview, Compactor
+from tui.agent.directive_state import DirectiveState
 from tui.agent.events import Event
 from tui.agent.frame_state import RELOAD
 from tui.agent.hooks import HookRunner
@@ -28,7 +29,7 @@ from tui.agent.interrupted_work import (
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
-from tui.agent.prompts import Directives, DirectiveState, ParsedPrompt
+from tui.agent.prompts import Directives, ParsedPrompt
 from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import DeferredRetry, RequestRepair

@@ -32,7 +32,7 @@ from tui.tools.process import born
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
-    from tui.agent.prompts import DirectiveState
+    from tui.agent.directive_state import DirectiveState
     from tui.agent.pruning import PruneSchedule
     from tui.agent.request_builder import RequestBuilder
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from tui.core import images
 from tui.core.images import Image
@@ -20,10 +20,6 @@ from tui.core.partly_typed import count_typed
 from tui.permissions.rules import Rule
 from tui.provider.base import ModelInfo
 from tui.session.records import Record
-
-if TYPE_CHECKING:
-    from tui.agent.agent_context import AgentContext
-    from tui.agent.request_builder import RequestBuilder
 
 log = logging.getLogger(__name__)
 
@@ -159,32 +155,6 @@ def from_json(value: Any) -> Directives:
         log.warning("the session's directives are damaged (%s) and count as off", ", ".join(odd))
     on = {name: value is True for name, value in found.items()}
     return Directives(**on, effort=effort if isinstance(effort, str) else "")
-
-
-class DirectiveState:
-    """The directives in force in one session. A resumed one is not elevated until asked again."""
-
-    def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
-        recorded = Directives()
-        if "directives" in ctx.session.metadata:
-            recorded = from_json(ctx.session.directives)
-        self.was_elevated = recorded.elevated
-        self.now = replace(recorded, elevated=False)
-        self._ctx, self._requests = ctx, requests
-        requests.think(self.now.think, self.now.effort)
-        ctx.verbose = self.now.verbose
-
-    def apply(self, changes: Mapping[str, bool | str], *, wait: bool = False) -> None:
-        """Switch, and record it. With `wait` another effort counts from the next break on."""
-        if not changes.keys() & {"think", "effort"}:
-            wait = self._requests.forms.effort_waits
-        self.now = self.now.with_changes(changes)
-        self._requests.think(self.now.think, self.now.effort)
-        self._ctx.elevated = self.now.elevated
-        self._ctx.verbose = self.now.verbose
-        self._ctx.workspace = self._ctx.workspace.widen(self.now.elevated)
-        waits = {"wait": True} if wait else {}
-        self._ctx.recorder.append("directive", **self.now.to_json(), **waits)
 
 
 def highest_image(records: Iterable[Record]) -> int:

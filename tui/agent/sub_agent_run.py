@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.events import Event
-from tui.agent.interrupted_work import last_of_turn, turn_is_open
+from tui.agent.interrupted_work import InterruptedWork, last_of_turn, turn_is_open
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
@@ -32,8 +32,8 @@ from tui.provider.server_tools import is_result, result_of
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
 
 if TYPE_CHECKING:
-    from tui.agent.agent import Agent
     from tui.agent.sub_agent_worktree import SubAgentWorktree
+    from tui.session.session import Session
     from tui.tools.base import ToolContext
 
 _TEXT_CHARS = 200
@@ -57,6 +57,23 @@ _QUIET = (
 """Events that whoever follows the parent is spared."""
 
 
+class RunnableAgent(Protocol):
+    """An agent as far as a run needs it; see `Agent`, which starts sub-agents and so can't be named
+    here."""
+
+    session: Session
+
+    async def start(self) -> list[Event]: ...
+    def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Event]: ...
+    def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Event]: ...
+    def interrupted_work(self) -> InterruptedWork: ...
+    def cancel(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+MakeAgent: TypeAlias = Callable[[AgentContext], RunnableAgent]
+
+
 @dataclass(slots=True)
 class SubAgentRun:
     """One run of a sub-agent. `first` is how many records its session had before, `before` what it
@@ -64,7 +81,7 @@ class SubAgentRun:
 
     ctx: AgentContext
     one: SubAgent
-    agent: Agent
+    agent: RunnableAgent
     tool: ToolContext
     first: int
     before: SubAgent | None

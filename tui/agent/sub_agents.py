@@ -18,7 +18,7 @@ from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
-from tui.agent.sub_agent_run import SubAgentRun
+from tui.agent.sub_agent_run import MakeAgent, RunnableAgent, SubAgentRun
 from tui.context import system_prompt
 from tui.context.system_prompt import Source
 from tui.core.cancellation import to_the_end
@@ -44,7 +44,6 @@ from tui.tools.submit_result import SubmitResult
 from tui.tools.task import SubAgentTool, TaskParams
 
 if TYPE_CHECKING:
-    from tui.agent.agent import Agent
     from tui.agent.sub_agent_worktree import SubAgentWorktree
     from tui.tools.base import ToolContext
 
@@ -58,7 +57,7 @@ class SubAgentStarter:
     def __init__(
         self,
         ctx: AgentContext,
-        make: Callable[[AgentContext], Agent],
+        make: MakeAgent,
         effort: Callable[[], str],
         list_: SubAgentList,
     ) -> None:
@@ -204,7 +203,7 @@ class SubAgentStarter:
         model: ModelInfo,
         session: Session,
         own_place: SubAgentWorktree | None,
-    ) -> Agent:
+    ) -> RunnableAgent:
         """An agent that shares with the parent all but its session, its context and its jobs, and
         its folder where it has one of its own."""
         ctx = self._ctx

@@ -15,6 +15,7 @@ from typing import Any
 from tui.agent import answer_reports, events
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
+from tui.agent.directive_state import DirectiveState
 from tui.agent.frame_state import server_waits
 from tui.agent.hooks import HookRunner
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
@@ -25,7 +26,6 @@ from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import (
     HOOKS_SAY,
     CommandTurn,
-    DirectiveState,
     ParsedPrompt,
     acknowledgement,
 )
