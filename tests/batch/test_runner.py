@@ -35,8 +35,9 @@ from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation
 from tui.batch.report import lines_of
 from tui.batch.resumption import first_record_of
+from tui.batch.run_context import RunSetup
 from tui.batch.run_policy import ModelPair, RunLimits
-from tui.batch.runner import Runner, RunSetup
+from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.config import Batch, Compaction, Config, Price

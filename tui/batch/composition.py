@@ -14,7 +14,8 @@ from tui.agent.limits import Limits, Spent
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan
-from tui.batch.runner import Runner, RunSetup
+from tui.batch.run_context import RunSetup
+from tui.batch.runner import Runner
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.messages import Message, text_block, text_of
@@ -88,7 +89,9 @@ class RunComposition:
         launch = self._launch_in(folder)
         most = self._plan.stops.cost_usd
         if most is not None:
-            launch = replace(launch, limits=Limits(max_cost=max(0.0, most - self.runner.spent_usd)))
+            launch = replace(
+                launch, limits=Limits(max_cost=max(0.0, most - self.runner.context.spent_usd))
+            )
         if path is None:
             session = Session.create(folder, folders=launch.folders, clock=self._clock)
         else:

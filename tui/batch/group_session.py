@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tui.agent.agent import Agent
 from tui.agent.events import Event
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, attempt
+from tui.batch.run_context import RunContext
 from tui.batch.run_policy import ModelPair
 from tui.batch.task_worktrees import TaskPlace
 from tui.core.errors import HoldfastError
 from tui.provider.task_error_class import classify_error
-
-if TYPE_CHECKING:
-    from tui.batch.runner import Runner
 
 
 @dataclass(slots=True)
@@ -30,7 +27,7 @@ class GroupSession:
     next prompt. `cumulative` is the sum of the tokens of each task's last request so far.
     """
 
-    run: Runner
+    run: RunContext
     place: TaskPlace
     models: ModelPair
     alone: bool = False

@@ -7,66 +7,23 @@ one task is worked on stands in `task_run`.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tui.agent.agent import Agent
-from tui.agent.events import Notice
 from tui.batch import prompts
-from tui.batch.attempt import TaskAttempt
-from tui.batch.events import BatchEvent, RunFinished, RunStarted, TaskMerged
+from tui.batch.events import RunFinished, RunStarted, TaskMerged
 from tui.batch.group_session import GroupSession
-from tui.batch.isolation import Isolation
-from tui.batch.run_policy import ModelPair, RunLimits, cost_reached
+from tui.batch.run_context import RunContext, RunSetup
 from tui.batch.run_store import RunStore
 from tui.batch.state import RunFolder, RunState, TaskState, total_usage
 from tui.batch.task_run import TaskRun
-from tui.batch.task_worktrees import TaskPlace, TaskWorktrees
+from tui.batch.task_worktrees import TaskPlace
 from tui.batch.taskfile import UNGROUPED
-from tui.core.clock import Clock
-from tui.core.config import Batch, Price
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.git.door import GitError
 from tui.core.git.merge import MergeConflictError
-from tui.core.paths import Folders, folders
-from tui.provider.base import ModelInfo
-
-
-@dataclass(frozen=True, slots=True)
-class RunSetup:
-    """What a run is made of. `task_file` and `target` are real paths.
-
-    `open_agent` makes an agent that asks the named model and works in a folder, on a session in a
-    file or, without one, on a new session;
-    `ask` puts one question to the small model and returns its answer with what it cost, or raises
-    HoldfastError. `at_once` tasks are worked on at a time; more than one in `worktrees`.
-    """
-
-    task_file: Path
-    target: Path
-    isolation: Isolation
-    worktrees: TaskWorktrees
-    open_agent: Callable[[str, Path, Path | None], Awaitable[Agent]]
-    ask: Callable[[str], Awaitable[TaskAttempt]]
-    model_info: Callable[[str], ModelInfo]
-    models: ModelPair
-    clock: Clock
-    publish: Callable[[BatchEvent], None]
-    batch: Batch = field(default_factory=Batch)
-    threshold: float = 0.8
-    stops: RunLimits = field(default_factory=RunLimits)
-    boot: str = ""
-    at_once: int = 1
-    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
-    rng: random.Random = field(default_factory=random.Random)
-    folders: Folders = field(default_factory=folders)
-
 
 _NO_ISOLATION = "Neither jj nor git isolates tasks here: changes made by failed tasks stay."
 
@@ -75,24 +32,15 @@ class Runner:
     """Runs one task file. `stop`, `leave`, `pause`, `skip`, `redo` and `edit` may be called
     meanwhile.
 
-    `pausing`: the run ends after the tasks that are being worked on. `leaving`: it ends at once,
-    and running tasks stay as they are for the next one. `failures` are those in a
-    row; `fatal` says why the run cannot go on, and `fatal_class` is the class of that error.
+    `pausing`: the run ends after the tasks that are being worked on.
     """
 
     def __init__(self, setup: RunSetup) -> None:
         self.setup = setup
-        self.failures = 0
-        self.fatal = ""
-        self.fatal_class: str | None = None
-        self._began = setup.clock.monotonic()
-        self._stop = asyncio.Event()
-        self._book: RunStore | None = None
+        self.context = RunContext(setup, self._cancel_beside)
         self.pausing = False
-        self.leaving = False
         self._left_agents: list[asyncio.Task[None]] = []
         self._groups: dict[tuple[int, int], GroupSession] = {}
-        self._unpaid: dict[int, float] = {}
         self._conflicts: set[str] = set()
         self._left: set[str] = set()
         self._skipped: set[int] = set()
@@ -105,18 +53,19 @@ class Runner:
         StorageError where its state cannot be saved.
         """
         setup, folder = self.setup, RunFolder(self.setup.target)
-        self._began = setup.clock.monotonic()
+        run = self.context
+        run.began = setup.clock.monotonic()
         with folder.locked():
-            self._book = book = await RunStore.opened(
+            run.book = book = await RunStore.opened(
                 setup.task_file,
                 folder,
                 setup.isolation,
                 setup.worktrees,
                 clock=setup.clock,
-                say=self.say,
+                say=run.say,
                 opened=self._announce,
                 folders=setup.folders,
-                parallel=self.parallel,
+                parallel=run.parallel,
             )
             if book.state.batch is not None:
                 raise UsageError(
@@ -127,7 +76,7 @@ class Runner:
             if self._again:
                 await book.take_up_failed()
             if setup.isolation.name == "none":
-                self.say(_NO_ISOLATION)
+                run.say(_NO_ISOLATION)
             try:
                 await self._merge(book)
                 await self._work(book)
@@ -139,7 +88,7 @@ class Runner:
         setup.publish(
             RunFinished(
                 book.state.counts(),
-                setup.clock.monotonic() - self._began,
+                run.elapsed_s,
                 self._why_stop(book),
                 total_usage(book.state.tasks).to_json(),
                 book.spent_usd,
@@ -150,9 +99,9 @@ class Runner:
 
     def stop(self) -> None:
         """End the run now: running tasks become interrupted. Again it changes nothing."""
-        if self.leaving:
+        if self.context.leaving:
             return
-        self._stop.set()
+        self.context.stop()
         for group in self._groups.values():
             group.cancel()
 
@@ -160,8 +109,8 @@ class Runner:
         """End the run now, and let running tasks be: their commands run on, and the next run goes
         on with them. For a terminal that is lost."""
         if not self.stopping:
-            self.leaving = True
-            self._stop.set()
+            self.context.leaving = True
+            self.context.stop()
             groups = self._groups.values()
             self._left_agents = [asyncio.create_task(group.let_be()) for group in groups]
 
@@ -180,13 +129,13 @@ class Runner:
     async def redo(self, index: int) -> None:
         """Take a failed or left out task up again: it is run when its turn comes."""
         self._skipped.discard(index)
-        if self._book:
-            await self._book.take_up_failed(index)
+        if self.context.book:
+            await self.context.book.take_up_failed(index)
 
     async def edit(self, data: bytes) -> None:
         """Take over a task file that was edited on the screen; see `RunStore.edit`."""
-        if self._book:
-            await self._book.edit(data, running=self._begun or self.running)
+        if self.context.book:
+            await self.context.book.edit(data, running=self._begun or self.running)
 
     @property
     def running(self) -> tuple[int, ...]:
@@ -195,14 +144,9 @@ class Runner:
         return tuple(sorted(one.running for one in groups if one.running is not None))
 
     @property
-    def parallel(self) -> bool:
-        """Whether tasks are worked on in worktrees."""
-        return self.setup.at_once > 1
-
-    @property
     def state(self) -> RunState | None:
         """How every task stands; None before the run has begun."""
-        return self._book.state if self._book else None
+        return self.context.book.state if self.context.book else None
 
     @property
     def skipped(self) -> frozenset[int]:
@@ -211,62 +155,24 @@ class Runner:
 
     @property
     def stopping(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stop.is_set()
+        """Whether it was stopped, or left."""
+        return self.context.stopping
 
     @property
-    def ending(self) -> bool:
-        """Whether no attempt is to begin any more."""
-        return self.stopping or bool(self.fatal)
+    def fatal_class(self) -> str | None:
+        """The class of the error that the run cannot go on after."""
+        return self.context.fatal_class
 
     @property
     def reason(self) -> str:
         """Why the run ended before all was done; "" where it did not."""
-        return self._why_stop(self._book) if self._book else ""
+        return self._why_stop(self.context.book) if self.context.book else ""
 
-    @property
-    def spent_usd(self) -> float:
-        """What the run has cost so far, as far as it is known."""
-        tasks = self._book.state.tasks if self._book else ()
-        return sum(task.cost_usd or 0.0 for task in tasks) + sum(self._unpaid.values())
-
-    def paid(self, index: int, usd: float) -> None:
-        """A running task has paid for a request. Where the run's limit of cost is reached by that,
-        the other running tasks end, too."""
-        self._unpaid[index] = self._unpaid.get(index, 0.0) + usd
-        most = self.setup.stops.cost_usd
-        if self.parallel and most is not None and not self.fatal and self.spent_usd >= most:
-            self.fatal = cost_reached(most)
-            for group in self._groups.values():
-                if group.running != index:  # that one may be done with this answer
-                    group.cancel()
-
-    def counted(self, index: int) -> None:
-        """What a task has paid is part of its state from now on."""
-        self._unpaid.pop(index, None)
-
-    def say(self, text: str) -> None:
-        """A line for the person."""
-        self.setup.publish(Notice(text))
-
-    def reached_limit(self, book: RunStore) -> str:
-        """Which of the person's limits is reached; "" for none."""
-        return self.setup.stops.reached(
-            spent_usd=book.spent_usd,
-            failures=self.failures,
-            elapsed_s=self.setup.clock.monotonic() - self._began,
-        )
-
-    async def or_stopped(self, work: asyncio.Future[Any]) -> None:
-        """Wait for something, or until the run is stopped; it is then cancelled."""
-        stopping = asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopping.cancel()
-            if not work.done():
-                work.cancel()
-                await asyncio.wait({work})
+    def _cancel_beside(self, index: int) -> None:
+        """Stop what runs beside a task, which may be done with this answer."""
+        for group in self._groups.values():
+            if group.running != index:
+                group.cancel()
 
     def _announce(self, state: RunState) -> None:
         setup, done = self.setup, state.counts().get("completed", 0)
@@ -288,7 +194,7 @@ class Runner:
                     at_work.pop(one).running = None
                     one.result()
                 await self._merge(book)
-                if self.parallel:
+                if self.context.parallel:
                     to_do = {self._key_of(task) for task in book.state.tasks if book.is_to_do(task)}
                     over = (key for key, group in self._groups.items() if group.running is None)
                     await self._leave_groups([key for key in over if key not in to_do])
@@ -311,17 +217,17 @@ class Runner:
             try:
                 group = await self._group_of(book, book.task(index))
             except GitError as error:
-                self.fatal = str(error)
-                self.say(str(error))
+                self.context.fatal = str(error)
+                self.context.say(str(error))
                 return
             group.running = group.last = index
-            work = TaskRun(self, book, book.task(index), group).run()
+            work = TaskRun(self.context, book, book.task(index), group).run()
             at_work[asyncio.create_task(work, name=f"task {index + 1}")] = group
 
     @property
     def _begun(self) -> list[int]:
         """The task that each group in a worktree has come to: none before it may move."""
-        return [group.last for group in self._groups.values()] if self.parallel else []
+        return [group.last for group in self._groups.values()] if self.context.parallel else []
 
     async def _leave_groups(self, keys: Iterable[tuple[int, int]]) -> None:
         """Close the sessions of groups that have nothing to do any more."""
@@ -338,7 +244,7 @@ class Runner:
     def _key_of(self, task: TaskState) -> tuple[int, int]:
         """What is the same for the tasks that are worked on one after the other: those of a group.
         Where several run at a time, a task above the first heading is on its own."""
-        if not self.parallel:
+        if not self.context.parallel:
             return (0, 0)
         return (task.section, task.index if task.group == UNGROUPED else 0)
 
@@ -347,14 +253,14 @@ class Runner:
         setup, key = self.setup, self._key_of(task)
         if key not in self._groups:
             place = TaskPlace(setup.target, setup.isolation)
-            if self.parallel:
+            if self.context.parallel:
                 members = [one for one in book.state.tasks if self._key_of(one) == key]
                 name = book.worktree_of(task, members)
                 place = await asyncio.to_thread(setup.worktrees.enter, name)
                 for note in place.notes:
-                    self.say(f"[{task.index + 1}] {note}")
-            alone = self.parallel and task.group == UNGROUPED
-            self._groups[key] = GroupSession(self, place, setup.models, alone)
+                    self.context.say(f"[{task.index + 1}] {note}")
+            alone = self.context.parallel and task.group == UNGROUPED
+            self._groups[key] = GroupSession(self.context, place, setup.models, alone)
         return self._groups[key]
 
     # Merging
@@ -415,7 +321,7 @@ class Runner:
         for name in sorted(self._left - busy - waits - {""}):
             self._left.discard(name)
             if said := await asyncio.to_thread(self.setup.worktrees.leave, name):
-                self.say(said)
+                self.context.say(said)
             else:
                 await book.forget_worktree(name)
 
@@ -426,8 +332,8 @@ class Runner:
         if book.next_index(()) is None:
             left = book.state.counts().get("unmerged", 0)
             return f"{plural(left, 'task')} couldn't be merged" if left else ""
-        if self.fatal:
-            return self.fatal
+        if self.context.fatal:
+            return self.context.fatal
         if book.next_index(self._skipped) is None:
             return "skipped the remaining tasks"
-        return "paused" if self.pausing else self.reached_limit(book)
+        return "paused" if self.pausing else self.context.reached_limit(book)

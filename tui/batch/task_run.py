@@ -15,7 +15,7 @@ that a killed run was at goes on (`resumption`).
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
 from tui.batch.resumption import Resumption, first_record_of
+from tui.batch.run_context import RunContext
 from tui.batch.run_policy import answer_to, class_of, cost_reached, switch_line, wait_line, wait_s
 from tui.batch.run_store import RunStore
 from tui.batch.state import TaskState
@@ -35,14 +36,13 @@ from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
 from tui.provider.task_error_class import TaskClass
 
-if TYPE_CHECKING:
-    from tui.batch.runner import Runner
-
 
 class TaskRun:
     """Works on one task of a run. `task` is its state."""
 
-    def __init__(self, run: Runner, book: RunStore, task: TaskState, group: GroupSession) -> None:
+    def __init__(
+        self, run: RunContext, book: RunStore, task: TaskState, group: GroupSession
+    ) -> None:
         self._run, self._setup, self._book = run, run.setup, book
         self._group, self._isolation = group, group.place.isolation
         self._began = run.setup.clock.monotonic()

@@ -1,0 +1,139 @@
+"""What a run is made of, and what its tasks share while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tui.agent.agent import Agent
+from tui.agent.events import Notice
+from tui.batch.attempt import TaskAttempt
+from tui.batch.events import BatchEvent
+from tui.batch.isolation import Isolation
+from tui.batch.run_policy import ModelPair, RunLimits, cost_reached
+from tui.batch.run_store import RunStore
+from tui.batch.task_worktrees import TaskWorktrees
+from tui.core.clock import Clock
+from tui.core.config import Batch, Price
+from tui.core.paths import Folders, folders
+from tui.provider.base import ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """What a run is made of. `task_file` and `target` are real paths.
+
+    `open_agent` makes an agent that asks the named model and works in a folder, on a session in a
+    file or, without one, on a new session;
+    `ask` puts one question to the small model and returns its answer with what it cost, or raises
+    HoldfastError. `at_once` tasks are worked on at a time; more than one in `worktrees`.
+    """
+
+    task_file: Path
+    target: Path
+    isolation: Isolation
+    worktrees: TaskWorktrees
+    open_agent: Callable[[str, Path, Path | None], Awaitable[Agent]]
+    ask: Callable[[str], Awaitable[TaskAttempt]]
+    model_info: Callable[[str], ModelInfo]
+    models: ModelPair
+    clock: Clock
+    publish: Callable[[BatchEvent], None]
+    batch: Batch = field(default_factory=Batch)
+    threshold: float = 0.8
+    stops: RunLimits = field(default_factory=RunLimits)
+    boot: str = ""
+    at_once: int = 1
+    prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    rng: random.Random = field(default_factory=random.Random)
+    folders: Folders = field(default_factory=folders)
+
+
+class RunContext:
+    """Whether a run goes on, and what it has cost.
+
+    `failures` are those in a row; `fatal` says why the run cannot go on, and `fatal_class` is the
+    class of that error. `leaving`: it ends at once, and running tasks stay as they are for the next
+    one. `book` holds how every task stands, once the run has begun.
+    """
+
+    def __init__(self, setup: RunSetup, cancel_beside: Callable[[int], None]) -> None:
+        """`cancel_beside` stops what runs beside a task."""
+        self.setup = setup
+        self.book: RunStore | None = None
+        self.began = setup.clock.monotonic()
+        self.failures = 0
+        self.fatal = ""
+        self.fatal_class: str | None = None
+        self.leaving = False
+        self._cancel_beside = cancel_beside
+        self._stop = asyncio.Event()
+        self._unpaid: dict[int, float] = {}
+
+    def stop(self) -> None:
+        """Begin no attempt any more."""
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop.is_set()
+
+    @property
+    def ending(self) -> bool:
+        """Whether no attempt is to begin any more."""
+        return self.stopping or bool(self.fatal)
+
+    @property
+    def parallel(self) -> bool:
+        """Whether tasks are worked on in worktrees."""
+        return self.setup.at_once > 1
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the run began."""
+        return self.setup.clock.monotonic() - self.began
+
+    @property
+    def spent_usd(self) -> float:
+        """What the run has cost so far, as far as it is known."""
+        tasks = self.book.state.tasks if self.book else ()
+        return sum(task.cost_usd or 0.0 for task in tasks) + sum(self._unpaid.values())
+
+    def paid(self, index: int, usd: float) -> None:
+        """A running task has paid for a request. Where the run's limit of cost is reached by that,
+        the other running tasks end, too."""
+        self._unpaid[index] = self._unpaid.get(index, 0.0) + usd
+        most = self.setup.stops.cost_usd
+        if self.parallel and most is not None and not self.fatal and self.spent_usd >= most:
+            self.fatal = cost_reached(most)
+            self._cancel_beside(index)
+
+    def counted(self, index: int) -> None:
+        """What a task has paid is part of its state from now on."""
+        self._unpaid.pop(index, None)
+
+    def say(self, text: str) -> None:
+        """A line for the person."""
+        self.setup.publish(Notice(text))
+
+    def reached_limit(self, book: RunStore) -> str:
+        """Which of the person's limits is reached; "" for none."""
+        return self.setup.stops.reached(
+            spent_usd=book.spent_usd, failures=self.failures, elapsed_s=self.elapsed_s
+        )
+
+    async def or_stopped(self, work: asyncio.Future[Any]) -> None:
+        """Wait for something, or until the run is stopped; it is then cancelled."""
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
