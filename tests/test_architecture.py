@@ -1,4 +1,6 @@
-"""The directions of ARCHITECTURE, proved at run time; import-linter proves them statically."""
+"""Imports: none in a circle, rooms entered by their doors, nothing heavy where it is not needed.
+
+import-linter checks their direction."""
 
 from __future__ import annotations
 
@@ -6,8 +8,68 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
+from collections import defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import Final
 
+import grimp
 import pytest
+
+DOORS: Final = Path(__file__).with_name("doors.toml")
+GROUND: Final = "core"
+"""The room that all others stand on: each of its modules may be imported."""
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """The modules that each module of the program imports, also in functions and for types."""
+    graph = grimp.build_graph("tui", cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+def _place(module: str) -> tuple[str, str]:
+    """The room of a module, and its name there; "" for the room itself."""
+    _, _, within = module.partition(".")
+    room, _, inside = within.partition(".")
+    return room, inside
+
+
+def test_no_imports_run_in_a_circle() -> None:
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        pytest.fail(f"{' <- '.join(circle)}: split one of them, or hand in what it needs (a port).")
+
+
+def test_rooms_are_entered_by_their_doors() -> None:
+    doors: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for importer, found in imports().items():
+        for module in found:
+            room, inside = _place(module)
+            if inside and room not in {GROUND, _place(importer)[0]}:
+                doors[room][inside] = importer
+    listed: dict[str, list[str]] = tomllib.loads(DOORS.read_text(encoding="utf-8"))
+    new = {
+        f"{room}: {door} (from {importer})"
+        for room, found in doors.items()
+        for door, importer in found.items()
+        if door not in listed.get(room, [])
+    }
+    assert not new, (
+        f"New doors: {sorted(new)}. Use one that {DOORS.name} lists, or a name of the room's"
+        " __init__; a new one is a line there that needs a reason."
+    )
+    closed = {
+        f"{room}: {door}"
+        for room, found in listed.items()
+        for door in found
+        if door not in doors[room]
+    }
+    assert not closed, f"Nobody enters by {sorted(closed)} any more: take it out of {DOORS.name}."
 
 
 def _modules_after(code: str, *argv: str) -> set[str]:

@@ -1,0 +1,205 @@
+"""The contracts of the house, counted. Each figure is today's, and may only fall, to its goal.
+
+A figure that was exceeded is a fault of the change. One that has fallen is written down here by
+the change that made it fall, so that nobody takes the room again.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tui.core.gc_pause import gc_pause
+
+ROOT: Final = Path(__file__).parents[1]
+TUI: Final = ROOT / "tui"
+
+FIELDS_GOAL: Final = 20
+FIELDS: Final[Mapping[str, int]] = {
+    "AgentContext": 68,
+    "AppServices": 33,
+    "Config": 35,
+    "Confinement": 26,
+    "Launch": 25,
+    "Ledger": 22,
+    "Options": 75,
+    "Server": 23,
+    "ToolContext": 23,
+}
+"""Classes whose body declares more fields than the goal."""
+
+METHODS_GOAL: Final = 30
+METHODS: Final[Mapping[str, int]] = {"Agent": 89, "ChatScreen": 38}
+"""Classes with more public methods and properties of their own than the goal."""
+
+CALLABLES_GOAL: Final = 40
+CALLABLES: Final = 157
+"""Fields that hold a callable: so declared, or set from a parameter that is. What a class asks of
+others is named by a Protocol, or is a method of what it holds."""
+
+BUDGET: Final = ROOT / "tests" / "budget.toml"
+SLACK, SLACK_LINES = 0.02, 40
+"""How far a room's lines may be from their figure, as a share or, in a small room, in lines: so
+that not every change has to write a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFigures:
+    """What is counted of a class."""
+
+    name: str
+    fields: int
+    methods: int
+    callables: int
+
+
+def _classes(body: list[ast.stmt]) -> Iterator[ast.ClassDef]:
+    """The classes of a module, those inside others too."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield node
+            yield from _classes(node.body)
+
+
+def _is_callable(type_: ast.expr | None, aliases: frozenset[str]) -> bool:
+    """Whether a value of that type is a callable, or may be one."""
+    match type_:
+        case ast.BinOp(left=left, right=right):
+            return _is_callable(left, aliases) or _is_callable(right, aliases)
+        case ast.Subscript(value=ast.Name(id="Final"), slice=inner):
+            return _is_callable(inner, aliases)
+        case ast.Subscript(value=value):
+            return _is_callable(value, aliases)
+        case ast.Constant(value=str(text)):
+            return text.startswith("Callable[")
+        case ast.Name(id=name):
+            return name == "Callable" or name in aliases
+        case _:
+            return False
+
+
+def _set_in(method: ast.FunctionDef) -> Iterator[tuple[ast.Attribute, ast.expr | None]]:
+    """The attributes that a constructor sets, each with its value or its declared type."""
+    for node in method.body:
+        match node:
+            case ast.AnnAssign(target=ast.Attribute() as target, annotation=type_):
+                yield target, type_
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                for target, value in zip(targets, values, strict=True):
+                    if isinstance(target, ast.Attribute):
+                        yield target, value
+            case ast.Assign(targets=[ast.Attribute() as target], value=value):
+                yield target, value
+            case _:
+                pass
+
+
+def _held_callables(
+    cls: ast.ClassDef, declared: Mapping[str, ast.expr], aliases: frozenset[str]
+) -> set[str]:
+    """The fields of a class that hold a callable."""
+    held = {name for name, type_ in declared.items() if _is_callable(type_, aliases)}
+    for method in cls.body:
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            given = (*method.args.args, *method.args.kwonlyargs)
+            known = aliases | {each.arg for each in given if _is_callable(each.annotation, aliases)}
+            for target, value in _set_in(method):
+                values = value.values if isinstance(value, ast.BoolOp) else [value]
+                if any(_is_callable(each, known) for each in values):
+                    held.add(target.attr)
+    return held
+
+
+def _figures_of(cls: ast.ClassDef, aliases: frozenset[str]) -> ClassFigures:
+    declared: dict[str, ast.expr] = {}
+    methods: set[str] = set()
+    for node in cls.body:
+        match node:
+            case ast.AnnAssign(annotation=ast.Subscript(value=ast.Name(id="ClassVar"))):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=type_):
+                declared[name] = type_
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name[0] != "_":
+                methods.add(name)
+            case _:
+                pass
+    held = _held_callables(cls, declared, aliases)
+    return ClassFigures(cls.name, len(declared), len(methods), len(held))
+
+
+def _aliases(tree: ast.Module) -> Iterator[str]:
+    """The names that a module gives to types of callables."""
+    for node in tree.body:
+        match node:
+            case ast.AnnAssign(ast.Name(id=name), ast.Name(id="TypeAlias"), value=value):
+                if _is_callable(value, frozenset()):
+                    yield name
+            case _:
+                pass
+
+
+@cache
+def figures() -> tuple[ClassFigures, ...]:
+    """Of each class of the program."""
+    sources = (path.read_bytes() for path in TUI.rglob("*.py"))
+    with gc_pause():
+        trees = [ast.parse(text) for text in sources if b"class " in text or b"TypeAlias" in text]
+        aliases = frozenset(name for tree in trees for name in _aliases(tree))
+        return tuple(_figures_of(cls, aliases) for tree in trees for cls in _classes(tree.body))
+
+
+def _check(what: str, found: Mapping[str, int], allowed: Mapping[str, int], goal: int) -> None:
+    """Each class within its figure, or within the goal; a figure that has fallen is written."""
+    grown = {name: count for name, count in found.items() if count > allowed.get(name, goal)}
+    assert not grown, (
+        f"More {what} than allowed: {grown}. Group them, or give a part its own class."
+    )
+    fallen = {name: found.get(name, 0) for name in allowed if found.get(name, 0) < allowed[name]}
+    assert not fallen, f"Fewer {what} now: {fallen}. Lower the figures here ({goal} needs none)."
+
+
+def test_no_class_has_more_fields() -> None:
+    found = {each.name: each.fields for each in figures() if each.fields > FIELDS_GOAL}
+    _check("fields", found, FIELDS, FIELDS_GOAL)
+
+
+def test_no_class_has_more_public_methods() -> None:
+    found = {each.name: each.methods for each in figures() if each.methods > METHODS_GOAL}
+    _check("public methods", found, METHODS, METHODS_GOAL)
+
+
+def test_no_more_callables_are_kept_in_fields() -> None:
+    count = sum(each.callables for each in figures())
+    most = sorted(figures(), key=lambda each: -each.callables)[:8]
+    named = ", ".join(f"{each.name} {each.callables}" for each in most)
+    assert count <= CALLABLES, f"{count} fields hold a callable ({named} …). Name a port instead."
+    assert count == CALLABLES, f"Only {count} fields hold a callable: lower CALLABLES to it."
+    assert count > CALLABLES_GOAL, "The goal is reached: let it be the limit."
+
+
+def lines_of_rooms() -> dict[str, int]:
+    """The lines of Python in each room, as `wc -l` counts them."""
+    rooms = sorted(path.parent for path in TUI.glob("*/__init__.py"))
+    return {
+        room.name: sum(path.read_bytes().count(b"\n") for path in room.rglob("*.py"))
+        for room in rooms
+    }
+
+
+def test_no_room_outgrows_its_budget() -> None:
+    budget: dict[str, int] = tomllib.loads(BUDGET.read_text(encoding="utf-8"))
+    lines = lines_of_rooms()
+    assert lines.keys() == budget.keys()
+    slack = {room: max(SLACK_LINES, SLACK * figure) for room, figure in budget.items()}
+    over = {room: count for room, count in lines.items() if count > budget[room] + slack[room]}
+    assert not over, (
+        f"More lines than {BUDGET.name} allows: {over}. Say it with fewer; else raise the figure"
+        " there, with the promise that it pays for behind it."
+    )
+    under = {room: count for room, count in lines.items() if count < budget[room] - 2 * slack[room]}
+    assert not under, f"Fewer lines than {BUDGET.name} has: {under}. Lower the figures to these."
