@@ -37,6 +37,7 @@ from tui import __version__
 from tui.agent import events
 from tui.agent.events import Event
 from tui.core.messages import Usage
+from tui.provider.base import Request
 from tui.session import importers, reader
 from tui.session.reader import LoadedSession
 
@@ -359,6 +360,12 @@ class _Played(GeneratedSession):
     def file(self) -> Path:
         assert self._path
         return self._path
+
+    def _planned(self, request: Request, asked: bool) -> Json:
+        turn = super()._planned(request, asked)
+        if "tools" in turn:  # which of several ends first is chance
+            turn["tools"] = turn["tools"][:1]
+        return turn
 
     def _take(self, seen: Any) -> None:
         self.seen += seen
