@@ -151,6 +151,7 @@ def test_a_decision_counts_whatever_stands_around_it(printed: str | bytes) -> No
         ("permissionDecision deny", "it says"),
         (DENY + "x" * OUTPUT_MAX, "it is longer than 256 KiB and was cut"),
         ("x" * OUTPUT_MAX + DENY, "it is longer than 256 KiB and was cut"),
+        ("{}" * 5000 + DENY, "it holds 5,000 JSON objects or more"),
     ],
     ids=lambda _: "",
 )  # fmt: skip

@@ -478,6 +478,81 @@ awk 'BEGIN { system(x) }'
 awk 'BEGIN { x | getline }'
 gawk '{ print | "sh" }'
 deno eval 'x.spawn()'
+python3 < x
+python3 - <<< 'x'
+perl <<< "$x"
+timeout 5 python3 < x
+uv run - < x
+sh -c python3 < x
+exec < x; python3
+(cd y && node) < x
+while read line; do python3; done < x
+f() { python3; }; f < x
+. /dev/fd/3 3< x
+python3 /dev/fd/3 3< x
+python3 <(cat x)
+python3 -c "print('$x')"
+python3 -m pdb -c '!x' y
+python3 -c 'from pydoc import *; pipepager("", "x")'
+lua -e 'os["exe".."cute"]("x")'
+awk -f - <<< x
+awk 'BEGIN { c = "x"; print | c }'
+gawk 'BEGIN { f = "sys" "tem"; @f("x") }'
+sed 's/x/y/e' z
+sed -n '1e touch x' z
+sed -f - z <<< e
+sed "$(cat x)" z
+vim -c '!x' y
+vim +'call system("x")' y
+vim -es y <<< '!x'
+ed -s y <<< '!x'
+emacs --batch --eval '(shell-command "x")'
+less '+!x' y
+LESSOPEN='|x %s' less y
+tar xf y --to-command='sh -c "$(cat x)"'
+tar cf y z --checkpoint=1 --checkpoint-action=exec='eval "$(cat x)"'
+tar -I 'sh -s' -xf y
+tar xIf 'sh -s' y
+script -qc 'sh -s' /dev/null
+split --filter=sh y
+sort --compress-program=sh y
+zip -T -TT 'sh -s' y z
+npm exec -c 'sh -s'
+make --eval='x:;sh y'
+make SHELL=./x
+make X='$(shell x)'
+sqlite3 y '.shell x'
+sqlite3 y < x
+psql -c '\! x'
+m4 <<< 'syscmd(x)'
+dc -e '!x'
+Rscript -e 'system("x")'
+julia -e 'run(x)'
+expect -c 'spawn x'
+GIT_EDITOR='eval "$(cat x)"' git commit
+GIT_SSH_COMMAND='sh -s' git fetch
+env GIT_PAGER='sh -s' git log
+export GIT_PAGER='sh -s'; git log
+git -c core.pager='eval "$x"' log
+git -c include.path=x lg
+GIT_CONFIG_GLOBAL=x git lg
+PERL5OPT=-Mx perl y
+NODE_OPTIONS='-r ./x' node y
+LD_PRELOAD=./x ls
+echo a > x.sh; sh x.sh
+echo a > x.sh && chmod +x x.sh && ./x.sh
+echo a | tee x.sh; bash -e ./x.sh
+sh -c 'echo a > x.sh'; . ./x.sh
+echo a > $x; python3 y.py
+echo a > x.py; python3 -m x
+cp $(which ls) g; ./g push
+ln -s /bin/ls g && ./g push
+sed -i 's/a/b/' x.sh; sh ./x.*
+curl -o x.sh https://example.org/x; sh x.sh
+python3 -c "open('x.sh', 'w').write('a')"; sh x.sh
+printf a > Makefile; make
+npm pkg set scripts.a=b; npm run a
+echo a > test_x.py; pytest
 sh -c 'sh -c "sh -c \"$(cat x)\""'
 """
 
@@ -504,10 +579,28 @@ find . -name x -exec grep a {} \;
 python3 x.py --system
 python3 x.py -c exec
 python3 -m pytest -p no:x tests/test_exec.py
-python3 < x
 python3 -
 sh x
 ./x
+python3 x < y
+python3 -c "x" < y
+sed 's/foo/the/g; s/a/e/; s|/e|/f|' x
+sed -e '/^e/d' -e 's/$/e/' x
+awk -F'|' '/a|b/ { print $1 || $2 }' x
+vim +12 x
+less +G x
+tar xzf x
+sort x
+sqlite3 x 'select 1'
+GIT_PAGER=cat git log
+GIT_EDITOR=true git commit --amend
+EDITOR=: git rebase --continue
+NODE_OPTIONS=--max-old-space-size=4096 npm run a
+chmod +x x.sh && ./x.sh
+echo a > x.txt; cat x.txt
+go build -o bin/x . && ./bin/x
+pytest tests/test_x.py && python3 tests/test_x.py
+while read -r a; do wc -l "$a"; done < x
 bash -c 'echo "$1"' x y
 make -f x
 cat x | make
@@ -516,6 +609,19 @@ git log "$(git merge-base a b)"
 X=1 pytest
 """
 """What a script or a program does by itself is the limit."""
+
+UNSEEN_TEXTS = (
+    "python3 <<'E'\nprint(1)\nE",
+    "node <<E\nx()\nE",
+    "cat <<'E' | sh\necho\nE",
+    "cat > x.py <<'E'\nprint(1)\nE\npython3 x.py",
+)
+SEEN_TEXTS = (
+    "git commit -F - <<'E'\ntext\nE",
+    "python3 x.py <<'E'\ntext\nE",
+    "cat > x.py <<'E'\nprint(1)\nE\ngit add x.py",
+)
+"""The same over several lines: here-documents."""
 
 _WALLS = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
 
@@ -545,21 +651,24 @@ def ways(command: str, tmp_path: Path, deny: tuple[str, ...]) -> list[Decision]:
     ]
 
 
-@pytest.mark.parametrize("command", UNSEEN.strip().splitlines())
+@pytest.mark.parametrize("command", [*UNSEEN.strip().splitlines(), *UNSEEN_TEXTS])
 def test_only_a_person_allows_what_a_rule_may_forbid_unseen(tmp_path: Path, command: str) -> None:
     for said in ways(command, tmp_path, ("run_command(svn *)",)):
         assert (said.answer, said.once) == ("ask", True)
         assert said.reason.startswith("Can't tell whether the rule run_command(svn *) forbids this")
 
 
-@pytest.mark.parametrize("command", [*SEEN.strip().splitlines(), *UNSEEN.strip().splitlines()])
+@pytest.mark.parametrize(
+    "command",
+    [*SEEN.strip().splitlines(), *SEEN_TEXTS, *UNSEEN.strip().splitlines(), *UNSEEN_TEXTS],
+)
 def test_without_such_a_rule_nothing_more_is_asked(tmp_path: Path, command: str) -> None:
     for deny in ((), ("read_file(x/*)", "write_file", "mcp__a__*", "web_fetch(*)")):
         said = ways(command, tmp_path, deny)
         assert not any(one.once for one in said)
 
 
-@pytest.mark.parametrize("command", SEEN.strip().splitlines())
+@pytest.mark.parametrize("command", [*SEEN.strip().splitlines(), *SEEN_TEXTS])
 def test_what_the_words_show_is_asked_no_more_than_without_the_rule(
     tmp_path: Path, command: str
 ) -> None:

@@ -64,6 +64,15 @@ def test_names_with_dashes_limit_too() -> None:
     assert one.read_only
 
 
+@pytest.mark.parametrize("other", ["allowed-tools", "allowedTools"])
+@pytest.mark.parametrize("wider", ["Read, Bash", "'*'"])
+def test_two_lists_of_tools_make_no_sub_agent(other: str, wider: str) -> None:
+    for first, second in (("tools", other), (other, "tools")):
+        front = f"description: d\n{first}: {wider}\n{second}: Read"
+        why = parsed(Path("a.md"), f"---\n{front}\n---\nGo.".encode())
+        assert why == f"it limits its tools by tools and by {other.lower()}: keep one of them"
+
+
 @pytest.mark.parametrize("front", ["more: a: b\n# tools: read_file", "more: |\n  tools: x", "a: b"])
 def test_without_a_limit_it_has_all_tools(front: str) -> None:
     one = definition(front)

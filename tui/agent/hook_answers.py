@@ -24,6 +24,8 @@ OUTPUT_MAX: Final = 256 * 1024
 """Bytes of an output that are read; what floods it is read on and dropped."""
 _SHOWN: Final = 60
 """Of a value in the words about it."""
+_MOST_OBJECTS: Final = 5000
+"""Of one output: each takes about 10 µs to judge."""
 _TRIES: Final = 16
 """How often JSON is looked for behind a brace that begins none."""
 
@@ -137,6 +139,8 @@ def read(printed: bytes, event: str) -> HookReply:
     unclear = [one.unclear for one in found if one.unclear]
     if len(printed) > OUTPUT_MAX:  # a decision may have been in what was cut
         unclear.append(f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut")
+    elif len(objects) == _MOST_OBJECTS:
+        unclear.append(f"it holds {_MOST_OBJECTS:,} JSON objects or more")
     elif not is_context:
         unclear += _unclear(text, rest, event)
     verdict = strictest(one.verdict for one in found)
@@ -180,7 +184,7 @@ def _objects(text: str) -> tuple[list[_Object], str]:
     found: list[_Object] = []
     rest: list[str] = []
     at, tries = 0, 0
-    while tries < _TRIES and (start := text.find("{", at)) >= 0:
+    while tries < _TRIES and len(found) < _MOST_OBJECTS and (start := text.find("{", at)) >= 0:
         try:
             one, end = cast("tuple[_Object, int]", decoder.raw_decode(text, start))
         except (ValueError, RecursionError):

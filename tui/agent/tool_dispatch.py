@@ -502,6 +502,7 @@ class ToolDispatcher:
             return changes.added_to(output)
         level = decision.level
         output, said = await self._at(level, checked, reads=decision.by == "safe")
+        output = await self._past_watching(decision, checked, output)
         past = await self._past_clones(level, checked, output)
         if past is not output:
             return past
@@ -522,6 +523,29 @@ class ToolDispatcher:
         output, again = await self._at(wider, checked, git_settings=said.git_settings)
         past = await self._past_clones(wider, checked, output)
         return self._stop(call, wider, again, output) if past is output else past
+
+    async def _past_watching(
+        self, decision: Decision, checked: _Checked, output: ToolOutput
+    ) -> ToolOutput:
+        """What a command gave; where no walls hold it and its folders can't be watched, ask whether
+        it may run without that."""
+        if decision.by != "safe" or decision.level is not Level.OUTSIDE or not output.is_error:
+            return output
+        from tui.permissions.sandbox.steady_command import UNWATCHED  # noqa: PLC0415 - on demand
+
+        code = output.details.get("exit_code")
+        if code not in UNWATCHED:
+            return output
+        why = f"{UNWATCHED[code]}. It would run unwatched: a swapped folder may lead it anywhere."
+        asked = replace(decision, answer="ask", reason=why, by="default")
+        free = self.ctx.elevated and self.ctx.mode != "plan"
+        answer = Answer("once") if free else await self._ask_again(checked, asked)
+        if answer.answer == "no":
+            reason = f" {answer.reason}" if answer.reason else ""
+            return output.with_lines([f"[to run it unwatched was not allowed.{reason}]"])
+        await self.kept.forget(checked.call.id)
+        unwatched = replace(checked, ctx=replace(checked.ctx, starter=None))
+        return (await self._at(decision.level, unwatched, reads=True))[0]
 
     async def _past_clones(self, level: Level, checked: _Checked, output: ToolOutput) -> ToolOutput:
         """What a command gave; where the walls of a clone in the workspace stopped it, ask whether

@@ -55,12 +55,17 @@ class SimpleCommand:
     """How it was written, without redirections and with single spaces."""
     cwd: Path | None
     """The folder that it is run in, None where that is not known."""
-    assigned: tuple[str, ...] = ()
-    """The variables that it sets."""
+    assigned: tuple[tuple[str, str], ...] = ()
+    """The variables that it sets, and their values."""
     downloaded: bool = False
     """Whether a command before it in its pipeline downloads something."""
-    piped: bool = False
-    """Whether it reads what a command before it prints."""
+    fed: bool = False
+    """Whether the line gives it something to read: from a pipe, a file, a here-document."""
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The names of the variables that it sets."""
+        return tuple(name for name, _ in self.assigned)
 
     @property
     def program(self) -> str:

@@ -37,6 +37,7 @@ from tui.permissions.risk_tiers import (
 )
 from tui.permissions.shell import KEYWORDS, ansi_c, read
 from tui.permissions.types import Risk
+from tui.permissions.unseen_programs import names_written, runs_written
 from tui.permissions.wrapper_commands import InnerCommands, inner_commands
 
 ORDER: Mapping[Risk, int] = {"safe": 0, "standard": 1, "high-risk": 2, "blocked": 3}
@@ -183,6 +184,8 @@ class _Judge:
         )
         self._short = len(command) <= MOST_CHARS
         self._nodes = self._words = most
+        self._written: frozenset[str] = frozenset()
+        """The names of the files that the line writes."""
 
     def names_key(self, command: str) -> bool:
         """Whether the text names the file with the key, in whatever program's language."""
@@ -196,10 +199,13 @@ class _Judge:
                 names += [f"~/{below}", f"$HOME/{below}", f"${{HOME}}/{below}"]
         return any(f"{name}/credentials" in command for name in names)
 
-    def text(self, text: str, cwd: Path | None, around: tuple[str, ...]) -> Iterator[CommandPart]:
+    def text(
+        self, text: str, cwd: Path | None, around: tuple[str, ...], *, fed: bool = False
+    ) -> Iterator[CommandPart]:
         """The parts of a line. Raises TooMuchError where they are too many."""
-        line = read(text, cwd=cwd, known=self._known, most=self._nodes)
+        line = read(text, cwd=cwd, known=self._known, most=self._nodes, fed=fed)
         self._nodes -= line.nodes
+        self._written |= set(names_written(line.commands, line.redirects))
         parts: list[CommandPart] = []
         for simple in line.commands:
             parts += self._simple(simple, around)
@@ -260,22 +266,18 @@ class _Judge:
     def _simple(self, simple: SimpleCommand, around: tuple[str, ...]) -> Iterator[CommandPart]:
         """A simple command, then what it runs."""
         self._spend(len(simple.words))
+        within = inner_commands(simple)
         if not simple.words:
-            reason = f"it sets {', '.join(simple.assigned)}"
-            runs = not _RUN_BY_SHELLS.isdisjoint(simple.assigned)
-            risk = "high-risk" if runs else "standard" if simple.assigned else "safe"
-            unseen = _SETS_CODE if runs else ""
-            yield CommandPart(simple.text, risk, reason, (), around, runs, unseen)
+            yield from self._assignment(simple, within, around)
             return
         called = invocation(simple)
-        within = inner_commands(simple)
         risk, reason = self._tier(simple, called, within)
         spellings = " ".join(word.text for word in simple.words), called.command
         hidden = risk == "high-risk" and (
             reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM, _SETS_CODE}
             or reason == f"it {within.unknown}"
         )
-        unseen = _unseen(called, within, reason)
+        unseen = _unseen(called, within, reason) or _told(runs_written(simple, self._written))
         yield CommandPart(simple.text, risk, reason, spellings, around, hidden, unseen)
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
@@ -286,7 +288,19 @@ class _Judge:
         for one in within.commands:
             yield from self._simple(one, deeper)
         for text in within.texts:
-            yield from self.text(text, simple.cwd, deeper)
+            yield from self.text(text, simple.cwd, deeper, fed=simple.fed)
+
+    def _assignment(
+        self, simple: SimpleCommand, within: InnerCommands, around: tuple[str, ...]
+    ) -> Iterator[CommandPart]:
+        """Variables that are set, then what programs run by their values."""
+        reason = f"it sets {', '.join(simple.sets)}"
+        runs = not _RUN_BY_SHELLS.isdisjoint(simple.sets)
+        risk = "high-risk" if runs else "standard" if simple.assigned else "safe"
+        unseen = _SETS_CODE if runs else _told(within.unseen)
+        yield CommandPart(simple.text, risk, reason, (), around, runs, unseen)
+        for text in within.texts:
+            yield from self.text(text, simple.cwd, (*around, simple.text))
 
     def _redirect(self, one: Redirect) -> tuple[Risk, str]:
         risk, reason = blocklist.redirect(one, self._places)
@@ -309,7 +323,7 @@ class _Judge:
             return "high-risk", reason
         if within.unknown:
             return "high-risk", f"it {within.unknown}"
-        if not _RUN_BY_SHELLS.isdisjoint(simple.assigned):
+        if not _RUN_BY_SHELLS.isdisjoint(simple.sets):
             return "high-risk", _SETS_CODE
         known = simple.cwd is not None and all(word.known for word in simple.words)
         near_key = self._near_key and not known
@@ -323,7 +337,7 @@ class _Judge:
             plain = simple.cwd if known and self._short else None
             why = objection(words, plain, self._area) if plain else unknown
         if not why and simple.assigned:
-            why = f"it sets {', '.join(simple.assigned)}"
+            why = f"it sets {', '.join(simple.sets)}"
         if why:
             return "standard", why
         return "safe", "it runs another command" if runs else "it is read-only"
@@ -332,9 +346,13 @@ class _Judge:
 def _unseen(called: Invocation, within: InnerCommands, reason: str) -> str:
     """Why the words of a command do not show which programs it runs; "" if they do."""
     if inner := within.unknown or within.unseen:
-        return f"it {inner}"
+        return _told(inner)
     decides = reason == blocklist.ONLY_THEN and called.name in _RUN_OTHERS
     return reason if decides or reason in _UNSEEN else ""
+
+
+def _told(why: str) -> str:
+    return f"it {why}" if why else ""
 
 
 def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:

@@ -92,11 +92,14 @@ _EXPANSIONS = {
 }  # fmt: skip
 
 
-def read(command: str, *, cwd: Path | None, known: Mapping[str, str], most: int) -> ParsedLine:
+def read(
+    command: str, *, cwd: Path | None, known: Mapping[str, str], most: int, fed: bool = False
+) -> ParsedLine:
     """Read a command line. Raises TooMuchError where that would take too long.
 
-    `known` are values of variables (HOME must be among them) and outputs of substitutions: `$(…)`.
-    `most` is how many nodes of the syntax tree are read.
+    `fed`: it runs where there is something to read. `known` are values of variables (HOME must be
+    among them) and outputs of substitutions: `$(…)`. `most` is how many nodes of the syntax tree
+    are read.
     """
     text = re.sub("[\0-\4]", "?", command)
     if "\\\n" in text:
@@ -110,7 +113,7 @@ def read(command: str, *, cwd: Path | None, known: Mapping[str, str], most: int)
         root = _tree(source)
     if root.descendant_count > most:
         raise TooMuchError
-    reader = _Reader(source, cwd, dict(known), most)
+    reader = _Reader(source, cwd, dict(known), most, fed=fed)
     if root.has_error:
         reader.line.problem = "its syntax can't be read"
     reader.walk(root)
@@ -154,14 +157,16 @@ def _language() -> Language:
 class _Reader:
     """Walks the tree in the order of the text, and keeps variables and folder on the way."""
 
-    def __init__(self, source: bytes, cwd: Path | None, known: dict[str, str], most: int) -> None:
+    def __init__(
+        self, source: bytes, cwd: Path | None, known: dict[str, str], most: int, *, fed: bool
+    ) -> None:
         self.line = ParsedLine()
         self._most = most
         self._source = source
         self._cwd = cwd
         self._known = known
         self._downloaded: bool = False
-        self._piped: bool = False
+        self._fed: bool = fed
         self._depth = 0
         self._aliases = dict[str, tuple[ShellWord, ...]]()
         self._functions = dict[str, tuple[SimpleCommand, ...]]()
@@ -198,7 +203,8 @@ class _Reader:
                 self._command(node)
             case "variable_assignment":
                 name, self._known[name] = self._assignment(node)
-                self._add(SimpleCommand((), self._text(node), self._cwd, (name,)))
+                set_here = ((name, self._known[name]),)
+                self._add(SimpleCommand((), self._text(node), self._cwd, set_here))
             case "redirected_statement":
                 self._redirected(node)
             case "pipeline":
@@ -229,9 +235,17 @@ class _Reader:
     @contextmanager
     def _apart(self) -> Generator[None]:
         """In a shell of its own: folder and variables are as before afterwards."""
-        kept = self._cwd, dict(self._known), self._downloaded, self._piped
+        kept = self._cwd, dict(self._known), self._downloaded, self._fed
         yield
-        self._cwd, self._known, self._downloaded, self._piped = kept
+        self._cwd, self._known, self._downloaded, self._fed = kept
+
+    @contextmanager
+    def _feeding(self, redirects: Iterable[Node]) -> Generator[None]:
+        """While redirections count: whether one gives something to read."""
+        kept = self._fed
+        self._fed |= any(map(_feeds, redirects))
+        yield
+        self._fed = kept
 
     def _text(self, node: Node | None) -> str:
         start, end = (node.start_byte, node.end_byte) if node else (0, 0)
@@ -246,14 +260,14 @@ class _Reader:
 
     def _command(self, node: Node, further: Sequence[Node] = ()) -> None:
         """A simple command. `further` are words that the grammar has put elsewhere."""
-        assigned: list[str] = []
+        assigned: list[tuple[str, str]] = []
         parts: list[Node] = []
         written: list[str] = []
         hung = list(further)
         for child in node.children:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
-                assigned.append(name)
+                assigned.append((name, value))
                 if node.type == "command":  # holds for this command alone
                     written.append(self._text(child))
                 else:
@@ -271,7 +285,8 @@ class _Reader:
         text = " ".join(written) if node.type == "command" else self._text(node)
         if words and (other := self._aliases.get(words[0].text)):
             words = (*other, *words[1:])
-        made = SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded, self._piped)
+        fed = self._fed or any(map(_feeds, node.children))
+        made = SimpleCommand(words, text, self._cwd, tuple(assigned), self._downloaded, fed)
         self._add(made)
         self._call(made)
         self._follow([word.text for word in words])
@@ -316,7 +331,7 @@ class _Reader:
                 with self._apart():
                     self.walk(stage)
                 self._download(start)
-                self._piped = True
+                self._fed = True
 
     def _download(self, start: int) -> None:
         """Note whether a command since `start` downloads something."""
@@ -324,9 +339,11 @@ class _Reader:
         self._downloaded |= not DOWNLOADERS.isdisjoint(names)
 
     def _function(self, node: Node) -> None:
-        """The body counts as run. One that starts itself in parallel is a fork bomb."""
+        """The body counts as run, and as given something to read. One that starts itself in
+        parallel is a fork bomb."""
         start = len(self.line.commands)
         with self._apart():
+            self._fed = True
             self._walk_all(node.named_children)
         name = self._text(node.child_by_field_name("name"))
         self._functions[name] = tuple(self.line.commands[start:])
@@ -356,11 +373,14 @@ class _Reader:
         redirects = node.children_by_field_name("redirect")
         words = [word for one in redirects for word in self._redirect(one)]
         start = len(self.line.commands)
-        if body and body.type in _COMMANDS:
-            self._command(body, words)
-            words = []
-        elif body:
-            self.walk(body)
+        with self._feeding(redirects):
+            if body and body.type in _COMMANDS:
+                self._command(body, words)
+                words = []
+            elif body:
+                self.walk(body)
+        if body and self._text(body) == "exec":  # from here on, for the rest of the shell
+            self._fed |= any(map(_feeds, redirects))
         if words and self.line.commands[start:]:
             last = self.line.commands.pop()  # they are of the last one in a pipeline
             found = (word for group in _adjacent(words) for word in self._words(group))
@@ -475,6 +495,21 @@ def _expansions(node: Node) -> Iterator[Node]:
     else:
         for child in node.named_children:
             yield from _expansions(child)
+
+
+def _feeds(node: Node) -> bool:
+    """Whether it is a redirection that gives a command something to read."""
+    if node.type not in _REDIRECTS:
+        return False
+    if any(map(_feeds, node.named_children)):  # a here-document has those that follow it
+        return True
+    if any(child.type == "file_descriptor" and child.text != b"0" for child in node.children):
+        return False
+    if node.type != "file_redirect":
+        return True
+    from_where = node.children_by_field_name("destination")[:1]
+    reads = any(child.type in {"<", "<&", "<>"} for child in node.children)
+    return reads and not any(one.text == b"/dev/null" for one in from_where)
 
 
 def _literal(text: str) -> str:

@@ -15,7 +15,15 @@ from tui.permissions.parsed_command import (
     invocation,
     is_option,
 )
-from tui.permissions.risk_tiers import INTERPRETERS, SHELLS, names
+from tui.permissions.risk_tiers import GIT_RUNS, SHELLS, names
+from tui.permissions.unseen_programs import (
+    MADE,
+    PROGRAM_VARIABLES,
+    READS_INPUT,
+    STANDARD_INPUT,
+    unseen_code,
+    unseen_variable,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,17 @@ _TEXT_AFTER: Mapping[str, tuple[str, ...]] = {
     "script": ("-c", "--command"),
     "flock": ("-c", "--command"),
     "env": ("-S", "--split-string"),
-    "npx": ("-c", "--call"),
+    **dict.fromkeys(names("npx npm pnpm"), ("-c", "--call")),
+    "entr": ("-s",),
+    "man": ("-P", "--pager", "--html"),
+    "rsync": ("-e", "--rsh", "--rsync-path"),
+    "sort": ("--compress-program",),
+    "split": ("--filter",),
+    "tar": (
+        *("-I", "-F", "--use-compress-program", "--to-command", "--info-script"),
+        *("--new-volume-script", "--rsh-command", "--rmt-command", "--checkpoint-action"),
+    ),
+    "zip": ("-TT", "--unzip-command"),
     "mapfile": ("-C",),
     "readarray": ("-C",),
     "compgen": ("-C", "-W"),
@@ -115,26 +133,8 @@ _FIND_NARROWS = re.compile(
     r"user|group|perm|links|inum|samefile|type|maxdepth|prune|wholename|lname)"
 )
 _FD_EXEC = {"-x", "-X", "--exec", "--exec-batch"}
-_READS_INPUT = "runs what it reads as its input"
-_MADE = "runs a text that is made while it runs"
-_STARTS = "starts programs by itself, or evaluates what it makes"
-_STANDARD_INPUT = {"-", "/dev/stdin", "/dev/fd/0"}
-_INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
-"""Options of interpreters by which their program is among their words."""
-_LETTERS = re.compile(r"-[A-Za-z]{0,8}")
-_STARTING = re.compile(
-    r"\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
-    r"|child_process|fork\w*|pty|ctypes|cffi|getattr|vars|globals|importlib|runpy|syscall|qx"
-    r"|shell_exec|passthru|proc_open|open3|instance_eval|new\s+Function|do\s+shell\s+script)\b"
-    r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\|&?\s*(?:getline|[\"'])",
-    re.IGNORECASE,
-)
-"""What a program of another language starts others with, or evaluates a text."""
-_BACKQUOTES = re.compile(r"(?:perl|ruby|php)[\d.]*")
-_INTERPRETER_VALUED = frozenset(names("-W -X -I -r -M -C -L -d -F -T --require --import"))
-_MAKE_READS = re.compile(
-    rf"(?:^|\s)(?:-\w*f|--(?:make)?file)[ =]?(?:-|/dev/stdin|/dev/fd/\d+|{UNKNOWN})(?:\s|$)"
-)
+_SETTINGS = "runs what settings from elsewhere name"
+_ELSEWHERE = re.compile(r"include\.path|includeif\.", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +151,27 @@ class InnerCommands:
 
 
 def inner_commands(simple: SimpleCommand) -> InnerCommands:
-    """What a command runs. Nothing for most programs."""
+    """What a command runs, and what others run by the variables that it sets. Nothing for most."""
+    found = _run_by(simple) if simple.words else InnerCommands()
+    values = [value for name, value in simple.assigned if name in PROGRAM_VARIABLES and value]
+    if not simple.assigned:
+        return found
+    made = MADE if any(UNKNOWN in value for value in values) else ""
+    loads = next((why for one in simple.assigned if (why := unseen_variable(*one))), "")
+    texts = (*found.texts, *(value.replace(UNKNOWN, "$_") for value in values))
+    return replace(found, texts=texts, unseen=found.unseen or loads or made)
+
+
+def _run_by(simple: SimpleCommand) -> InnerCommands:
     words, name = simple.words, simple.program
     if name in SHELLS:
         return _shell(words[1:])
     if name == "eval":
         return _text(" ".join(word.text for word in words[1:]))
-    if name in {"source", "."} and any(word.text in _STANDARD_INPUT for word in words[1:2]):
-        return InnerCommands(unknown=_READS_INPUT)
+    if name in {"source", "."} and any(STANDARD_INPUT.fullmatch(one.text) for one in words[1:2]):
+        return InnerCommands(unknown=READS_INPUT)
+    if name == "jobs" and any(word.text == "-x" for word in words[1:2]):
+        return _commands(simple, words[2:])
     if name == "trap":
         given = words[2:] if words[1:2] and words[1].text == "--" else words[1:]
         return _text(given[0].text if len(given) > 1 else "")
@@ -171,36 +184,16 @@ def inner_commands(simple: SimpleCommand) -> InnerCommands:
         return _commands(simple, *((*words[n:], ShellWord(UNKNOWN)) for n in starts if words[n:]))
     if name == "git":
         return _git(simple)
-    if text := _text_after(words, name):
-        return _text(text)
-    if INTERPRETERS.fullmatch(name) or name == "make":
-        return InnerCommands(unseen=_unseen_program(simple))
-    return _wrapped(simple, WRAPPERS[name]) if name in WRAPPERS else InnerCommands()
-
-
-def _unseen_program(simple: SimpleCommand) -> str:
-    """Why the words of an interpreter do not show which programs it starts."""
-    name, texts = simple.program, [word.text for word in simple.words[1:]]
-    if name == "make":
-        return _READS_INPUT if _MAKE_READS.search(" ".join(texts)) else ""
-    options = {n for n, text in enumerate(texts) if text.startswith("-") and text != "-"}
-    options |= {n + 1 for n in options if texts[n] in _INTERPRETER_VALUED}
-    at = next((n for n in range(len(texts)) if n not in options), len(texts))
-    own, script = texts[:at], texts[at] if at < len(texts) else "-"
-    inline = "awk" in name or script == "eval" or any(map(_INLINE.fullmatch, own))
-    code = [*(texts if inline else ()), *(part for option in own for part in _attached(option))]
-    quotes = "`" if _BACKQUOTES.fullmatch(name) else "\0"
-    if any(_STARTING.search(text) or quotes in text for text in code):
-        return _STARTS
-    reads = not inline and simple.piped and script in _STANDARD_INPUT
-    return _READS_INPUT if reads else ""
-
-
-def _attached(option: str) -> list[str]:
-    """The programs that may follow in the word of an option, as in `-c'import os'`."""
-    letters = _LETTERS.match(option)
-    ends = range(2, letters.end() + 1) if letters else ()
-    return [option[n:] for n in ends if option[n - 1] in "ceEpr"]
+    if texts := _texts_after(words, name):
+        found = tuple(map(_text, texts))
+        return InnerCommands(
+            texts=tuple(text for one in found for text in one.texts),
+            unknown=next((one.unknown for one in found if one.unknown), ""),
+            unseen=unseen_code(simple),
+        )
+    if name in WRAPPERS and [word.text for word in words[1:]] != ["run", "-"]:
+        return _wrapped(simple, WRAPPERS[name])
+    return InnerCommands(unseen=unseen_code(simple))
 
 
 def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
@@ -230,27 +223,35 @@ def _with(simple: SimpleCommand, words: tuple[ShellWord, ...]) -> SimpleCommand:
 
 def _text(text: str) -> InnerCommands:
     """A command line. What only the shell will know in it is read as a variable."""
-    unknown = _MADE if UNKNOWN in text else ""
+    unknown = MADE if UNKNOWN in text else ""
     return InnerCommands(texts=(text.replace(UNKNOWN, "$_"),) if text else (), unknown=unknown)
 
 
-def _text_after(words: tuple[ShellWord, ...], name: str) -> str:
-    """The command line that is the value of an option."""
+def _texts_after(words: tuple[ShellWord, ...], name: str) -> tuple[str, ...]:
+    """The command lines that are values of options."""
     if name == "watch":
-        return " ".join(word.text for word in _wrapped_words(words, WRAPPERS[name]))
-    for n, word in enumerate(words):
-        for option in _TEXT_AFTER.get(name, ()):
-            if word.text == option:
-                rest = words[n + 1 :] if name == "env" else words[n + 1 : n + 2]
-                return " ".join(word.text for word in rest)
-            if option.startswith("--"):
-                value = word.text.partition("=")[2] if is_option(word.text, option) else ""
-            else:  # also at the end of a row of options: `env -vS…`
-                row = re.match(rf"-[a-zA-Z]*?{option[1]}(.*)", word.text, re.DOTALL)
-                value = row[1] if row else ""
-            if value:
-                return value
-    return ""
+        return (" ".join(word.text for word in _wrapped_words(words, WRAPPERS[name])),)
+    texts = [word.text for word in words]
+    found = dict.fromkeys(
+        value
+        for option in _TEXT_AFTER.get(name, ())
+        for n, text in enumerate(texts)
+        if (
+            value := _value(option, text, texts[n + 1 :] if name == "env" else texts[n + 1 : n + 2])
+        )
+    )
+    return tuple(one.removeprefix("exec=") if name == "tar" else one for one in found)
+
+
+def _value(option: str, text: str, after: Sequence[str]) -> str:
+    """The value of an option, if a word is that option."""
+    if text == option:
+        return " ".join(after)
+    if option.startswith("--"):
+        return text.partition("=")[2] if is_option(text, option) else ""
+    # Also at the end of a row of options: `env -vS…`, `script -qc …`
+    row = re.match(rf"-[a-zA-Z]*?{option[1]}(.*)", text, re.DOTALL)
+    return (row[1] or " ".join(after)) if row else ""
 
 
 def _git(simple: SimpleCommand) -> InnerCommands:
@@ -275,14 +276,17 @@ def _git(simple: SimpleCommand) -> InnerCommands:
     elif words[:2] == ["bisect", "run"]:
         return _commands(simple, called.args[2:])
     elif words:
-        texts.append(_text_after(called.args, words[0]) if words[0] in _GIT_RUNS else "")
+        texts += _texts_after(called.args, words[0]) if words[0] in _GIT_RUNS else ()
         if words[0] != "config":  # it only writes the address
             texts += [text.partition("::")[2] for text in words if text.startswith("ext::")]
-    unknown = _MADE if any(UNKNOWN in text for text in texts) else ""
+    unknown = MADE if any(UNKNOWN in text for text in texts) else ""
     if any(one.startswith("--config-env") for one in given):
         unknown = "runs what only its environment says"
     found = tuple(text.replace(UNKNOWN, "$_") for text in texts if text)
-    return InnerCommands(texts=found, unknown=unknown)
+    sets = words[:1] == ["config"] and any(map(GIT_RUNS.match, words))
+    elsewhere = sets or any(map(_ELSEWHERE.match, settings))
+    elsewhere |= any(one.startswith("--exec-path=") for one in given)
+    return InnerCommands(texts=found, unknown=unknown, unseen=_SETTINGS if elsewhere else "")
 
 
 def _alias(name: str, settings: Sequence[str]) -> str:
@@ -302,9 +306,9 @@ def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:
         operands = operands[1:]
     if words and words[0].text in {"--version", "--help"}:
         return InnerCommands()
-    from_file = operands and operands[0].known and operands[0].text not in _STANDARD_INPUT
+    from_file = operands and operands[0].known and not STANDARD_INPUT.fullmatch(operands[0].text)
     reads = not from_file or any(word.open or word.text == "-s" for word in words)
-    return InnerCommands(unknown=_READS_INPUT if reads else "")
+    return InnerCommands(unknown=READS_INPUT if reads else "")
 
 
 def _find(simple: SimpleCommand) -> list[SimpleCommand]:
@@ -366,14 +370,21 @@ def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
         return InnerCommands()
     unknown = "runs what is only known when it runs" if any(word.open for word in own) else ""
     if not words:
-        return InnerCommands(unknown=unknown or (_READS_INPUT if name == "parallel" else ""))
+        unknown = unknown or (READS_INPUT if name == "parallel" else "")
+        return InnerCommands(unknown=unknown, unseen=READS_INPUT if simple.fed else "")
+    if name == "parallel" and words[0].text.startswith(":::"):
+        return InnerCommands(texts=tuple(word.text.replace(UNKNOWN, "$_") for word in words[1:]))
     inner = _with(simple, words)
     if name in {"xargs", "parallel"}:  # what they read may stand anywhere in a shell's text
-        unknown = unknown or (_MADE if inner.program in SHELLS else "")
+        unknown = unknown or (MADE if inner.program in SHELLS else "")
         runs = words if inner.program in WRAPPERS else words[:1]
         token = _replaced(own)
         runs = tuple(ShellWord(word.text.replace(token, UNKNOWN), word.glob) for word in runs)
         inner = replace(inner, words=(*runs, *words[len(runs) :], ShellWord(UNKNOWN)))
-    found = (re.match(r"([A-Za-z_]\w*)=", word.text) for word in own if wrapper.assignments)
-    assigned = tuple(match[1] for match in found if match)
+    found = (
+        re.match(r"([A-Za-z_]\w*)=(.*)", word.text, re.DOTALL)
+        for word in own
+        if wrapper.assignments
+    )
+    assigned = tuple((match[1], match[2]) for match in found if match)
     return InnerCommands((replace(inner, assigned=assigned),), unknown=unknown)

@@ -138,9 +138,11 @@ def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
     return [path for path in found[:FILES_MAX] if path.is_file()]
 
 
+_TOOLS: Final = ("tools", "allowed-tools", "allowedtools")
 _LIMITS: Final = (
-    *("tools", "disallowedtools", "disallowed-tools", "permissionmode", "permission-mode"),
-    *("allowed-tools", "allowedtools", "mode", "isolation"),
+    *_TOOLS,
+    *("disallowedtools", "disallowed-tools", "permissionmode", "permission-mode"),
+    *("mode", "isolation"),
 )
 """Fields that take something from a sub-agent."""
 
@@ -163,8 +165,10 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     isolation = file.text("isolation").casefold()
     if isolation not in {"", _WORKTREE}:
         return f"its isolation is {isolation!r}, and only {_WORKTREE} is known"
-    given = (file.names(name) for name in ("tools", "allowed-tools", "allowedtools"))
-    tools = next((names for names in given if names is not None), None)
+    given = [name for name in _TOOLS if file.names(name) is not None]
+    if len(given) > 1:
+        return f"it limits its tools by {' and by '.join(given)}: keep one of them"
+    tools = file.names(given[0]) if given else None
     without = (file.names(name) or () for name in ("disallowedtools", "disallowed-tools"))
     return AgentDefinition(
         name=name,

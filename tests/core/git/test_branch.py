@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tui.core.git.branch import branch_of, commit_of
+from tui.core.git.branch import branch_of, commit_of, folder_named
 
 
 def git(folder: Path, *words: str) -> str:
@@ -51,3 +52,36 @@ def test_what_is_no_commit_is_none(tmp_path: Path, head: bytes) -> None:
     (tmp_path / ".git" / "HEAD").write_bytes(head)
     (tmp_path / ".git" / "packed-refs").write_bytes(b"\n# pack\nabc\n\xff refs/heads/other\n")
     assert commit_of(tmp_path) == ""
+
+
+HOSTILE = [
+    b"gitdir: ../other/.git\0junk\n",
+    b"gitdir: ../other/.git\n\r\n\n",
+    b"gitdir: ../other/.git" + b"\n" * 900_000,
+    b"gitdir: spaced \n",
+    b"gitdir:  ../other/.git\n",
+    b"gitdir: ../o\xffther/.git\n",
+    b"gitdir:../other/.git",
+    b"\0gitdir: ../other/.git",
+    b"gitdir: \0",
+    b"gitdir: ",
+    b"",
+]
+"""Contents of a `.git` that git may read in another way than it looks."""
+
+
+@pytest.mark.parametrize("content", HOSTILE, ids=lambda data: repr(data[:30]))
+def test_a_link_of_git_is_read_as_git_reads_it(tmp_path: Path, content: bytes) -> None:
+    other, place = tmp_path / "other", tmp_path / "place"
+    git(tmp_path, "init", "-q", str(other))
+    git(tmp_path, "init", "-q", str(tmp_path / os.fsdecode(b"o\xffther")))
+    place.mkdir()
+    (place / "spaced ").symlink_to("../other/.git")
+    (place / ".git").write_bytes(content)
+    words = ("git", "-C", str(place), "rev-parse", "--absolute-git-dir")
+    said = subprocess.run(words, capture_output=True, check=False)
+    named = folder_named(place / ".git", link=True)
+    if said.returncode == 0:
+        assert os.path.realpath(place / named) == os.fsdecode(said.stdout.rstrip(b"\n"))
+    else:
+        assert not named or not (place / named).exists()

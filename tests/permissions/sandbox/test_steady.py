@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 
@@ -22,10 +22,12 @@ from tui.core.errors import ToolError
 from tui.core.messages import text_of
 from tui.core.workspace import Workspace
 from tui.keeper.command import Keep, Starter
+from tui.permissions.gate import RulesOnly
 from tui.permissions.plain_command import ReadableArea
 from tui.permissions.sandbox import steady_command
 from tui.permissions.sandbox.steady import steady
 from tui.permissions.sandbox.steady_command import MovedError, Place, marks, trail
+from tui.permissions.types import Answer, Call, Decision
 
 AWAY = "mv x .x; ln -s ../secret x; "
 BACK = "; rm x; mv .x x"
@@ -193,6 +195,49 @@ async def test_without_an_engine_a_plain_command_runs_steadily(
     (record,) = results(agent)
     assert seen == ["cat x/y"]
     assert background or text_of(record.data["content"]).startswith("hello\n")
+
+
+class Person(RulesOnly):
+    """Gives the same answer to everything, and keeps why it was asked."""
+
+    def __init__(self, answer: Literal["once", "no"]) -> None:
+        self.answer: Literal["once", "no"] = answer
+        self.asked: list[str] = []
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        self.asked.append(decision.reason)
+        return Answer(self.answer, "not here" if self.answer == "no" else "")
+
+
+@pytest.fixture
+def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most three folders are watched."""
+    program = tmp_path / "few.py"
+    text = Path(str(steady_command.__file__)).read_text(encoding="utf-8")
+    program.write_text(text.replace("FOLDERS = 50_000", "FOLDERS = 3"))
+    monkeypatch.setattr(steady_command, "__file__", str(program))
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [("once", "x/y:hello\n"), ("no", "[to run it unwatched was not allowed. not here]")],
+)
+async def test_a_person_decides_about_more_folders_than_are_watched(
+    root: Path, answer: Literal["once", "no"], shown: str
+) -> None:
+    for name in "abcd":
+        (root / name).mkdir()
+    asked = call("run_command", "c", command="grep -rs hello x .")
+    person = Person(answer)
+    agent = make_agent(root, ScriptedProvider([asked], say("ok")), approver=person)
+    await events_of(agent, "go")
+    await agent.close()
+    (record,) = results(agent)
+    assert shown in text_of(record.data["content"])
+    (why,) = person.asked
+    assert why.startswith("It reads more than 50,000 folders, too many to watch")
+    assert "unwatched" in why
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,10 +15,10 @@ import pytest
 from tests.permissions.sandbox.conftest import Scene
 from tui.permissions.sandbox.bubblewrap import arguments
 from tui.permissions.sandbox.environment import clean_environment
-from tui.permissions.sandbox.git_quarantine import quarantine, snapshot
-from tui.permissions.sandbox.git_walls import GitAnswers, git_places
+from tui.permissions.sandbox.git_quarantine import GitBefore, quarantine, snapshot
+from tui.permissions.sandbox.git_walls import CloneAccess, GitAnswers, git_places
 from tui.permissions.sandbox.kernel_filters import call_filter, refusal
-from tui.permissions.sandbox.run_later import changed, file_states
+from tui.permissions.sandbox.run_later import changed, file_states, folder_lists
 from tui.permissions.sandbox.seatbelt import profile
 from tui.permissions.sandbox.walls import Level, WallError, plan, prepare
 
@@ -150,6 +151,56 @@ def test_what_appears_in_git_is_moved_and_links_come_back(scene: Scene) -> None:
     assert {one.path.name for one in moved} == {"commondir", "config.worktree"}
     assert all(one.to.read_text() == "evil" for one in moved)
     assert (folder / "config.worktree").readlink() == Path("../real")
+
+
+@pytest.mark.parametrize(
+    "end", [b"\0junk", b"\n" * 1_100_000, b"\0" * 5000, b"\r\n"], ids=lambda data: repr(data[:8])
+)
+def test_a_new_link_that_only_git_follows_is_moved_away(scene: Scene, end: bytes) -> None:
+    """Git 2.39 reads up to the first NUL, and a file of any size in a worktree's folder."""
+    other = scene.base / "other"
+    subprocess.run(["git", "init", "-q", other], check=True)
+    trees = scene.workspace / ".git/worktrees/a"
+    trees.mkdir(parents=True)
+    (trees / "HEAD").write_text("ref: refs/heads/main\n")
+    before = GitBefore.of(git_places(scene.workspace, scene.environment), folder_lists())
+    (scene.workspace / ".git/config.worktree").write_bytes(b"evil")
+    (trees / "commondir").write_bytes(os.fsencode(other / ".git") + end)
+    moved = before.settle(scene.base / "q", folder_lists())
+    assert {one.path.name for one in moved} == {"commondir", "config.worktree"}
+    link = snapshot(
+        replace(
+            git_places(scene.workspace, scene.environment), watched=(scene.workspace / "sub/.git",)
+        )
+    )
+    (scene.workspace / "sub").mkdir()
+    (scene.workspace / "sub/.git").write_bytes(b"gitdir: " + os.fsencode(other / ".git") + end)
+    (gone,) = quarantine(link, scene.base / "q")
+    assert gone.path == scene.workspace / "sub/.git"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a\0b", b"\xff\xfe", b"\0", b"", b"\n", b"x" * 2_000_000],
+    ids=lambda data: repr(data[:8]),
+)
+def test_no_content_of_gits_files_stops_the_walls(scene: Scene, content: bytes) -> None:
+    """Any command can write them, and all that follow would be stopped."""
+    git_dir, inner = scene.workspace / ".git", scene.workspace / "inner"
+    inner.mkdir()
+    for name in ("gitdir", "commondir", "objects/info/alternates", "HEAD", "config.worktree"):
+        for place in (git_dir, git_dir / "worktrees/a"):
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
+    for link in (b"gitdir: " + content, content):
+        (inner / ".git").write_bytes(link)
+        access = CloneAccess(without=frozenset({inner}))
+        for place in (scene.workspace, inner):
+            git_places(place, scene.environment, [inner], access=access)
+        states = file_states([scene.workspace], [inner])
+        assert inner / ".git" in states
+    before = GitBefore.of(git_places(scene.workspace, scene.environment), folder_lists())
+    before.settle(scene.base / "q", folder_lists())
 
 
 def test_what_tools_run_later_is_named(scene: Scene) -> None:

@@ -1,5 +1,5 @@
-"""Reads from `.git` which branch and commit are checked out: before the first frame no process
-starts."""
+"""Reads git's own small files: which branch and commit are checked out (before the first frame no
+process starts), and which folder one names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tui.core.files import read_small
 _LONGEST: Final = 4096
 _MOST_PACKED: Final = 4_000_000
 _HEADS: Final = "ref: refs/heads/"
+_LINK: Final = b"gitdir: "
 _ELSEWHERE: Final = ".invalid"
 """What HEAD holds where refs are kept in another format (reftable, from git 2.45)."""
 
@@ -44,6 +45,19 @@ def commit_of(root: Path) -> str:
     shared = git / (_line(git / "commondir") or ".")
     loose = _line(shared / name)
     return loose if _is_id(loose) else _packed(shared / "packed-refs", name)
+
+
+def folder_named(file: Path, *, link: bool = False) -> str:
+    """The folder that one of git's files names, `gitdir`, `commondir` or a `.git` (`link`); "" for
+    none. Raises OSError.
+
+    As git 2.39 reads it: what comes before the first NUL, without line breaks at the end of the
+    file, and with every space.
+    """
+    data = read_small(file, follow=False, whole=False)[0].rstrip(b"\r\n").partition(b"\0")[0]
+    if link and not data.startswith(_LINK):
+        return ""
+    return os.fsdecode(data.removeprefix(_LINK) if link else data)
 
 
 def _packed(file: Path, name: str) -> str:

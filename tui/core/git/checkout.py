@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from tui.core.files import read_small
+from tui.core.git.branch import folder_named
 from tui.core.git.door import ONLY_LOOK, GitError, git, settings_of
 from tui.core.git.programs import merges, own_filters
 from tui.core.paths import shorten
@@ -204,10 +204,9 @@ def _with_git(folder: Path) -> Iterator[Path]:
 def _named_in(file: Path) -> Path:
     """The `.git` that a linked work tree's folder names."""
     try:
-        data, _ = read_small(file, follow=False)
+        named = file.parent / folder_named(file)
     except OSError:
         return file
-    named = file.parent / os.fsdecode(data).removesuffix("\n")
     return Path(os.path.realpath(named.parent)) / named.name
 
 

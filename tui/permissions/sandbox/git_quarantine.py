@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tui.core.files import read_small
+from tui.core.git.branch import folder_named
 from tui.permissions.sandbox.folder_lists import FolderLists
 from tui.permissions.sandbox.git_walls import GitPlaces, folders_in
 from tui.permissions.sandbox.inner_clones import is_repository
@@ -236,10 +236,16 @@ def _links_out(git_dir: Path, lists: FolderLists) -> dict[Path, str]:
 def _leading_elsewhere(git_dir: Path) -> Iterator[Path]:
     """The files of worktrees that make git go by the settings of another repository."""
     for tree in folders_in(git_dir / "worktrees"):
-        with suppress(OSError, ValueError):
-            said = read_small(tree / "commondir", follow=False)[0]
-            if os.path.realpath(tree / os.fsdecode(said).rstrip("\n")) != str(git_dir):
-                yield tree / "commondir"
+        named = tree / "commondir"
+        if os.path.lexists(named) and _led_to(named, tree) != str(git_dir):
+            yield named
+
+
+def _led_to(file: Path, place: Path, *, link: bool = False) -> str | None:
+    """The folder that a file of git's leads to from a place; None where that can't be told."""
+    with suppress(OSError):
+        return os.path.realpath(place / folder_named(file, link=link))
+    return None
 
 
 def _searched(git_dir: str, lists: FolderLists) -> Iterator[str]:
@@ -283,12 +289,10 @@ def _stays_below(link: Path, root: Path) -> bool:
     place, inside = link.parent, link
     if not link.is_symlink() and link.is_dir():
         place, inside = link, link / "commondir"
-    target = os.path.realpath(inside)
+    target: str | None = os.path.realpath(inside)
     if not inside.is_symlink() and inside.is_file():
-        with suppress(OSError, ValueError):
-            said = os.fsdecode(read_small(inside, follow=False)[0])
-            target = os.path.realpath(place / said.removeprefix("gitdir:").strip())
-    return Path(target).is_relative_to(root)
+        target = _led_to(inside, place, link=inside == link)
+    return target is not None and Path(target).is_relative_to(root)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tui.core.files import read_small
+from tui.core.git.branch import folder_named
 from tui.core.git.door import answer
 from tui.core.workspace import WORKTREES, safe_search_path
 from tui.permissions.sandbox.environment import clean_environment
@@ -35,7 +36,6 @@ _NAMES = (
 _INNER = ("modules", "worktrees")
 """Folders of a git folder that hold more of them."""
 _DEEPEST_NAME = 8
-_MOST_LINK = 4096
 _SETTLED_NS = 1_000_000_000
 """A file that changed within so short a time may change again without its time showing it."""
 _MOST_REPOSITORIES = 100
@@ -191,11 +191,10 @@ class _CloneWalls:
 
 def _named_by(link: Path) -> Path:
     """What a file `.git` of a linked worktree names; the file itself where it is none."""
-    with suppress(OSError, ValueError):
-        said = read_small(link, limit=_MOST_LINK, follow=False)[0]
-        named = link.parent / os.fsdecode(said).removeprefix("gitdir:").strip()
-        back = read_small(named / "gitdir", limit=_MOST_LINK, follow=False)[0]
-        if named.parent.name == "worktrees" and named / os.fsdecode(back).strip() == link:
+    with suppress(OSError):
+        named = link.parent / folder_named(link, link=True)
+        back = folder_named(named / "gitdir")
+        if named.parent.name == "worktrees" and named / back == link:
             return named
     return link
 
@@ -243,11 +242,10 @@ def _is_plain(folder: Path, root: Path) -> bool:
 def _points_back(folder: Path, top: Path, workspace: Path, env: Mapping[str, str]) -> bool:
     """Whether a git folder elsewhere names this worktree: else a planted `.git` would open it."""
     try:
-        named = Path((folder / "gitdir").read_text(encoding="utf-8").strip())
+        return os.path.realpath(folder / folder_named(folder / "gitdir")) == str(top / ".git")
     except OSError:
         tree = _git(workspace, env, "config", "--file", str(folder / "config"), "core.worktree")
         return bool(tree) and (folder / tree.strip()).resolve() == top
-    return (folder / named).resolve() == top / ".git"
 
 
 def _guarded(place: Path) -> Iterator[Path]:
@@ -373,10 +371,11 @@ def _file_state(path: Path) -> FileState | None:
 
 def _alternates(common: Path) -> Iterator[Path]:
     try:
-        lines = (common / "objects/info/alternates").read_text(encoding="utf-8").splitlines()
+        said, _ = read_small(common / "objects/info/alternates")
     except OSError:
         return
-    for line in lines:
-        store = (common / "objects" / line).resolve()
-        if line and not line.startswith("#") and (store / "pack").is_dir():
-            yield store
+    for line in said.split(b"\n"):
+        if line and not line.startswith(b"#") and b"\0" not in line:
+            store = Path(os.path.realpath(common / "objects" / os.fsdecode(line)))
+            if (store / "pack").is_dir():
+                yield store

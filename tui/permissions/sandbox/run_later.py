@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from tui.core.files import read_small
+from tui.core.git.branch import folder_named
 from tui.core.paths import shorten
 from tui.core.workspace import PRIVATE_DIR, WORKTREES
 from tui.permissions.sandbox.folder_lists import FolderLists
@@ -31,7 +32,6 @@ FILLED = frozenset({"node_modules", ".venv", "venv", "target", ".tox"})
 _NEVER_ENTERED = frozenset({".git", "__pycache__", PRIVATE_DIR})
 # fmt: on
 _EXECUTES = re.compile(rb"^[ \t]*(?:x|exec)[ \t]", re.MULTILINE)
-_MOST_LINK = 4096
 _MOST_FOLDERS = 20_000
 _MOST_FILLED = 20_000
 _SLACK_NS = 20_000_000
@@ -72,10 +72,9 @@ def file_states(
 def _steps_of(link: Path) -> Path | None:
     """The steps of a rebase in progress, where `git rebase --continue` would run commands."""
     git_dir = link
-    with suppress(OSError, ValueError):  # a NUL in a path
+    with suppress(OSError):
         if not link.is_dir():
-            said = os.fsdecode(read_small(link, limit=_MOST_LINK, follow=False)[0])
-            git_dir = link.parent / said.removeprefix("gitdir:").strip()
+            git_dir = link.parent / folder_named(link, link=True)
         todo = git_dir / "rebase-merge" / "git-rebase-todo"
         if _EXECUTES.search(read_small(todo, whole=False)[0]):
             return todo

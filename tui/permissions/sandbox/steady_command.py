@@ -33,9 +33,16 @@ CHANGED = (
     " of the workspace. Stop what changes them, or use read_file, list_dir and grep_search.]"
 )
 MANY = (
-    f"[Not run: without a sandbox, a command may search at most {FOLDERS:,} folders, so that none"
-    " of them can be swapped meanwhile. Name a smaller folder, or use grep_search.]"
+    f"[Not run: it reads more than {FOLDERS:,} folders, and without a sandbox no more are watched"
+    " for being swapped meanwhile. Name a smaller folder, or use grep_search.]"
 )
+UNWATCHED = {
+    69: f"It reads more than {FOLDERS:,} folders, too many to watch for being swapped meanwhile",
+    70: "Folders that it reads changed each of the eight times that it ran",
+}
+"""Why a command was not shown that a person may allow, by exit codes that none of the programs has
+which may run here."""
+_CODES = {said: code for code, said in zip(UNWATCHED, (MANY, CHANGED), strict=True)}
 _FINE_NS, _COARSE_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
 """Changes that are this near in time may bear the same one; where times are whole seconds."""
 _LINKS = 40
@@ -155,12 +162,13 @@ def main() -> None:
     try:
         enter(places[0][1])
         attempts(places, argv)
-        print(CHANGED)  # noqa: T201
+        said = CHANGED
     except OSError as error:
-        print(f"[Not run: {error.strerror or error}.]")  # noqa: T201
+        said = f"[Not run: {error.strerror or error}.]"
     except TooManyError:
-        print(MANY)  # noqa: T201
-    sys.exit(1)
+        said = MANY
+    print(said)  # noqa: T201
+    sys.exit(_CODES.get(said, 1))
 
 
 def attempts(places: Sequence[Place], argv: Sequence[str]) -> None:
