@@ -18,7 +18,6 @@ import pytest
 
 from tests.pictures.scenes import SCENES
 from tui import plain
-from tui.agent.events import Event
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.options.arguments import parse
@@ -27,9 +26,9 @@ from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_wo
 from tui.batch.events import BatchEvent, FromAgent
 from tui.cli import main
 from tui.core.errors import ErrorClass
+from tui.core.facts import Alive, Fact
 from tui.core.keymap import DEFAULT_KEYS
 from tui.core.paths import Folders
-from tui.provider.base import Alive
 from tui.provider.practice.script import read_script
 from tui.settings import layers
 from tui.settings.descriptions import DESCRIPTIONS
@@ -134,7 +133,7 @@ def _toml(value: object) -> str:
 
 
 def event_rows() -> list[str]:
-    return [row(f"`{_type(kind)}`", _fields(kind)) for kind in get_args(Event)]
+    return [row(f"`{_type(kind)}`", _fields(kind)) for kind in get_args(Fact)]
 
 
 def run_event_rows() -> list[str]:

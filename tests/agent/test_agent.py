@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.provider import Hang, ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.limits import Limits
 from tui.agent.prompts import parse
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.errors import ProviderError
 from tui.core.messages import text_of
 
@@ -34,9 +34,9 @@ async def test_a_turn_is_recorded_before_it_is_shown(tmp_path: Path) -> None:
     seen: list[str] = []
     async for event in agent.send(parse("hi")):
         seen.append(event.type)
-        if isinstance(event, events.UserMessage):
+        if isinstance(event, facts.UserMessage):
             assert "user" in record_types(agent)
-        if isinstance(event, events.AssistantMessage):
+        if isinstance(event, facts.AssistantMessage):
             assert "assistant" in record_types(agent)
     assert seen == [
         "user_message",
@@ -60,7 +60,7 @@ async def test_tools_run_and_their_results_go_back(tmp_path: Path) -> None:
     (result,) = results_in(provider)
     assert "alpha" in text_of(result["content"])
     assert not result.get("is_error")
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].usage.input_tokens == 200
 
 
@@ -81,8 +81,8 @@ async def test_reads_run_side_by_side_and_writes_in_order(tmp_path: Path) -> Non
     seen = await events_of(agent, "go")
     assert [r["tool_use_id"] for r in results_in(provider)] == ["1", "2", "3", "4", "5"]
     assert (tmp_path / "new").read_text() == "second"
-    started = [e.id for e in seen if isinstance(e, events.ToolStarted)]
-    finished = [e.id for e in seen if isinstance(e, events.ToolFinished)]
+    started = [e.id for e in seen if isinstance(e, facts.ToolStarted)]
+    finished = [e.id for e in seen if isinstance(e, facts.ToolFinished)]
     assert started.index("2") < 2
     assert finished[2:] == ["3", "4", "5"]
 
@@ -95,11 +95,11 @@ async def test_a_denied_write_is_a_result_with_the_reason(tmp_path: Path) -> Non
     assert result["is_error"]
     assert "Not allowed" in text_of(result["content"])
     assert not (tmp_path / "x").exists()
-    asked = [e for e in seen if isinstance(e, events.PermissionAsked)]
-    answered = [e for e in seen if isinstance(e, events.PermissionAnswered)]
+    asked = [e for e in seen if isinstance(e, facts.PermissionAsked)]
+    answered = [e for e in seen if isinstance(e, facts.PermissionAnswered)]
     assert len(asked) == len(answered) == 1
     assert answered[0].answer == "no"
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
 
 
@@ -123,7 +123,7 @@ async def test_a_bad_call_is_a_result_and_the_turn_goes_on(
     (result,) = results_in(provider)
     assert result["is_error"]
     assert says in text_of(result["content"])
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
 
 
@@ -135,7 +135,7 @@ async def test_cancel_while_the_model_speaks_keeps_what_it_said(tmp_path: Path) 
     agent.cancel()
     agent.cancel()
     seen = await turn
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "interrupted"
     assert agent.session.records[-1].type == "interrupt"
     assert agent.session.records[-1].data["text"] == "Half an ans"
@@ -153,16 +153,16 @@ async def test_R2_cancel_while_a_command_runs_leaves_a_valid_record(tmp_path: Pa
     )
     agent = make_agent(tmp_path, provider, approver=Yes())
 
-    async def cancel_when_begun(stream: AsyncIterator[events.Event]) -> list[events.Event]:
-        seen: list[events.Event] = []
+    async def cancel_when_begun(stream: AsyncIterator[facts.Fact]) -> list[facts.Fact]:
+        seen: list[facts.Fact] = []
         async for event in stream:
             seen.append(event)
-            if isinstance(event, events.ToolOutputChunk) and "begun" in event.text:
+            if isinstance(event, facts.ToolOutputChunk) and "begun" in event.text:
                 agent.cancel()
         return seen
 
     seen = await cancel_when_begun(agent.send(parse("run")))
-    finished = [e for e in seen if isinstance(e, events.ToolFinished)]
+    finished = [e for e in seen if isinstance(e, facts.ToolFinished)]
     assert [(e.id, e.is_error) for e in finished] == [("1", True)]
     assert "begun" in finished[0].text
     await events_of(agent, "continue")
@@ -181,15 +181,15 @@ async def test_what_is_typed_meanwhile_comes_after_the_results(tmp_path: Path) -
     (tmp_path / "a").write_text("x")
     provider = ScriptedProvider([call("read_file", path="a")], say("and that"))
     agent = make_agent(tmp_path, provider)
-    seen: list[events.Event] = []
+    seen: list[facts.Fact] = []
     async for event in agent.send(parse("first")):
         seen.append(event)
-        if isinstance(event, events.ToolStarted):
+        if isinstance(event, facts.ToolStarted):
             agent.steer(parse("also this"))
     content = provider.requests[-1].messages[-1]["content"]
     assert [block["type"] for block in content] == ["tool_result", "text"]
     assert content[1]["text"] == "also this"
-    queued = [e.texts for e in seen if isinstance(e, events.QueueChanged)]
+    queued = [e.texts for e in seen if isinstance(e, facts.QueueChanged)]
     assert queued == [("also this",), ()]
 
 
@@ -199,8 +199,8 @@ async def test_a_failed_request_ends_the_turn_and_the_session_goes_on(tmp_path: 
     agent = make_agent(tmp_path, provider)
     seen = await events_of(agent, "hi")
     assert seen[-2:] == [
-        events.ErrorRaised("overloaded", "The server is overloaded.", True, "Wait."),
-        events.TurnFinished("failed"),
+        facts.ErrorRaised("overloaded", "The server is overloaded.", True, "Wait."),
+        facts.TurnFinished("failed"),
     ]
     assert (await events_of(agent, "again"))[-1].type == "turn_finished"
     assert check(provider.requests[-1].messages) == []
@@ -216,9 +216,9 @@ async def test_a_mistake_inside_is_told_and_nothing_is_raised(
 
     monkeypatch.setattr("tui.agent.request_builder.request_assembly.build", broken)
     seen = await events_of(agent, "hi")
-    assert isinstance(seen[-2], events.ErrorRaised)
+    assert isinstance(seen[-2], facts.ErrorRaised)
     assert "ZeroDivisionError" in seen[-2].message
-    assert seen[-1] == events.TurnFinished("failed")
+    assert seen[-1] == facts.TurnFinished("failed")
 
 
 async def test_K32_directives_alone_start_no_request(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ async def test_elevated_needs_no_answer_but_blocked_stays_blocked(tmp_path: Path
     first, second = results_in(provider)
     assert not first.get("is_error")
     assert second["is_error"]
-    answers = [(e.answer, e.by) for e in seen if isinstance(e, events.PermissionAnswered)]
+    answers = [(e.answer, e.by) for e in seen if isinstance(e, facts.PermissionAnswered)]
     assert answers[0] == ("allow", "elevated")
     assert answers[1][0] == "deny"
 
@@ -285,7 +285,7 @@ async def test_a_limit_ends_the_turn_cleanly(tmp_path: Path, limits: Limits) -> 
     provider = ScriptedProvider([call("read_file", path="a")], say("never asked"))
     agent = make_agent(tmp_path, provider, limits=limits)
     seen = await events_of(agent, "go")
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "limit"
     assert len(provider.requests) == 1
 
@@ -306,7 +306,7 @@ async def test_a_huge_result_is_cut_and_kept_whole(tmp_path: Path) -> None:
     )
     agent = make_agent(tmp_path, provider, approver=Yes())
     seen = await events_of(agent, "count")
-    (finished,) = [e for e in seen if isinstance(e, events.ToolFinished)]
+    (finished,) = [e for e in seen if isinstance(e, facts.ToolFinished)]
     assert finished.receipt is not None
     kept = Path(finished.receipt["path"]).read_text()
     assert kept.startswith("1\n2\n")
@@ -321,7 +321,7 @@ async def test_verbose_shows_what_the_model_received(tmp_path: Path) -> None:
     provider = ScriptedProvider([call("read_file", path="a")], say("ok"))
     agent = make_agent(tmp_path, provider)
     seen = await events_of(agent, "/verbose go")
-    debug = [e.text for e in seen if isinstance(e, events.Debug)]
+    debug = [e.text for e in seen if isinstance(e, facts.Debug)]
     first, decision, result, last = debug
     assert first.startswith("[DEBUG] Answer: test-model, input_tokens 100, output_tokens 10,")
     assert "request req_test" in first
@@ -337,14 +337,14 @@ async def test_todos_are_published(tmp_path: Path) -> None:
     todo = {"text": "one", "status": "pending"}
     provider = ScriptedProvider([call("todo_write", todos=[todo])], say("ok"))
     seen = await events_of(make_agent(tmp_path, provider), "plan")
-    assert [e.todos for e in seen if isinstance(e, events.TodosChanged)] == [(todo,)]
+    assert [e.todos for e in seen if isinstance(e, facts.TodosChanged)] == [(todo,)]
 
 
 async def test_closing_the_iterator_interrupts(tmp_path: Path) -> None:
     provider = ScriptedProvider(Hang("x"))
     agent = make_agent(tmp_path, provider)
     async for event in agent.send(parse("hi")):
-        if isinstance(event, events.TextDelta):
+        if isinstance(event, facts.TextDelta):
             break
     await agent.close()
     assert agent.session.records[-1].type == "interrupt"

@@ -10,13 +10,13 @@ from typing import Any
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.context.job_endings import notice_of, unreported
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, JobSettings
+from tui.core.facts import Fact
 from tui.core.messages import text_of
 from tui.core.paths import Folders
 from tui.provider.base import Request
@@ -46,21 +46,21 @@ async def test_its_end_is_said_with_the_next_prompt_once(tmp_path: Path) -> None
     start = [call("run_command", "1", command=LOOP, background=True)]
     provider = ScriptedProvider(start, say("started"), say("I see"), say("yes"))
     agent = make_agent(tmp_path, provider, approver=Yes())
-    shown: list[Event] = []
+    shown: list[Fact] = []
     agent.watch_jobs(shown.append)
     told = await events_of(agent, "go")
-    (began,) = [event for event in told if isinstance(event, events.JobStarted)]
+    (began,) = [event for event in told if isinstance(event, facts.JobStarted)]
     assert (began.job, began.call_id, began.moved_by) == ("job-1", "1", "")
     assert agent.running_jobs == 1
     (tmp_path / "go").unlink()
     await until(lambda: shown)
     (ended,) = shown
-    assert isinstance(ended, events.JobFinished)
+    assert isinstance(ended, facts.JobFinished)
     assert (ended.exit_code, ended.state, ended.text) == (3, "exit code 3", "first\nsecond")
     assert ended.summary.startswith("job-1 failed, exit code 3, ")
     assert Path(ended.path).read_text() == "first\nsecond\n"
     (record,) = of(agent, "job_ended")
-    assert events.JobFinished.of_record(record) == ended
+    assert facts.JobFinished.of_record(record) == ended
 
     await events_of(agent, "how is it?")
     prompt, notice = last_texts(provider.requests[2])
@@ -83,15 +83,15 @@ async def test_an_end_within_a_turn_is_said_with_its_next_request(tmp_path: Path
     ]
     provider = ScriptedProvider(start, [call("list_dir", "3", path=".")], say("ok"))
     agent = make_agent(tmp_path, provider, approver=Yes())
-    told: list[Event] = []
+    told: list[Fact] = []
     async for event in agent.send(parse("go")):
         told.append(event)
-        if isinstance(event, events.JobFinished):
+        if isinstance(event, facts.JobFinished):
             (tmp_path / "wait").unlink()
     first, second = (last_texts(request) for request in provider.requests[1:])
     assert "job-1 has ended" in first[-1]
     assert not any("job-1 has ended" in text for text in second)
-    assert isinstance(told[-1], events.TurnFinished)
+    assert isinstance(told[-1], facts.TurnFinished)
     await agent.close()
 
 
@@ -112,12 +112,12 @@ async def test_a_command_is_moved_while_the_turn_runs(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     provider = ScriptedProvider([call("run_command", "1", command=LOOP)], say("it runs"))
     agent = make_agent(tmp_path, provider, approver=Yes())
-    told: list[Event] = []
+    told: list[Fact] = []
     async for event in agent.send(parse("go")):
         told.append(event)
-        if isinstance(event, events.ToolOutputChunk) and "first" in event.text:
+        if isinstance(event, facts.ToolOutputChunk) and "first" in event.text:
             assert agent.move_to_background() == 1
-    assert isinstance(told[-1], events.TurnFinished)
+    assert isinstance(told[-1], facts.TurnFinished)
     assert told[-1].outcome == "done"
     (moved,) = of(agent, "job_moved")
     (job,) = of(agent, "job")

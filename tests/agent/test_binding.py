@@ -21,13 +21,13 @@ from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tests.support.server_binding import ELSEWHERE, OTHER_SYSTEM
 from tests.support.server_script import Json
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, McpServer, Prune
+from tui.core.facts import Fact
 from tui.core.messages import ToolOutput
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
@@ -72,11 +72,11 @@ async def talking(
             await asyncio.wait_for(agent.close(), PATIENCE_S)
 
 
-async def done(agent: Agent, prompt: str) -> list[Event]:
+async def done(agent: Agent, prompt: str) -> list[Fact]:
     """A turn that comes to its end, and in which the server refuses nothing."""
     found = await asyncio.wait_for(events_of(agent, prompt), PATIENCE_S)
     last = found[-1]
-    assert isinstance(last, events.TurnFinished)
+    assert isinstance(last, facts.TurnFinished)
     assert last.outcome == "done", found
     return found
 
@@ -138,7 +138,7 @@ async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays
         await done(agent, "what is it?")
         await change(agent)
         seen = await done(agent, "/verbose read it again")
-        (told,) = [event for event in seen if isinstance(event, events.ContextBroken)]
+        (told,) = [event for event in seen if isinstance(event, facts.ContextBroken)]
         assert (told.reason, told.by, told.thoughts) == (reason, "person", 3)
         await done(agent, "and now?")
         assert len(server.posts) == len(turns)
@@ -187,7 +187,7 @@ async def test_a_mask_in_mid_turn(tmp_path: Path) -> None:
     turns = [read("r1"), {**read("r2"), "delay_s": 0.01}, said("s1"), said("s2")]
     async with talking(tmp_path, *turns) as (agent, server):
         async for event in agent.send(parse("read it twice")):
-            if isinstance(event, events.RequestSent) and event.messages == 3:
+            if isinstance(event, facts.RequestSent) and event.messages == 3:
                 await mask(agent)
         await done(agent, "and now?")
         assert len(server.posts) == 4
@@ -269,9 +269,9 @@ async def test_B17_B19_a_refusal_of_thinking_is_answered_by_one_request_without_
     async with talking(tmp_path, *turns) as (agent, server):
         await done(agent, "read it")
         seen = await done(agent, "read it again")
-        (notice,) = [e.text for e in seen if isinstance(e, events.Notice)]
+        (notice,) = [e.text for e in seen if isinstance(e, facts.Notice)]
         assert notice.startswith("The server rejected the reasoning in earlier answers.")
-        assert not any(isinstance(e, events.ErrorRaised) for e in seen)
+        assert not any(isinstance(e, facts.ErrorRaised) for e in seen)
         await done(agent, "and now?")
         assert len(server.posts) == len(turns) + 1
         assert [thoughts(server, n) for n in range(2, 6)] == [
@@ -290,7 +290,7 @@ async def test_where_the_request_without_thinking_is_refused_too_the_turn_fails(
     async with talking(tmp_path, said("s1"), said("s2", **refused)) as (agent, server):
         await done(agent, "one")
         seen = await asyncio.wait_for(events_of(agent, "two"), PATIENCE_S)
-        (error,) = [e for e in seen if isinstance(e, events.ErrorRaised)]
+        (error,) = [e for e in seen if isinstance(e, facts.ErrorRaised)]
         assert error.error_class == "invalid_request"
         assert agent.offers()[:1] == ("strict",)
         assert len(server.posts) == 3
@@ -301,5 +301,5 @@ async def test_without_thinking_in_the_request_nothing_is_sent_again(tmp_path: P
     refused = {"faults": [{"status": 400, "message": CUT}]}
     async with talking(tmp_path, said("s1", **refused)) as (agent, server):
         seen = await asyncio.wait_for(events_of(agent, "one"), PATIENCE_S)
-        assert any(isinstance(e, events.ErrorRaised) for e in seen)
+        assert any(isinstance(e, facts.ErrorRaised) for e in seen)
         assert len(server.posts) == 1

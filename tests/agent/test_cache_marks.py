@@ -13,9 +13,9 @@ from tests.agent.test_binding import done, said
 from tests.agent.test_requests_grow import program
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context.request_assembly import Mark
+from tui.core import facts
 from tui.core.config import Compaction
 
 CALLS = 30
@@ -95,7 +95,7 @@ async def test_after_a_compaction_and_a_restart_the_next_request_reads_all(
             await done(agent, "read all")
             await done(agent, "read all again")
             told = [event async for event in agent.compact()]
-            (finished,) = [e for e in told if isinstance(e, events.CompactionFinished)]
+            (finished,) = [e for e in told if isinstance(e, facts.CompactionFinished)]
             assert not finished.problem
             path, begun = agent.session.path, len(server.api.priced)
         async with program(tmp_path, server, path, **SMALL) as agent:

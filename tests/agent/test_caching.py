@@ -11,9 +11,9 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.prompt_cache import EVERY_TURN, HOUR, NEVER, PAYS, Prices, PromptCache, play
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.context.cache_cost import PruneFigures, expected, verdict
 from tui.context.rules.request import marks_in
+from tui.core import facts
 from tui.core.config import Config, Prune
 from tui.core.messages import Block, text_block
 from tui.provider.base import Request
@@ -111,12 +111,12 @@ async def test_nothing_changes_a_cached_prefix_without_a_break_that_is_shown(
     (tmp_path / "a.txt").write_text("alpha beta\n" * 300)
     provider = ScriptedProvider(*reads(8), say("thought"))
     agent = make_agent(tmp_path, provider, config=Config(prune=Prune(after_turns=1, when="turns")))
-    told: list[events.ContextBroken] = []
+    told: list[facts.ContextBroken] = []
     for turn in range(8):
         found = await events_of(agent, f"turn {turn}")
-        told += [event for event in found if isinstance(event, events.ContextBroken)]
+        told += [event for event in found if isinstance(event, facts.ContextBroken)]
     found = await events_of(agent, "/think go")
-    told += [event for event in found if isinstance(event, events.ContextBroken)]
+    told += [event for event in found if isinstance(event, facts.ContextBroken)]
     changes = [not extends(a, b) for a, b in pairwise(provider.requests)]
     assert len(told) == sum(changes) > 5
     assert {event.reason for event in told} <= {"prune", "unexplained"}

@@ -17,8 +17,8 @@ from tests.support.agents import make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import events
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Guard
 from tui.core.paths import folders
@@ -40,7 +40,7 @@ async def test_a_prompt_interrupted_before_its_answer_while_the_mode_changed(
         async with program(tmp_path, server, api_features="all") as agent:
             await done(agent, "one")
             async for event in agent.send(parse("two")):
-                if isinstance(event, events.RequestSent):
+                if isinstance(event, facts.RequestSent):
                     await server.post(2)
                     agent.mode = "plan"
                     agent.cancel()
@@ -58,7 +58,7 @@ async def test_a_prompt_whose_answer_another_model_gave(own_folders: Path, tmp_p
         agent.use_model(OPUS)
         await done(agent, "one")
         async for event in agent.send(parse("two")):
-            if isinstance(event, events.RequestSent):
+            if isinstance(event, facts.RequestSent):
                 await server.post(2)
                 agent.cancel()
         agent.use_model(SONNET)
@@ -155,7 +155,7 @@ async def test_killed_between_continue_and_its_answer(own_folders: Path, tmp_pat
             assert path
             await done(agent, "one")
             async for event in agent.go_on():
-                if isinstance(event, events.RequestSent):
+                if isinstance(event, facts.RequestSent):
                     await server.post(2)
                     saved = path.read_bytes()
                     agent.cancel()
@@ -256,7 +256,7 @@ async def test_resumed_under_a_key_of_another_account(own_folders: Path, tmp_pat
         async with program(tmp_path, server, path, api_features="all") as agent:
             for text in ("two", "three"):
                 seen = await done(agent, text)
-                (lost,) = [e for e in seen if isinstance(e, events.ThinkingDropped)]
+                (lost,) = [e for e in seen if isinstance(e, facts.ThinkingDropped)]
                 assert lost.dropped == {"organization_binding_mismatch": 1}
             assert types(agent, "break") == []
         assert len(server.posts) == 3

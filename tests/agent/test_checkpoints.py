@@ -13,9 +13,9 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.events import CheckpointTaken, Event, Notice, ToolFinished
 from tui.context.workspace_changes import WorkspaceChanges, changed_since, files_of
 from tui.core.clock import SystemClock
+from tui.core.facts import CheckpointTaken, Fact, Notice, ToolFinished
 from tui.core.messages import Block
 from tui.provider.base import Request
 from tui.session.checkpoints import scan
@@ -81,7 +81,7 @@ def names(found: tuple[Change, ...]) -> list[str]:
     return [path.name for path in files_of(found)]
 
 
-def finished(events: list[Event]) -> list[str]:
+def finished(events: list[Fact]) -> list[str]:
     return [event.summary for event in events if isinstance(event, ToolFinished)]
 
 

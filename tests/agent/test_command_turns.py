@@ -11,9 +11,9 @@ from tests.agent.test_binding import OPUS, SONNET, breaks, done, said, talking, 
 from tests.agent.test_guards import results
 from tests.support.agents import MODEL, Yes, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
+from tui.core import facts
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -31,7 +31,7 @@ def prompt(text: str = "Commit it.", **fields: Any) -> ParsedPrompt:
 async def turn(agent: Agent, sent: ParsedPrompt) -> list[str]:
     """One turn; the notices in it."""
     found = [event async for event in agent.send(sent)]
-    return [event.text for event in found if isinstance(event, events.Notice)]
+    return [event.text for event in found if isinstance(event, facts.Notice)]
 
 
 def outputs(agent: Agent) -> list[str]:

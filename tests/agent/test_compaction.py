@@ -9,13 +9,13 @@ from typing import Any
 
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import Hang, ScriptedProvider, call, last_user_text, say
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price, Prune
 from tui.core.errors import ProviderError
+from tui.core.facts import Fact
 from tui.core.messages import Block, Usage, text_block, text_of
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
 from tui.session.session import Session
@@ -55,11 +55,11 @@ class Weighed(ScriptedProvider):
             yield part
 
 
-async def drain(source: AsyncGenerator[Event]) -> list[Event]:
+async def drain(source: AsyncGenerator[Fact]) -> list[Fact]:
     return [event async for event in source]
 
 
-def of(seen: list[Event], kind: type[Any]) -> list[Any]:
+def of(seen: list[Fact], kind: type[Any]) -> list[Any]:
     return [event for event in seen if isinstance(event, kind)]
 
 
@@ -96,16 +96,16 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
     assert len(preview.kept) == 6
     seen = await drain(agent.compact())
 
-    started, finished = of(seen, events.CompactionStarted), of(seen, events.CompactionFinished)
+    started, finished = of(seen, facts.CompactionStarted), of(seen, facts.CompactionFinished)
     assert [e.reason for e in started] == ["manual"]
     assert finished[0].messages_removed == 18
     assert finished[0].summary == "They asked things."
     assert finished[0].tokens_after < finished[0].tokens_before
-    measured = of(seen, events.ContextMeasured)[-1]
+    measured = of(seen, facts.ContextMeasured)[-1]
     assert measured.tokens == finished[0].tokens_after == agent.ledger.tokens
     record = next(each for each in agent.session.records if each.type == "compaction")
     assert record.data["tokens_after"] == measured.tokens
-    assert "".join(e.text for e in of(seen, events.CompactionDelta)) == "They asked things."
+    assert "".join(e.text for e in of(seen, facts.CompactionDelta)) == "They asked things."
     assert [r.to_line() for r in agent.session.records][: len(before)] == before
     data = agent.session.records[-1].data
     assert data.keys() >= {
@@ -136,10 +136,10 @@ async def test_uncompact_sends_everything_again(tmp_path: Path) -> None:
     assert agent.next_request(prompt_follows=True).messages != full
     assert agent.ledger.tokens < before
     told_ = await agent.uncompact()
-    assert isinstance(told_[0], events.CompactionUndone)
+    assert isinstance(told_[0], facts.CompactionUndone)
     assert agent.next_request(prompt_follows=True).messages == full
     assert 0 <= agent.ledger.tokens - before < 400  # the tool that recalls stays
-    assert [type(e) for e in await agent.uncompact()] == [events.Notice]
+    assert [type(e) for e in await agent.uncompact()] == [facts.Notice]
 
 
 async def test_A33_automatic_is_strictly_over_the_threshold(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ async def test_automatic_compaction_comes_before_the_request(tmp_path: Path) -> 
     seen = await events_of(agent, "continue")
     kinds = [e.type for e in seen]
     assert kinds.index("compaction_finished") < kinds.index("request_sent")
-    assert [e.reason for e in of(seen, events.CompactionStarted)] == ["automatic"]
-    assert of(seen, events.TurnFinished)[0].outcome == "done"
+    assert [e.reason for e in of(seen, facts.CompactionStarted)] == ["automatic"]
+    assert of(seen, facts.TurnFinished)[0].outcome == "done"
     assert "continue" in sent_text(provider.requests[-1])
     assert provider.requests[0].tools == []
 
@@ -181,7 +181,7 @@ async def test_R11_O25_a_failing_summary_leaves_the_session_and_the_turn_goes_on
         provider = ScriptedProvider(*by_kind(failure))
         agent = agent_on(tmp_path, provider, session=told(tmp_path, 40))
         seen = await events_of(agent, "continue")
-        finished = of(seen, events.CompactionFinished)
+        finished = of(seen, facts.CompactionFinished)
         assert len(finished) == 1
         assert finished[0].problem
         assert "compaction" not in record_types(agent)
@@ -192,19 +192,19 @@ async def test_R11_O25_a_failing_summary_leaves_the_session_and_the_turn_goes_on
 async def test_an_interrupted_compaction_changes_nothing(tmp_path: Path) -> None:
     provider = ScriptedProvider(Hang("They as"))
     agent = agent_on(tmp_path, provider)
-    seen: list[Event] = []
+    seen: list[Fact] = []
     async for event in agent.compact():
         seen.append(event)
-        if isinstance(event, events.CompactionDelta) and event.text:
+        if isinstance(event, facts.CompactionDelta) and event.text:
             agent.cancel()
-    assert of(seen, events.CompactionFinished)[0].problem == "it was interrupted"
+    assert of(seen, facts.CompactionFinished)[0].problem == "it was interrupted"
     assert "compaction" not in record_types(agent)
 
 
 async def test_nothing_to_compact_is_said(tmp_path: Path) -> None:
     agent = agent_on(tmp_path, ScriptedProvider(), session=told(tmp_path, 2))
     assert agent.plan_compaction() is None
-    assert [type(e) for e in await drain(agent.compact())] == [events.Notice]
+    assert [type(e) for e in await drain(agent.compact())] == [facts.Notice]
 
 
 async def test_pins_stay_word_for_word_and_a_pinned_result_brings_its_call(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ async def test_the_running_turns_prompt_stays_word_for_word(tmp_path: Path) -> N
     provider = Weighed(*[work] * 12, say("done"))
     agent = make_agent(tmp_path, provider, model=SMALL, config=QUIET)
     seen = await events_of(agent, "Read big.txt until you know it by heart, then say 'banana'.")
-    assert of(seen, events.CompactionFinished)
+    assert of(seen, facts.CompactionFinished)
     request = next(r for r in reversed(provider.requests) if r.tools)
     assert check(request.messages) == []
     assert "then say 'banana'." in sent_text(request)
@@ -262,10 +262,10 @@ async def test_a_loop_without_progress_is_handed_over(tmp_path: Path) -> None:
     provider = Weighed(*[work] * 60)
     agent = make_agent(tmp_path, provider, model=SMALL, config=QUIET)
     seen = await events_of(agent, "Read big.txt for ever.")
-    cards = of(seen, events.HandOff)
+    cards = of(seen, facts.HandOff)
     assert [card.asked for card in cards] == ["Read big.txt for ever."]
-    assert of(seen, events.TurnFinished)[0].outcome == "limit"
-    assert len(of(seen, events.CompactionFinished)) <= 4
+    assert of(seen, facts.TurnFinished)[0].outcome == "limit"
+    assert len(of(seen, facts.CompactionFinished)) <= 4
 
 
 async def test_R26_R27_memory_is_saved_before_a_compaction(tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ async def test_R26_R27_memory_is_saved_before_a_compaction(tmp_path: Path) -> No
     agent = agent_on(tmp_path, provider, config=Config(), memory_file=memory)
     seen = await drain(agent.compact())
     kinds = [e.type for e in seen]
-    assert events.Notice("📝 Saving context...") in seen
-    assert of(seen, events.MemorySaved) == [events.MemorySaved(str(memory), 2)]
+    assert facts.Notice("📝 Saving context...") in seen
+    assert of(seen, facts.MemorySaved) == [facts.MemorySaved(str(memory), 2)]
     assert kinds.index("memory_saved") < kinds.index("compaction_finished")
     assert "Tabs are forbidden." in memory.read_text()
     assert memory.stat().st_mode & 0o777 == 0o600
@@ -296,7 +296,7 @@ async def test_R28_the_flush_is_skipped_and_its_failure_stops_nothing(tmp_path: 
     assert len(provider.requests) == 1  # EnablePreCompactionFlush = false
 
     nowhere = agent_on(tmp_path, ScriptedProvider(say("Short.")), config=Config())
-    assert of(await drain(nowhere.compact()), events.CompactionFinished)[0].problem == ""
+    assert of(await drain(nowhere.compact()), facts.CompactionFinished)[0].problem == ""
 
     down = ProviderError("server", "The server failed.")
     failing = agent_on(
@@ -306,8 +306,8 @@ async def test_R28_the_flush_is_skipped_and_its_failure_stops_nothing(tmp_path: 
         memory_file=tmp_path / ".holdfast" / "MEMORY.md",
     )
     seen = await drain(failing.compact())
-    assert of(seen, events.CompactionFinished)[0].problem == ""
-    assert not of(seen, events.MemorySaved)
+    assert of(seen, facts.CompactionFinished)[0].problem == ""
+    assert not of(seen, facts.MemorySaved)
 
 
 async def test_flush_memory_asks_once_for_what_is_new(tmp_path: Path) -> None:
@@ -316,12 +316,12 @@ async def test_flush_memory_asks_once_for_what_is_new(tmp_path: Path) -> None:
     agent = agent_on(
         tmp_path, provider, session=told(tmp_path, 1), config=Config(), memory_file=memory
     )
-    assert of(await drain(agent.flush_memory()), events.MemorySaved)[0].entries == 1
+    assert of(await drain(agent.flush_memory()), facts.MemorySaved)[0].entries == 1
     assert await drain(agent.flush_memory()) == []
     await events_of(agent, "hi")
     assert agent.memory_pending
     seen = await drain(agent.flush_memory())
-    assert of(seen, events.MemorySaved)[0].entries == 0
+    assert of(seen, facts.MemorySaved)[0].entries == 0
     assert "question 0" not in last_user_text(provider.requests[-1])
 
 
@@ -356,7 +356,7 @@ async def test_a_long_conversation_is_summed_up_in_parts_that_are_merged(tmp_pat
     assert len(provider.requests) > 3
     assert "summaries of consecutive parts" in last_user_text(provider.requests[-1])
     assert all("the names of files" in last_user_text(r) for r in provider.requests)
-    assert of(seen, events.CompactionFinished)[0].summary == f"Part {len(provider.requests)}."
+    assert of(seen, facts.CompactionFinished)[0].summary == f"Part {len(provider.requests)}."
 
 
 async def test_a_part_that_the_summariser_finds_too_long_is_split(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ async def test_a_part_that_the_summariser_finds_too_long_is_split(tmp_path: Path
     provider = ScriptedProvider(full, say("First."), say("Second."), say("Both."))
     agent = agent_on(tmp_path, provider)
     seen = await drain(agent.compact())
-    assert of(seen, events.CompactionFinished)[0].summary == "Both."
+    assert of(seen, facts.CompactionFinished)[0].summary == "Both."
 
 
 async def test_what_a_summary_covers_can_be_recalled_and_searched(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ async def test_what_a_summary_covers_can_be_recalled_and_searched(tmp_path: Path
     assert "recall" in [tool["name"] for tool in provider.requests[0].tools]
     await drain(agent.compact())
     seen = await events_of(agent, "what was question 3?")
-    assert "Person: question 3" in of(seen, events.ToolFinished)[0].text
+    assert "Person: question 3" in of(seen, facts.ToolFinished)[0].text
     assert check(provider.requests[-1].messages) == []
 
 
@@ -400,7 +400,7 @@ async def test_a_compaction_costs_and_its_cost_is_counted(tmp_path: Path) -> Non
     seen = await events_of(agent, "continue")
     asked = len(provider.requests)
     assert asked > 2
-    assert of(seen, events.TurnFinished)[0].usage.input_tokens == 100 * asked
+    assert of(seen, facts.TurnFinished)[0].usage.input_tokens == 100 * asked
     assert agent.spent.requests == asked
     assert agent.spent.usd is not None
     assert agent.session.records[-2].type == "compaction" or "compaction" in record_types(agent)
@@ -413,9 +413,9 @@ async def test_R30_pruning_is_told_once_and_leaves_the_record(tmp_path: Path) ->
     agent = make_agent(tmp_path, provider, config=Config(prune=Prune(when="turns")))
     provider.window = 200_000
     await events_of(agent, "read")
-    found: list[events.Pruned] = []
+    found: list[facts.Pruned] = []
     for number in range(8):
-        found += of(await events_of(agent, f"next {number}"), events.Pruned)
+        found += of(await events_of(agent, f"next {number}"), facts.Pruned)
     assert [event.results for event in found] == [1]
     assert found[0].tokens_saved > 300
     request = provider.requests[-1]
@@ -434,9 +434,9 @@ async def test_D26_pays_puts_pruning_off_and_says_the_figures(tmp_path: Path) ->
     agent = make_agent(tmp_path, provider, config=config)
     await events_of(agent, "/verbose read")
     seen = await events_of(agent, "next")
-    figures = [e.text for e in of(seen, events.Debug) if "Pruning 1 results" in e.text]
+    figures = [e.text for e in of(seen, facts.Debug) if "Pruning 1 results" in e.text]
     assert "this doesn't pay off yet" in figures[0]
-    assert not of(seen, events.Pruned)
+    assert not of(seen, facts.Pruned)
     assert "overlay" not in record_types(agent)
 
 
@@ -452,7 +452,7 @@ async def test_D26_pays_prunes_when_the_cache_has_expired(tmp_path: Path) -> Non
     config = Config(prune=Prune(after_turns=0, when="pays"))
     agent = make_agent(tmp_path, ScriptedProvider(say("hi")), session=session, config=config)
     seen = await events_of(agent, "next")
-    assert [e.results for e in of(seen, events.Pruned)] == [1]
+    assert [e.results for e in of(seen, facts.Pruned)] == [1]
     overlay = next(r for r in agent.session.records if r.type == "overlay")
     assert (overlay.data["target"], overlay.data["view"]) == (result.id, "pruned")
     assert overlay.data["by"] == "policy"

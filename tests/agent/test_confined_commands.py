@@ -18,8 +18,8 @@ from tests.agent.test_guards import results
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.events import Event, Notice
 from tui.core.config import Permissions, SandboxSettings
+from tui.core.facts import Fact, Notice
 from tui.core.messages import text_of
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate, RulesOnly
@@ -81,7 +81,7 @@ async def agent_with(
     says: Says | RulesOnly | None = None,
     policy: Policy | None = None,
     mode: Mode = "ask",
-    seen: list[Event] | None = None,
+    seen: list[Fact] | None = None,
     **arguments: Any,
 ) -> Agent:
     """An agent that has run these commands, one a turn."""
@@ -311,7 +311,7 @@ async def test_what_tools_run_later_is_named_at_the_end_of_a_turn(
     root: Path, confine: Confine, engine: str
 ) -> None:
     commands = ("echo all: > Makefile; mkdir .husky; echo x > .husky/pre-push", "cat Makefile")
-    seen: list[Event] = []
+    seen: list[Fact] = []
     await agent_with(root, confine(engine), *commands, mode="accept_edits", seen=seen)
     told = [event.text for event in seen if isinstance(event, Notice)]
     what = ".husky/pre-push, Makefile"
@@ -360,7 +360,7 @@ async def test_new_repositories_in_filled_folders_are_told_as_a_number(
     root: Path, confine: Confine, engine: str
 ) -> None:
     command = "for n in a b c; do git init -q node_modules/$n/x; done; git init -q new"
-    seen: list[Event] = []
+    seen: list[Fact] = []
     await agent_with(root, confine(engine), command, mode="accept_edits", seen=seen)
     told = [event.text for event in seen if isinstance(event, Notice)]
     what = "new/.git, 3 .git in node_modules"

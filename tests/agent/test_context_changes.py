@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.context.overrides import Overlay
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.errors import HoldfastError
 from tui.core.messages import text_of
 
@@ -27,10 +27,10 @@ async def test_a_masked_result_is_not_sent_again_and_comes_back_unmasked(tmp_pat
 
     told = await agent.overlay([Overlay(result.id, "masked", reason="read again later")])
     changed, *_, measured = told
-    assert isinstance(changed, events.ContextChanged)
+    assert isinstance(changed, facts.ContextChanged)
     assert changed.changes[0]["call_id"] == "toolu_read_file"
     assert changed.to_json()["type"] == "context_changed"
-    assert isinstance(measured, events.ContextMeasured)
+    assert isinstance(measured, facts.ContextMeasured)
     states = {item.id: item.state for item in agent.ledger.items()}
     assert states[result.id] == "masked"
     assert record_types(agent)[-1] == "overlay"

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, say
-from tui.agent import events
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
 from tui.core.messages import Usage, text_block
@@ -22,8 +22,8 @@ from tui.tokens.estimate import request_weight
 INFO = ModelInfo("test-model", 200_000, 8192, "assumed")
 
 
-def measures(seen: list[events.Event]) -> list[events.ContextMeasured]:
-    return [event for event in seen if isinstance(event, events.ContextMeasured)]
+def measures(seen: list[facts.Fact]) -> list[facts.ContextMeasured]:
+    return [event for event in seen if isinstance(event, facts.ContextMeasured)]
 
 
 def recorded(root: Path, *, prompt: int, model: str = "test-model") -> Session:

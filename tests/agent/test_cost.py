@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent, session_cost
 from tui.app.commands.views import status_figures
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price
 from tui.core.messages import Usage, text_block
@@ -83,7 +83,7 @@ async def test_the_meter_tells_what_the_session_has_cost(tmp_path: Path) -> None
     agent = make_agent(tmp_path, provider, config=Config(prices={"test-model": PRICE}))
     await events_of(agent, "first")
     seen = await events_of(agent, "second")
-    measured = [e for e in seen if isinstance(e, events.ContextMeasured)][-1]
+    measured = [e for e in seen if isinstance(e, facts.ContextMeasured)][-1]
     assert measured.cache_share == 0.0
     assert measured.cost_usd == agent.spending().session.usd == 2 * (100 * 3 + 10 * 15) / 1e6
     await agent.close()
@@ -142,9 +142,9 @@ async def test_a_limit_stops_a_turn_cleanly(tmp_path: Path, limits: Limits, says
     agent = make_agent(tmp_path, ScriptedProvider(*calls), limits=limits, config=config)
     seen = await events_of(agent, "go")
     end = seen[-1]
-    assert isinstance(end, events.TurnFinished)
+    assert isinstance(end, facts.TurnFinished)
     assert end.outcome == "limit"
-    assert any(says in e.text for e in seen if isinstance(e, events.Notice)), seen
+    assert any(says in e.text for e in seen if isinstance(e, facts.Notice)), seen
     assert end.usage == Usage(input_tokens=200, output_tokens=20)
     assert agent.spent.requests == 2
     assert check(agent.next_request().messages) == [], "no call is left without a result"

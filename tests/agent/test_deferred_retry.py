@@ -13,14 +13,14 @@ import pytest
 from tests.support.agents import make_agent, record_types
 from tests.support.clock import PATIENCE_S, FakeClock, ManualClock
 from tests.support.provider import ScriptedProvider, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import moment_of
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.cli.print_mode import Countdown
+from tui.core import facts
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
+from tui.core.facts import Fact
 from tui.core.paths import folders
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, RetryProvider
@@ -60,7 +60,7 @@ class Watched:
     """A turn in the background, and what it has told so far."""
 
     def __init__(self, agent: Agent, text: str | None = "hi") -> None:
-        self.seen: list[Event] = []
+        self.seen: list[Fact] = []
         self.task = asyncio.create_task(self._watch(agent, text))
 
     async def _watch(self, agent: Agent, text: str | None) -> None:
@@ -73,9 +73,9 @@ class Watched:
             while not there():  # noqa: ASYNC110 - it waits for any of many events
                 await asyncio.sleep(0)
 
-    async def parked(self) -> events.Parked:
-        def found() -> list[events.Parked]:
-            return [event for event in self.seen if isinstance(event, events.Parked)]
+    async def parked(self) -> facts.Parked:
+        def found() -> list[facts.Parked]:
+            return [event for event in self.seen if isinstance(event, facts.Parked)]
 
         await self.until(lambda: bool(found()))
         for _ in range(10):
@@ -83,9 +83,9 @@ class Watched:
         return found()[-1]
 
 
-def outcome(seen: list[Event]) -> str:
+def outcome(seen: list[Fact]) -> str:
     last = seen[-1]
-    assert isinstance(last, events.TurnFinished)
+    assert isinstance(last, facts.TurnFinished)
     return last.outcome
 
 
@@ -102,7 +102,7 @@ async def test_R15_a_long_wait_parks_and_the_turn_goes_on_by_itself(tmp_path: Pa
     assert record.data["error_class"] == "rate_limit"
     assert record.data["status"] == 429
     assert clock.elapsed >= HOUR
-    (parked,) = [event for event in seen if isinstance(event, events.Parked)]
+    (parked,) = [event for event in seen if isinstance(event, facts.Parked)]
     line = parked.to_json()
     assert line["type"] == "parked"
     assert (line["until"], line["reason"]) == (record.data["until"], "Too many requests.")
@@ -179,7 +179,7 @@ async def test_R15_a_parked_session_survives_closing_the_program(home: Path, awa
     clock.advance(away_s)
     provider = ScriptedProvider(say("back"))
     again = agent_of(home, provider, clock, session=Session.open(session.path, clock=clock))
-    told = [event for event in await again.start() if isinstance(event, events.Parked)]
+    told = [event for event in await again.start() if isinstance(event, facts.Parked)]
     assert told == [first]
     turn = Watched(again, None)
     if away_s < HOUR:
@@ -189,7 +189,7 @@ async def test_R15_a_parked_session_survives_closing_the_program(home: Path, awa
     await asyncio.wait_for(turn.task, PATIENCE_S)
     assert outcome(turn.seen) == "done"
     assert record_types(again) == ["user", "parked", "assistant"]
-    assert not [event for event in turn.seen if isinstance(event, events.UserMessage)]
+    assert not [event for event in turn.seen if isinstance(event, facts.UserMessage)]
     await again.close()
     assert describe(session.path).state == "ok"
 
@@ -199,7 +199,7 @@ async def test_R15_past_the_longest_wait_it_is_an_error(tmp_path: Path) -> None:
     agent = agent_of(tmp_path, ScriptedProvider(limited()), clock, max_wait_s=600)
     seen = [event async for event in agent.send(parse("hi"))]
     assert outcome(seen) == "failed"
-    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    (error,) = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     assert error.error_class == "rate_limit"
     assert "60 min" in error.hint
     assert "--max-wait" in error.hint
@@ -219,7 +219,7 @@ async def test_R15_a_countdown_is_told_while_it_waits() -> None:
     clock, err = ManualClock(), io.StringIO()
     countdown = Countdown(clock, err)
     until = "2026-11-21T09:02:30.000Z"
-    countdown.see(events.Parked(until, "Too many requests."))
+    countdown.see(facts.Parked(until, "Too many requests."))
     for _ in range(4):
         for _ in range(5):
             await asyncio.sleep(0)
@@ -230,8 +230,8 @@ async def test_R15_a_countdown_is_told_while_it_waits() -> None:
     assert lines[0] == "Waiting for the server: 3 min left. Ctrl+C stops."
     assert lines[1] == "Waiting for the server: 90 s left. Ctrl+C stops."
     assert len(lines) == 3
-    countdown.see(events.Parked("2030-01-01T00:00:00Z", "again"))
-    countdown.see(events.TurnFinished("done"))
+    countdown.see(facts.Parked("2030-01-01T00:00:00Z", "again"))
+    countdown.see(facts.TurnFinished("done"))
     await asyncio.sleep(0)
     assert len(err.getvalue().splitlines()) == 3
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent.events import Notice
+from tui.core.facts import Notice
 from tui.core.messages import blocks_of, text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy

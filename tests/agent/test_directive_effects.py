@@ -9,11 +9,12 @@ import pytest
 
 from tests.support.agents import MODEL, Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events, tool_results
-from tui.agent.events import Event
+from tui.agent import tool_results
 from tui.agent.prompts import Directives, parse
 from tui.context import notices
+from tui.core import facts
 from tui.core.config import Config, Guard
+from tui.core.facts import Fact
 from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -28,9 +29,9 @@ THINK = (
 )
 
 
-def blocks(told: list[Event]) -> list[str]:
+def blocks(told: list[Fact]) -> list[str]:
     """K39's blocks, without the other lines of the debug view."""
-    texts = [event.text for event in told if isinstance(event, events.Debug)]
+    texts = [event.text for event in told if isinstance(event, facts.Debug)]
     return [text for text in texts if "[DEBUG] Tool: " in text]
 
 
@@ -119,7 +120,7 @@ async def test_K37a_more_depth_where_the_model_has_it_and_for_later_requests_onl
     assert asked == [False, adaptive, False]
     raised = "xhigh" if efforts else None
     assert [request.effort for request in provider.requests] == [None, raised, None]
-    notices = [event.text for event in told if isinstance(event, events.Notice)]
+    notices = [event.text for event in told if isinstance(event, facts.Notice)]
     only = "test-model has no adaptive thinking: /think only adds its text."
     assert (only in notices) == (not adaptive)
 
@@ -145,7 +146,7 @@ async def test_K39_K40_K41_a_block_follows_each_tool_and_is_the_text_that_the_mo
         e.type for e in told if e.type == "tool_finished" or "Tool: " in getattr(e, "text", "")
     ]
     assert order == ["tool_finished", "debug"] * 2
-    decisions = [e.text for e in told if isinstance(e, events.Debug) and "Decision" in e.text]
+    decisions = [e.text for e in told if isinstance(e, facts.Debug) and "Decision" in e.text]
     assert len(decisions) == 2
     assert "[DEBUG]" not in str([request.messages for request in provider.requests])
 
@@ -158,7 +159,7 @@ async def test_K42_K49_a_large_output_is_cut_and_still_debugged_end_to_end(tmp_p
     told = await events_of(agent, "/think /verbose read large_file")
     got = result_of(provider.requests[1])
     assert len(got.encode()) <= 4000
-    (finished,) = [e for e in told if isinstance(e, events.ToolFinished)]
+    (finished,) = [e for e in told if isinstance(e, facts.ToolFinished)]
     assert finished.receipt is not None
     assert finished.receipt["bytes_total"] > 100_000
     assert blocks(told) == [
@@ -180,7 +181,7 @@ async def test_K45_permissions_are_read_before_every_tool(tmp_path: Path) -> Non
     agent = make_agent(tmp_path, provider)
     answered: list[tuple[str, str]] = []
     async for event in agent.send(parse("/elevated write both")):
-        if isinstance(event, events.PermissionAnswered):
+        if isinstance(event, facts.PermissionAnswered):
             answered.append((event.answer, event.by))
             if len(answered) == 1:
                 agent.steer(parse("/elevated off"))
@@ -199,9 +200,9 @@ async def test_K38_K48_what_does_not_apply_is_told_and_logged_and_costs_nothing(
     monkeypatch.setattr(tool_results, "_debug_block", broken)
     provider = ScriptedProvider([call("list_files", path=".")], say("done"))
     told = await events_of(make_agent(tmp_path, provider), "/verbose look")
-    notices = [e.text for e in told if isinstance(e, events.Notice)]
+    notices = [e.text for e in told if isinstance(e, facts.Notice)]
     assert any(text.startswith("Verbose had no effect on list_files: OSError") for text in notices)
-    assert isinstance(told[-1], events.TurnFinished)
+    assert isinstance(told[-1], facts.TurnFinished)
     assert told[-1].outcome == "done"
     assert any("debug block" in record.message for record in caplog.records)
 
@@ -218,9 +219,9 @@ async def test_K38_where_the_text_of_think_fails_the_original_messages_are_sent(
     (request,) = provider.requests
     assert said_of_thinking(request) == 0
     assert text_of(request.messages[-1]["content"]) == "look"
-    warned = [e.text for e in told if isinstance(e, events.Notice)]
+    warned = [e.text for e in told if isinstance(e, facts.Notice)]
     assert "Couldn't add the /think text: ValueError: no words for True" in warned
-    assert isinstance(told[-1], events.TurnFinished)
+    assert isinstance(told[-1], facts.TurnFinished)
     assert told[-1].outcome == "done"
     errors = [r.message for r in caplog.records if r.levelname == "ERROR"]
     assert errors == ["couldn't add the /think text"]
@@ -243,7 +244,7 @@ async def test_K47_a_read_that_only_elevation_allowed_is_marked_too(tmp_path: Pa
     provider = ScriptedProvider([call("read_file", path="a.txt")], say("done"))
     agent = make_agent(tmp_path, provider, gate=Gate(Policy.of(ask=["read_file"])))
     told = await events_of(agent, "/elevated read it")
-    answered = [(e.answer, e.by) for e in told if isinstance(e, events.PermissionAnswered)]
+    answered = [(e.answer, e.by) for e in told if isinstance(e, facts.PermissionAnswered)]
     kinds = [
         record.data.get("by") for record in agent.session.records if record.type == "permission"
     ]
@@ -271,7 +272,7 @@ async def test_K47_what_elevation_lets_out_of_the_workspace_is_recorded(
     provider = ScriptedProvider([call(tool, **arguments)], say("done"))
     agent = make_agent(work, provider, gate=Gate(policy))
     told = await events_of(agent, "/elevated look")
-    answered = [(e.answer, e.by) for e in told if isinstance(e, events.PermissionAnswered)]
+    answered = [(e.answer, e.by) for e in told if isinstance(e, facts.PermissionAnswered)]
     (record,) = [one.data for one in agent.session.records if one.type == "permission"]
     assert answered == [("allow", "elevated")]
     assert record["by"] == "elevated"

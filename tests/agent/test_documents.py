@@ -12,10 +12,10 @@ from tests.agent.test_server_features import bodies, talking, turn
 from tests.support.server_documents import document_violations
 from tests.support.server_script import Json
 from tests.tools.pdf_files import numbered, pdf, texts
-from tui.agent import events
-from tui.agent.events import Event
 from tui.context.rules.media import media_in
+from tui.core import facts
 from tui.core.documents import document_block, page_count
+from tui.core.facts import Fact
 from tui.core.messages import Block, text_of
 from tui.core.redaction import mask_values
 from tui.tokens import estimate
@@ -42,9 +42,9 @@ def pages(block: Block) -> list[str]:
     return texts(base64.b64decode(block["source"]["data"]))
 
 
-def is_done(found: list[Event]) -> bool:
+def is_done(found: list[Fact]) -> bool:
     last = found[-1]
-    return isinstance(last, events.TurnFinished) and last.outcome == "done"
+    return isinstance(last, facts.TurnFinished) and last.outcome == "done"
 
 
 async def test_the_pages_are_sent_as_a_document_and_stay(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_a_server_that_refuses_documents_gets_none_from_then_on(tmp_path: 
     async with talking(tmp_path, turns=turns, lacks=["documents"]) as (agent, server):
         found = await turn(agent, "one")
         assert is_done(found)
-        notes = [event.text for event in found if isinstance(event, events.Notice)]
+        notes = [event.text for event in found if isinstance(event, facts.Notice)]
         assert notes == [
             "The server doesn't support PDF documents. Sending the request again without that."
         ]
@@ -128,7 +128,7 @@ async def test_a_small_window_takes_fewer_pages(
         sent = documents(bodies(server)[-1])
         assert {block["title"] for block in sent} == {"book.pdf, pages 1-10 of 45"}
         assert len(sent) == 7, "of 100 pages three quarters at most"
-        notes = [event.text for event in found if isinstance(event, events.Notice)]
+        notes = [event.text for event in found if isinstance(event, facts.Notice)]
         assert [note for note in notes if "left out" in note] == [LEFT_OUT]
 
 

@@ -20,10 +20,11 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tests.tools.lsp.checking import WILD, edited, until, with_wild
-from tui.agent import composition, events
+from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import CheckerSettings, Config, DiagnosticSettings, SandboxSettings
 from tui.core.messages import Message, text_of
@@ -64,8 +65,8 @@ def notes(agent: Agent) -> list[str]:
     return [one.data["text"] for one in agent.session.records if one.type == "notice"]
 
 
-def told(shown: Sequence[events.Event]) -> list[str]:
-    return [one.text for one in shown if isinstance(one, events.Notice)]
+def told(shown: Sequence[facts.Fact]) -> list[str]:
+    return [one.text for one in shown if isinstance(one, facts.Notice)]
 
 
 async def test_the_result_of_an_edit_says_what_is_new_to_model_and_person(make: Make) -> None:
@@ -97,7 +98,7 @@ async def test_the_result_of_an_edit_says_what_is_new_to_model_and_person(make: 
     ]
     display = results(agent)[1]["display"]
     assert display.startswith("1 new problem:\na.txt:2:3 warning hm: HM [wild 7]\n\n--- ")
-    finished = [one for one in shown if isinstance(one, events.ToolFinished)]
+    finished = [one for one in shown if isinstance(one, facts.ToolFinished)]
     assert finished[0].text == texts[0]
     assert finished[1].display == display
     (sent,) = provider.requests[1].messages[-1]["content"]
@@ -148,10 +149,10 @@ async def test_what_comes_before_the_turn_ends_is_shown_to_the_person_then(
 ) -> None:
     provider = ScriptedProvider(writes("HOLD BAD"), say("done"), say("one"))
     agent = make(provider, "twice", wait_s=0)
-    shown: list[events.Event] = []
+    shown: list[facts.Fact] = []
     async for event in agent.send(parse("go")):
         shown.append(event)
-        if isinstance(event, events.AssistantMessage) and event.text == "done":
+        if isinstance(event, facts.AssistantMessage) and event.text == "done":
             (tmp_path / "release").touch()
             await until(partial(_published, agent, tmp_path / "a.txt"))
     later = await events_of(agent, "go on")

@@ -14,7 +14,6 @@ from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.app import launch_config
 from tui.app.options.arguments import Options
@@ -22,6 +21,7 @@ from tui.cli import main
 from tui.context import request_assembly
 from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
+from tui.core.facts import Fact
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session.session import Session
@@ -47,7 +47,7 @@ FAILED = {"tools": [{"name": "read_file", "input": {"path": "no.txt"}}]}
 SAID = {"thinking": "Done.", "text": "That is it. " * 30}
 
 
-async def drain(told: AsyncGenerator[Event]) -> list[Event]:
+async def drain(told: AsyncGenerator[Fact]) -> list[Fact]:
     return [event async for event in told]
 
 

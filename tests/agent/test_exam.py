@@ -11,15 +11,15 @@ import pytest
 from tests.agent.test_compaction import LONG, SMALL, drain, of, sent_text
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import Hang, ScriptedProvider, last_user_text, say
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.limits import Limits, spent_by_model
 from tui.context import exam
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, ExamMode
 from tui.core.errors import ProviderError
+from tui.core.facts import Fact
 from tui.core.messages import Block, text_block
 from tui.provider import catalogue
 from tui.provider.base import Request
@@ -98,7 +98,7 @@ def examined(
     return make_agent(root, provider, config=config, **more)
 
 
-async def compacted(agent: Agent) -> list[Event]:
+async def compacted(agent: Agent) -> list[Fact]:
     return await drain(agent.compact())
 
 
@@ -106,14 +106,14 @@ async def test_what_the_summary_lacks_is_sent_with_it_word_for_word(tmp_path: Pa
     provider = Examining(0, 2, 4, 5, 6, 7, 8)
     agent = examined(tmp_path, provider)
     seen = await compacted(agent)
-    (end,) = of(seen, events.ExamFinished)
+    (end,) = of(seen, facts.ExamFinished)
     assert (len(end.facts), end.held, end.verbatim, end.problem) == (9, 7, 2, "")
     assert end.text == "Summary checked: 7 of 9 facts kept, 2 more sent verbatim ($0.0000)."
     assert end.detail.splitlines()[:4] == [
         "✗ What is rule 1? — osprey", "  “Rule 1 is osprey.”",
         "✗ What is rule 3? — kestrel", "  “Rule 3 is kestrel.”",
     ]  # fmt: skip
-    assert of(seen, events.CompactionFinished)[0].problem == ""
+    assert of(seen, facts.CompactionFinished)[0].problem == ""
     await events_of(agent, "and now?")
     request = provider.requests[-1]
     assert check(request.messages) == []
@@ -133,7 +133,7 @@ async def test_the_small_model_examines_before_the_compaction_is_recorded(tmp_pa
     assert all(not request.tools and not request.system for request in provider.requests[1:])
     kinds = [event.type for event in seen]
     assert kinds.index("exam_started") < kinds.index("compaction_finished")
-    assert of(seen, events.ExamFinished)[0].text.startswith("Summary checked: 9 of 9 facts kept (")
+    assert of(seen, facts.ExamFinished)[0].text.startswith("Summary checked: 9 of 9 facts kept (")
     assert record_types(agent)[-2:] == ["compaction", "exam"]
     await events_of(agent, "and now?")
     assert "leaves this out" not in sent_text(provider.requests[-1])
@@ -152,7 +152,7 @@ async def test_without_an_exam_nothing_is_asked(tmp_path: Path) -> None:
     agent = examined(tmp_path, provider, "off")
     seen = await compacted(agent)
     assert provider.kinds == ["summary"]
-    assert not of(seen, events.ExamStarted) + of(seen, events.ExamFinished)
+    assert not of(seen, facts.ExamStarted) + of(seen, facts.ExamFinished)
 
 
 async def test_a_full_exam_asks_about_every_part(
@@ -161,7 +161,7 @@ async def test_a_full_exam_asks_about_every_part(
     monkeypatch.setattr(exam, "PART_TOKENS", 1500)
     provider = Examining(0)
     agent = examined(tmp_path, provider, "full")
-    (end,) = of(await compacted(agent), events.ExamFinished)
+    (end,) = of(await compacted(agent), facts.ExamFinished)
     assert provider.kinds.count("questions") > 2
     assert (len(end.facts), end.held, end.verbatim) == (9, 1, 8)
     assert provider.kinds.count("answers") == 1
@@ -173,9 +173,9 @@ async def test_a_failing_exam_is_said_and_the_summary_accepted(tmp_path: Path, k
     provider.failing[kind] = ProviderError("overloaded", "The server is busy.")
     agent = examined(tmp_path, provider)
     seen = await compacted(agent)
-    (end,) = of(seen, events.ExamFinished)
+    (end,) = of(seen, facts.ExamFinished)
     assert end.text == "The summary wasn't checked: The server is busy."
-    assert of(seen, events.CompactionFinished)[0].problem == ""
+    assert of(seen, facts.CompactionFinished)[0].problem == ""
     assert agent.view().summary is not None
     await events_of(agent, "and now?")
     assert "leaves this out" not in sent_text(provider.requests[-1])
@@ -183,7 +183,7 @@ async def test_a_failing_exam_is_said_and_the_summary_accepted(tmp_path: Path, k
 
 async def test_quotes_that_are_not_there_are_no_facts(tmp_path: Path) -> None:
     agent = examined(tmp_path, Examining(0, quote="Rule {0} was always {1}."))
-    (end,) = of(await compacted(agent), events.ExamFinished)
+    (end,) = of(await compacted(agent), facts.ExamFinished)
     assert end.text == "The summary wasn't checked: the model found nothing to ask about."
 
 
@@ -198,7 +198,7 @@ async def test_another_wording_is_judged(tmp_path: Path) -> None:
             return super()._said(kind, text)
 
     agent = examined(tmp_path, Rewording(0))
-    (end,) = of(await compacted(agent), events.ExamFinished)
+    (end,) = of(await compacted(agent), facts.ExamFinished)
     assert [n for n, fact in enumerate(end.facts) if fact["held"]] == [0, 2]
     assert end.verbatim == 7
 
@@ -208,7 +208,7 @@ async def test_no_room_for_all_that_is_lacking_is_said(
 ) -> None:
     monkeypatch.setattr(exam, "VERBATIM_TOKENS", 20)
     agent = examined(tmp_path, Examining())
-    (end,) = of(await compacted(agent), events.ExamFinished)
+    (end,) = of(await compacted(agent), facts.ExamFinished)
     assert end.held == 0
     assert 0 < end.verbatim < 9
     assert f"{9 - end.verbatim} lost for lack of room" in end.text
@@ -217,13 +217,13 @@ async def test_no_room_for_all_that_is_lacking_is_said(
 async def test_esc_during_the_exam_changes_nothing(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("They talked."), Hang("Q: "))
     agent = examined(tmp_path, provider)
-    seen: list[Event] = []
+    seen: list[Fact] = []
     async for event in agent.compact():
         seen.append(event)
         if event.type == "exam_started":
             await provider.waiting.wait()
             agent.cancel()
-    assert of(seen, events.CompactionFinished)[0].problem == "it was interrupted"
+    assert of(seen, facts.CompactionFinished)[0].problem == "it was interrupted"
     assert not {"exam", "compaction"} & set(record_types(agent))
 
 
@@ -246,7 +246,7 @@ async def test_the_next_summary_is_asked_about_what_the_last_one_lacked(tmp_path
         session.append("user", content=[text_block(f"more {n}")], text=f"more {n}")
         content = [text_block(f"answer {n} {LONG}")]
         session.append("assistant", content=content, model="test-model", usage={})
-    (end,) = of(await compacted(agent), events.ExamFinished)
+    (end,) = of(await compacted(agent), facts.ExamFinished)
     assert {fact["answer"] for fact in end.facts} == set(WORDS)
     assert (end.held, end.verbatim) == (1, 8)
 
@@ -255,7 +255,7 @@ async def test_a_cost_limit_ends_the_exam_not_the_compaction(tmp_path: Path) -> 
     provider = Examining(0)
     agent = examined(tmp_path, provider, limits=Limits(max_turns=1))
     seen = await compacted(agent)
-    (end,) = of(seen, events.ExamFinished)
+    (end,) = of(seen, facts.ExamFinished)
     assert end.text == "The summary wasn't checked: Reached the limit of 1 request."
     assert agent.view().summary is not None
 

@@ -9,11 +9,11 @@ import pytest
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import FakeClock
 from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
-from tui.agent import events
-from tui.agent.events import Event
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
+from tui.core.facts import Fact
 from tui.core.messages import text_block
 from tui.core.paths import folders
 from tui.provider.practice.provider import PracticeModel
@@ -46,7 +46,7 @@ async def test_R18_every_fault_ends_well_or_with_its_class(
     agent = make_agent(
         root, provider, session=session, approver=Yes(), clock=clock, control=control
     )
-    seen: list[Event] = [event async for event in agent.send(parse(PROMPT))]
+    seen: list[Fact] = [event async for event in agent.send(parse(PROMPT))]
     await agent.close()
 
     assert session.path is not None
@@ -54,10 +54,10 @@ async def test_R18_every_fault_ends_well_or_with_its_class(
     if cell.ends == "done":
         assert not scripted.unplayed
     if cell.name == "429 for hours":
-        (parked,) = [event for event in seen if isinstance(event, events.Parked)]
+        (parked,) = [event for event in seen if isinstance(event, facts.Parked)]
         assert parked.error_class == "rate_limit"
         assert clock.elapsed >= 7200
     if cell.name in {"overflow", "413"}:
-        steps = [event.step for event in seen if isinstance(event, events.RecoveryStep)]
+        steps = [event.step for event in seen if isinstance(event, facts.RecoveryStep)]
         assert steps == ["compaction"]
         assert [r.type for r in session.records].count("compaction") == 1

@@ -22,8 +22,8 @@ from tests.agent.test_guards import (
 )
 from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.config import Config, Guard
 from tui.core.errors import ProviderError, ToolError
 from tui.core.messages import Block, ToolOutput, text_block, text_of
@@ -88,7 +88,7 @@ async def test_O13_a_huge_error_is_cut_and_has_no_stack(tmp_path: Path) -> None:
     assert second.data["receipt"]["stages"] == ["spill"]
     assert Path(second.data["receipt"]["path"]).read_text() == "t" * 70_000
     assert byte_length(text_of(sent(provider.requests[-1]))) < 3000
-    summaries = [e.summary for e in seen if isinstance(e, events.ToolFinished)]
+    summaries = [e.summary for e in seen if isinstance(e, facts.ToolFinished)]
     assert summaries == ["ValueError: bad", "t" * 400]  # O19
 
 
@@ -99,7 +99,7 @@ async def test_O13_a_huge_error_is_cut_and_has_no_stack(tmp_path: Path) -> None:
 )
 async def test_O15_partial_updates_are_clamped_and_never_kept(tmp_path: Path, says: str) -> None:
     agent, _, seen = await give(tmp_path, ToolOutput.text("done"), says=says)
-    pieces = [e.text for e in seen if isinstance(e, events.ToolOutputChunk)]
+    pieces = [e.text for e in seen if isinstance(e, facts.ToolOutputChunk)]
     assert max(map(len, pieces)) <= 8000
     assert byte_length("".join(pieces)) <= 51_200
     assert line_count("".join(pieces)) <= 2000
@@ -140,7 +140,7 @@ async def test_O18_pending_calls_are_closed_before_anything_else_is_recorded(
     tools: dict[str, Tool[Any]] = {**builtin_tools(), "elsewhere": Gives()}
     agent = make_agent(tmp_path, provider, tools=tools, approver=Yes())
     async for event in agent.send(parse("go")):
-        if isinstance(event, events.ToolOutputChunk):
+        if isinstance(event, facts.ToolOutputChunk):
             agent.cancel()
     await events_of(agent, "continue")  # fails: it leaves nothing pending
     await events_of(agent, "and on")
@@ -159,7 +159,7 @@ async def test_O18_pending_calls_are_closed_before_anything_else_is_recorded(
 async def test_O19_O20_events_carry_little(tmp_path: Path) -> None:
     content = [text_block("a" * 30_000), IMAGE]
     agent, _, seen = await give(tmp_path, ToolOutput(content, display="d" * 20_000))
-    (finished,) = [e for e in seen if isinstance(e, events.ToolFinished)]
+    (finished,) = [e for e in seen if isinstance(e, facts.ToolFinished)]
     assert len(finished.text) == 8000
     assert len(finished.display) == 8000
     assert finished.images == (

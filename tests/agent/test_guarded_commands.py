@@ -13,10 +13,10 @@ import pytest
 from tests.agent.test_guards import give, results, sent
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.prompts import parse
 from tui.agent.tool_dispatch import chunks_of
 from tui.agent.tool_results import SHOWN_CHARS
+from tui.core import facts
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of
 from tui.provider.base import Request
@@ -57,7 +57,7 @@ async def run(
     config = Config(guard=guard or Guard())
     agent = make_agent(root, provider, approver=Yes(), config=config)
     async for event in agent.send(parse("go")):
-        if cancel and isinstance(event, events.ToolOutputChunk) and "20000" in event.text:
+        if cancel and isinstance(event, facts.ToolOutputChunk) and "20000" in event.text:
             agent.cancel()
     (record,) = results(agent)
     return record, provider
@@ -92,13 +92,13 @@ async def test_25_one_receipt_on_every_way_out(
 
 async def test_colours_are_for_the_person_and_for_nobody_else(tmp_path: Path) -> None:
     command = r"printf '\033[31mred\033[0m 20000\n'; printf '\033[32m%20000d' 5; sleep "
-    chunks = list[events.ToolOutputChunk]()
+    chunks = list[facts.ToolOutputChunk]()
     for seconds, cancel in (("0", False), ("1000", True)):
         given = {"command": command + seconds}
         provider = ScriptedProvider([call("run_command", "cmd", **given)], say("ok"))
         agent = make_agent(tmp_path, provider, approver=Yes())
         async for event in agent.send(parse("go")):
-            if isinstance(event, events.ToolOutputChunk):
+            if isinstance(event, facts.ToolOutputChunk):
                 chunks.append(event)
                 if cancel:
                     agent.cancel()

@@ -11,9 +11,9 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent import tool_results as made
 from tui.agent.agent import Agent
+from tui.core import facts
 from tui.core.config import Compaction, Config, Guard, Retry
 from tui.core.errors import ProviderError
 from tui.core.messages import Block, ToolOutput, text_block, text_of
@@ -77,7 +77,7 @@ def sent(request: Request) -> list[Block]:
 
 async def give(
     root: Path, *outputs: ToolOutput | Exception, says: str = "", guard: Guard | None = None
-) -> tuple[Agent, ScriptedProvider, list[events.Event]]:
+) -> tuple[Agent, ScriptedProvider, list[facts.Fact]]:
     """One turn in which a foreign tool is called once for each output."""
     calls = [[call("elsewhere", f"call_{n}")] for n, _ in enumerate(outputs)]
     provider = ScriptedProvider(*calls, say("ok"))
@@ -238,7 +238,7 @@ async def test_L17_O2_everything_else_of_a_result_stays(tmp_path: Path) -> None:
     assert record.data["content"][0]["cache"] == "kept"
     result = provider.requests[-1].messages[-1]["content"][0]
     assert (result["tool_use_id"], result["is_error"]) == ("call_0", True)
-    (finished,) = [e for e in seen if isinstance(e, events.ToolFinished)]
+    (finished,) = [e for e in seen if isinstance(e, facts.ToolFinished)]
     assert (finished.id, finished.is_error) == ("call_0", True)
     assert finished.receipt == record.data["receipt"]
 
@@ -353,7 +353,7 @@ async def test_O19_long_paths_and_labels_hold_nothing_up(tmp_path: Path) -> None
     ]
     agent = make_agent(tmp_path, ScriptedProvider(*([one] for one in calls), say("ok")))
     seen = await events_of(agent, "go")
-    labels = [event.label for event in seen if isinstance(event, events.ToolStarted)]
+    labels = [event.label for event in seen if isinstance(event, facts.ToolStarted)]
     assert max(map(len, labels)) == 1000
     said = [text_of(record.data["content"]) for record in results(agent)]
     assert said[0] == "Not allowed, not run: The path has 200,000 characters; the limit is 4,096."

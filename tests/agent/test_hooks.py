@@ -15,12 +15,12 @@ import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines as said
 from tui.app.commands.hooks import hook_lines
 from tui.app.commands.rewind import points
 from tui.context.file_changes import changes, restore
+from tui.core import facts
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -75,8 +75,8 @@ def results(agent: Agent) -> list[str]:
     return [text_of(one["content"]) for one in found]
 
 
-def finished(shown: Sequence[events.Event]) -> list[tuple[str, str]]:
-    return [(one.event, one.outcome) for one in shown if isinstance(one, events.HookFinished)]
+def finished(shown: Sequence[facts.Fact]) -> list[tuple[str, str]]:
+    return [(one.event, one.outcome) for one in shown if isinstance(one, facts.HookFinished)]
 
 
 async def test_one_forbids_a_call_and_sees_it_as_claude_code_would(
@@ -177,7 +177,7 @@ async def test_one_stops_a_prompt_which_is_not_recorded(make: Make) -> None:
     provider = ScriptedProvider(say("never"))
     agent = make(provider, {"UserPromptSubmit": BLOCKS})
     shown = await events_of(agent, "my secret")
-    notices = [one.text for one in shown if isinstance(one, events.Notice)]
+    notices = [one.text for one in shown if isinstance(one, facts.Notice)]
     assert notices == ["A hook stopped this prompt: not this one Up brings the prompt back."]
     assert not provider.requests
     assert not [one for one in agent.session.records if one.type == "user"]
@@ -216,7 +216,7 @@ async def test_one_makes_the_agent_go_on_but_not_for_ever(make: Make) -> None:
     assert last_user_text(provider.requests[1]) == f"{says}: tests fail"
     assert last_user_text(provider.requests[2]) == f"{says}: still"
     assert "The Stop hook held the turn 5 times: it ends now." in [
-        one.text for one in shown if isinstance(one, events.Notice)
+        one.text for one in shown if isinstance(one, facts.Notice)
     ]
     await agent.close()
 
@@ -254,7 +254,7 @@ async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make) -> No
     shown = await events_of(agent, "go")
     assert finished(shown) == [("PreToolUse", "timeout"), ("PostToolUse", "failed")]
     assert results(agent) == [""] or "hook" not in results(agent)[0]
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "done"
     await agent.close()
 
@@ -266,7 +266,7 @@ async def test_one_keeps_the_conversation_uncompacted(make: Make) -> None:
         await events_of(agent, f"prompt {n}")
     shown = [event async for event in agent.compact()]
     assert "A hook keeps it uncompacted: not this one" in [
-        one.text for one in shown if isinstance(one, events.Notice)
+        one.text for one in shown if isinstance(one, facts.Notice)
     ]
     assert len(provider.requests) == 6
     await agent.close()
@@ -346,10 +346,10 @@ async def test_one_that_is_interrupted_is_recorded_and_said(
     interrupting = asyncio.create_task(interrupt())
     shown = await events_of(agent, "go")
     await interrupting
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "interrupted"
     assert finished(shown) == [(event, "cancelled")]
-    (ended,) = (one for one in shown if isinstance(one, events.HookFinished))
+    (ended,) = (one for one in shown if isinstance(one, facts.HookFinished))
     assert said(ended) == (f"The {event} hook {ended.command} was stopped",)
     (record,) = (one.data for one in agent.session.records if one.type == "hook")
     assert (record["event"], record["outcome"], record["exit_code"]) == (event, "cancelled", None)
@@ -397,7 +397,7 @@ async def test_a_script_that_changes_in_the_session_runs_no_more(
     (root / "hooks/x.sh").write_text("touch ../ran\n")
     shown = await events_of(agent, "third")
     assert finished(shown) == [("UserPromptSubmit", "failed")]
-    (last,) = [event for event in shown if isinstance(event, events.HookFinished)]
+    (last,) = [event for event in shown if isinstance(event, facts.HookFinished)]
     assert "a script that it names has changed" in last.text
     assert not (root / "ran").exists()
     await agent.close()
@@ -472,7 +472,7 @@ async def test_progress_that_a_guard_prints_is_shown_and_decides_nothing(make: M
     provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
     agent = make(provider, {"PreToolUse": "print('checked 3 rules')"})
     shown = await events_of(agent, "go")
-    (ended,) = (one for one in shown if isinstance(one, events.HookFinished))
+    (ended,) = (one for one in shown if isinstance(one, facts.HookFinished))
     assert said(ended) == (f"The PreToolUse hook {ended.command} says: checked 3 rules",)
     assert not results(agent)[0].startswith("Not allowed")
     await agent.close()
@@ -558,7 +558,7 @@ async def test_a_guard_that_cannot_run_leaves_it_to_the_person(
     (reason,) = approver.reasons
     assert reason.startswith("A hook that judges this did not run: ")
     assert why in reason
-    notices = [one.text for one in shown if isinstance(one, events.Notice)]
+    notices = [one.text for one in shown if isinstance(one, facts.Notice)]
     assert any(why in one for one in notices), "and it is said when the session begins"
     await agent.close()
 

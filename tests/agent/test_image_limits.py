@@ -17,9 +17,10 @@ from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import events, image_limits
+from tui.agent import image_limits
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.images import Image, ImageInfo, base64_image_info, of_bytes
 from tui.core.messages import ToolOutput, image_block, text_block
@@ -42,7 +43,7 @@ async def attached(agent: Agent, *found: Image) -> None:
     """A prompt with images that are as they are, as an older program recorded them."""
     named = {image.word(number): image for number, image in enumerate(found)}
     told = [event async for event in agent.send(parse(" ".join(named), images=named))]
-    assert isinstance(told[-1], events.TurnFinished)
+    assert isinstance(told[-1], facts.TurnFinished)
     assert told[-1].outcome == "done"
 
 
@@ -89,7 +90,7 @@ async def test_twenty_one_large_images_are_all_seen(tmp_path: Path) -> None:
         assert images(server.posts[-1].body) == ["image"] * 21
         assert breaks(agent) == []
         assert thoughts(server) == ["s0"]
-    notes = [event.text for event in told if isinstance(event, events.Notice)]
+    notes = [event.text for event in told if isinstance(event, facts.Notice)]
     assert notes[0] == "Attached p0.png, shrunk from 2400×100 to 2000×83."
     assert len(notes) == 20
 
@@ -208,7 +209,7 @@ async def test_a_session_of_150_images_goes_on_with_a_small_window(
             async with program(tmp_path, server, path, model=SMALL, api_features="all") as agent:
                 agent.use_model(catalogue.model_info(SMALL))
                 seen = await done(agent, "and now?")
-                said_ = [e.text for e in seen if isinstance(e, events.Notice)]
+                said_ = [e.text for e in seen if isinstance(e, facts.Notice)]
                 assert any("75 images, the oldest, left out" in t for t in said_) != reopened
                 assert breaks(agent) == []
         sent = [images(post.body) for post in server.posts]

@@ -13,11 +13,11 @@ from tests.context.pictures import gif, png
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import Hang, ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.images import MAX_FILE, Image, of_bytes
 from tui.core.messages import Block
 from tui.core.paths import folders
@@ -69,7 +69,7 @@ async def test_an_image_goes_along_in_the_shape_of_the_api(root: Path) -> None:
     assert record.data["images"] == [word]
     assert sent(provider) == record.data["content"]
     assert check(provider.requests[-1].messages) == []
-    (said,) = [event for event in told if isinstance(event, events.UserMessage)]
+    (said,) = [event for event in told if isinstance(event, facts.UserMessage)]
     assert (said.text, said.attached) == (f"what is {word}?", "")
 
 
@@ -83,7 +83,7 @@ async def test_a_mention_attaches_the_image_and_leaves_the_text_as_it_was_typed(
     assert word.startswith("[image 1: shot.png 640×400 ")
     assert [block["type"] for block in sent(provider)] == ["image", "text"]
     assert sent(provider)[1]["text"] == f"what is this @shot.png?\n{word}"
-    (said,) = [event for event in told if isinstance(event, events.UserMessage)]
+    (said,) = [event for event in told if isinstance(event, facts.UserMessage)]
     assert said.text == f"what is this @shot.png?\n{word}"
 
 
@@ -112,7 +112,7 @@ async def test_what_is_no_image_stays_a_mention(root: Path) -> None:
     agent = make_agent(root, ScriptedProvider(say("Yes.")))
     told = await events_of(agent, "read @notes.md and @missing.png, mail me@shot.png")
     assert "images" not in prompts(agent)[0].data
-    assert not [event for event in told if isinstance(event, events.Notice)]
+    assert not [event for event in told if isinstance(event, facts.Notice)]
 
 
 async def test_a_mention_outside_the_workspace_is_refused_as_the_tools_do(root: Path) -> None:
@@ -121,7 +121,7 @@ async def test_a_mention_outside_the_workspace_is_refused_as_the_tools_do(root: 
     for name in ("../secret.png", str(root.parent / "secret.png"), "link.png"):
         agent = make_agent(root, ScriptedProvider(say("Yes.")))
         told = await events_of(agent, f"look at @{name}")
-        notes = [event.text for event in told if isinstance(event, events.Notice)]
+        notes = [event.text for event in told if isinstance(event, facts.Notice)]
         assert len(notes) == 1
         assert "is outside the workspace" in notes[0]
         assert "--add-dir" in notes[0]
@@ -143,7 +143,7 @@ async def test_an_image_that_is_too_large_is_not_sent_and_it_is_said_why(root: P
     (root / "wide.png").write_bytes(png(9000, 10))
     provider = ScriptedProvider(say("No."))
     told = await events_of(make_agent(root, provider), "see @big.png @wide.png @shot.png")
-    notes = [event.text for event in told if isinstance(event, events.Notice)]
+    notes = [event.text for event in told if isinstance(event, facts.Notice)]
     assert [note.split(":")[0] for note in notes] == [
         "Didn't attach big.png",
         "Didn't attach wide.png",
@@ -184,7 +184,7 @@ async def test_a_prompt_of_an_image_alone(root: Path) -> None:
     provider, image = ScriptedProvider(say("A screen.")), shot()
     agent, word = make_agent(root, provider), image.word(1)
     told = [event async for event in agent.send(parse(word, images={word: image}))]
-    assert [e.outcome for e in told if isinstance(e, events.TurnFinished)] == ["done"]
+    assert [e.outcome for e in told if isinstance(e, facts.TurnFinished)] == ["done"]
     assert [block["type"] for block in sent(provider)] == ["image", "text"]
 
 
@@ -206,7 +206,7 @@ async def test_an_image_joins_the_turn_that_runs(root: Path) -> None:
     agent, image = make_agent(root, provider), shot()
     word, steered = image.word(1), False
     async for event in agent.send(parse("go")):
-        if isinstance(event, events.ToolStarted) and not steered:
+        if isinstance(event, facts.ToolStarted) and not steered:
             steered = True
             agent.steer(parse(f"and {word}", images={word: image}))
             agent.steer(parse("and @shot.png"))

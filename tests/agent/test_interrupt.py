@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.clock import SystemClock
+from tui.core.facts import Fact
 from tui.core.messages import ToolOutput, blocks_of, tool_calls
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Call, Decision
@@ -59,13 +59,13 @@ def world(root: Path) -> tuple[Agent, ScriptedProvider]:
     return make_agent(root, provider, approver=Slowly(), session=session), provider
 
 
-async def run(agent: Agent, *, stop_after: int, stop_again: bool) -> list[Event]:
+async def run(agent: Agent, *, stop_after: int, stop_again: bool) -> list[Fact]:
     """One turn, with a text queued from the start, cancelled after so many turns of the loop."""
-    seen: list[Event] = []
+    seen: list[Fact] = []
 
     async def turn() -> None:
         async for event in agent.send(parse("do it")):
-            if isinstance(event, events.RequestSent) and event.messages == 1:
+            if isinstance(event, facts.RequestSent) and event.messages == 1:
                 agent.steer(parse("and this"))
             seen.append(event)
 
@@ -92,15 +92,15 @@ def calls_and_results(agent: Agent) -> tuple[list[str], list[str]]:
     return calls, results
 
 
-def assert_told_as_recorded(agent: Agent, seen: list[Event]) -> None:
+def assert_told_as_recorded(agent: Agent, seen: list[Fact]) -> None:
     """What stands in the record was told, once, and nothing else was."""
     count = Counter(record.type for record in agent.session.records)
-    assert count["user"] == sum(isinstance(e, events.UserMessage) for e in seen)
-    assert count["assistant"] == sum(isinstance(e, events.AssistantMessage) for e in seen)
-    started = [e.id for e in seen if isinstance(e, events.ToolStarted)]
-    finished = {e.id: e for e in seen if isinstance(e, events.ToolFinished)}
+    assert count["user"] == sum(isinstance(e, facts.UserMessage) for e in seen)
+    assert count["assistant"] == sum(isinstance(e, facts.AssistantMessage) for e in seen)
+    started = [e.id for e in seen if isinstance(e, facts.ToolStarted)]
+    finished = {e.id: e for e in seen if isinstance(e, facts.ToolFinished)}
     assert sorted(started) == sorted(finished)
-    assert len(finished) == sum(isinstance(e, events.ToolFinished) for e in seen)
+    assert len(finished) == sum(isinstance(e, facts.ToolFinished) for e in seen)
     for record in agent.session.records:
         if record.type == "tool_result" and record.data["call_id"] in finished:
             event = finished[record.data["call_id"]]
@@ -119,7 +119,7 @@ async def test_R2_an_interrupt_at_any_moment_leaves_a_sound_record(
         root.mkdir()
         agent, provider = world(root)
         seen = await run(agent, stop_after=steps, stop_again=stop_again)
-        ends = [e for e in seen if isinstance(e, events.TurnFinished)]
+        ends = [e for e in seen if isinstance(e, facts.TurnFinished)]
         assert len(ends) == 1, steps
         assert seen[-1] is ends[0]
         outcomes[ends[0].outcome] += 1
@@ -128,13 +128,13 @@ async def test_R2_an_interrupt_at_any_moment_leaves_a_sound_record(
         assert_told_as_recorded(agent, seen)
         took = [record.data["text"] for record in agent.session.records if record.type == "user"]
         assert took in ([], ["do it"], ["do it", "and this"])
-        typed = any(isinstance(event, events.RequestSent) for event in seen)
+        typed = any(isinstance(event, facts.RequestSent) for event in seen)
         assert [*took[1:], *agent.queue] == (["and this"] if typed else [])  # nothing is lost
         agent.unqueue()
         provider.answers[:] = [say("Gone on.")]
         went_on = [event async for event in agent.send(parse("continue"))]
         assert went_on[-1].type == "turn_finished"
-        assert isinstance(went_on[0], events.UserMessage)
+        assert isinstance(went_on[0], facts.UserMessage)
         assert check(provider.requests[-1].messages) == [], steps
         await agent.close()
         steps += 1
@@ -166,7 +166,7 @@ async def test_what_a_tool_has_done_is_recorded_as_done(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, provider, tools={"final": tool})
     tool.interrupt = agent.cancel
     seen = [event async for event in agent.send(parse("do it"))]
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "interrupted"
     results = [r.data for r in agent.session.records if r.type == "tool_result"]
     assert [result["is_error"] for result in results] == [False, False]
@@ -178,12 +178,12 @@ async def test_what_a_tool_has_done_is_recorded_as_done(tmp_path: Path) -> None:
 async def test_an_interrupt_while_the_books_are_closed_changes_nothing(tmp_path: Path) -> None:
     agent, provider = world(tmp_path)
     provider.answers[:] = [say("Done.")]
-    seen: list[Event] = []
+    seen: list[Fact] = []
     async for event in agent.send(parse("hi")):
         seen.append(event)
-        if sum(isinstance(e, events.ContextMeasured) for e in seen) == 2:
+        if sum(isinstance(e, facts.ContextMeasured) for e in seen) == 2:
             agent.cancel()
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
     assert agent.spent.requests == 1
 
@@ -195,7 +195,7 @@ async def test_an_interrupt_before_the_turn_has_begun_records_no_prompt(tmp_path
     await asyncio.sleep(0)
     agent.cancel()
     ended = await first
-    assert isinstance(ended, events.TurnFinished)
+    assert isinstance(ended, facts.TurnFinished)
     assert ended.outcome == "interrupted"
     assert provider.requests == []
     assert [event async for event in turn] == []

@@ -13,11 +13,11 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent, record_types
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.interrupted_work import interrupted_work, new_findings
 from tui.agent.prompts import parse
 from tui.app.interruption import known
 from tui.context.repair import INTERRUPTED
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.session.records import Finding, Record
 from tui.session.session import Session
@@ -103,7 +103,7 @@ async def test_calls_without_a_result_are_run_again_and_the_model_goes_on(tmp_pa
     agent = make_agent(tmp_path, provider, session=session)
     (left,) = interrupted_work(session.records, tmp_path).calls
     told = [event async for event in agent.go_on([left.call_id])]
-    assert [e.id for e in told if isinstance(e, events.ToolFinished)] == [left.call_id]
+    assert [e.id for e in told if isinstance(e, facts.ToolFinished)] == [left.call_id]
     assert record_types(agent)[2:] == ["intent", "tool_result", "assistant"]
     assert not interrupted_work(session.records, tmp_path)
     sent = provider.requests[0].messages
@@ -156,7 +156,7 @@ async def test_13_the_next_prompt_tells_what_an_interrupted_command_had_printed(
     provider = ScriptedProvider([call("run_command", "1", command=command)], *[say("ok")] * 2)
     agent = make_agent(tmp_path, provider, approver=Yes())
     async for event in agent.send(parse("go")):
-        if isinstance(event, events.ToolOutputChunk) and f"row {lines}\n" in event.text:
+        if isinstance(event, facts.ToolOutputChunk) and f"row {lines}\n" in event.text:
             agent.cancel()
     assert [event async for event in agent.send(parse("why so slow?"))]
     assert [event async for event in agent.send(parse("and now?"))]
@@ -182,7 +182,7 @@ async def test_R9_a_repair_is_told_once_and_noted_with_the_next_prompt(tmp_path:
     session = Session.in_memory(tmp_path, clock=SystemClock())
     session.findings = (Finding("B52", "line 4", "skipped: not valid JSON"),)
     agent = make_agent(tmp_path, ScriptedProvider(say("ok")), session=session)
-    first = [e for e in await agent.start() if isinstance(e, events.RepairApplied)]
+    first = [e for e in await agent.start() if isinstance(e, facts.RepairApplied)]
     assert len(first) == 1
     assert session.records == []
     await events_of(agent, "go")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.limits import LoopDetector
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.messages import Block, text_block
 from tui.session.records import Record
 
@@ -19,15 +19,15 @@ async def test_the_fifth_same_result_stops_the_turn(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, provider, approver=Yes())
     seen = await events_of(agent, "go")
     assert len(provider.requests) == 5
-    (stopped,) = [event for event in seen if isinstance(event, events.LoopStopped)]
+    (stopped,) = [event for event in seen if isinstance(event, facts.LoopStopped)]
     assert (stopped.name, stopped.input, stopped.times) == (
         "run_command",
         {"command": "echo same"},
         5,
     )
-    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    (error,) = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     assert error.message.startswith("Stopped: run_command was called 5 times with the same result")
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "failed"
     assert [r.type for r in agent.session.records][-1] == "error"
     request = agent.next_request()
@@ -39,7 +39,7 @@ async def test_another_result_begins_the_count_anew(tmp_path: Path) -> None:
     provider = ScriptedProvider(*grown, say("done"))
     agent = make_agent(tmp_path, provider, approver=Yes())
     seen = await events_of(agent, "go")
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
 
 

@@ -15,14 +15,14 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.mcp.test_elicitation import ASKING
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_servers
 from tui.agent.composition import make_agent as assembled
 from tui.agent.event_text import event_lines
-from tui.agent.events import Event
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Guard, McpServer
+from tui.core.facts import Fact
 from tui.core.messages import Block, text_of
 from tui.core.paths import folders
 from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
@@ -57,7 +57,7 @@ async def agent_with(
         await asyncio.wait_for(agent.close(), PATIENCE_S)
 
 
-async def turn(agent: Agent, text: str) -> list[Event]:
+async def turn(agent: Agent, text: str) -> list[Fact]:
     return await asyncio.wait_for(events_of(agent, text), PATIENCE_S)
 
 
@@ -76,15 +76,15 @@ def result(agent: Agent) -> dict[str, Any]:
     return [r.data for r in agent.session.records if r.type == "tool_result"][-1]
 
 
-def notices(told: list[Event]) -> list[str]:
-    return [e.text for e in told if isinstance(e, events.Notice | events.ToolsChanged)]
+def notices(told: list[Fact]) -> list[str]:
+    return [e.text for e in told if isinstance(e, facts.Notice | facts.ToolsChanged)]
 
 
 async def test_the_first_request_waits_for_the_tools_and_carries_them(tmp_path: Path):
     provider = ScriptedProvider([call("mcp__odd__echo", text="grüß")], say("done"))
     async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
         told = await turn(agent, "say it")
-        assert events.ToolsAwaited(("odd",), 10) in told
+        assert facts.ToolsAwaited(("odd",), 10) in told
         assert "mcp__odd__echo" in offered(provider, 0)
         assert provider.requests[0].tools[0]["name"] != "mcp__odd__echo"  # ours come first
         assert provider.requests[0].tools == provider.requests[1].tools
@@ -104,7 +104,7 @@ async def test_an_elevated_call_of_a_server_is_marked(tmp_path: Path):
     provider = ScriptedProvider([call("mcp__odd__echo", text="x")], say("done"))
     async with agent_with(tmp_path, provider, {"odd": OURS}) as agent:
         told = await turn(agent, "/elevated go")
-        answered = [e for e in told if isinstance(e, events.PermissionAnswered)]
+        answered = [e for e in told if isinstance(e, facts.PermissionAnswered)]
         assert [(a.answer, a.by) for a in answered] == [("allow", "elevated")]
 
 
@@ -146,7 +146,7 @@ async def test_L2_O9_O10_O11_forty_texts_and_images_go_through_the_guards(tmp_pa
         texts = "".join(str(block["text"]) for block in content if block["type"] == "text")
         assert len(texts.encode()) < 4000
         assert receipt["path"] in texts
-        (finished,) = [e for e in told if isinstance(e, events.ToolFinished)]
+        (finished,) = [e for e in told if isinstance(e, facts.ToolFinished)]
         assert len(finished.images) == 4
         assert all("data" not in image for image in finished.images)
         sent = provider.requests[1].messages[-1]["content"][0]
@@ -161,7 +161,7 @@ async def test_a_server_that_dies_in_a_call_costs_that_call_only(tmp_path: Path)
     )
     async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
         told = await turn(agent, "die")
-        assert told[-1] == events.TurnFinished("done", told[-1].usage, told[-1].cost_usd)  # type: ignore[union-attr]
+        assert told[-1] == facts.TurnFinished("done", told[-1].usage, told[-1].cost_usd)  # type: ignore[union-attr]
         results = [r.data for r in agent.session.records if r.type == "tool_result"]
         assert results[0]["is_error"]
         assert "die of the MCP server odd failed" in results[0]["content"][0]["text"]
@@ -216,7 +216,7 @@ async def test_where_nobody_goes_on_typing_servers_have_the_time_they_may_take(t
         assert provider.requests == []
         await servers.all[0].stop()  # as one that has failed
         told = await running
-        assert events.ToolsAwaited(("silent",), servers.patience_s) in told
+        assert facts.ToolsAwaited(("silent",), servers.patience_s) in told
         assert len(provider.requests) == 1
 
 
@@ -227,7 +227,7 @@ async def test_Esc_ends_the_wait_for_servers(tmp_path: Path):
         await until(lambda: 10.0 in clock.slept)
         agent.cancel()
         last = (await running)[-1]
-        assert isinstance(last, events.TurnFinished)
+        assert isinstance(last, facts.TurnFinished)
         assert last.outcome == "interrupted"
 
 
@@ -240,9 +240,9 @@ async def test_a_tool_that_left_stays_in_the_requests_and_cannot_be_called(tmp_p
         agent.switch_tool(server, "echo", on=False)
         told = await turn(agent, "again")
         assert notices(told) == ["MCP server odd: 1 tool left."]
-        debug = [e.text for e in told if isinstance(e, events.Debug)]
+        debug = [e.text for e in told if isinstance(e, facts.Debug)]
         assert "[DEBUG] Tools: MCP server odd: 1 tool left" in debug
-        (finished,) = [e for e in told if isinstance(e, events.ToolFinished)]
+        (finished,) = [e for e in told if isinstance(e, facts.ToolFinished)]
         assert finished.is_error
         agent.switch_tool(server, "echo", on=True)
         assert notices(await turn(agent, "and again")) == ["MCP server odd: 1 tool joined."]
@@ -339,9 +339,9 @@ async def test_a_question_of_a_server_is_told_and_recorded_with_its_name(tmp_pat
         assert '"name": "Ann"' in text_of(result(agent)["content"])
         (asked,) = result(agent)["details"]["asked"]
         assert (asked["server"], asked["action"]) == ("asking", "accept")
-        questions = [e for e in told if isinstance(e, events.QuestionAsked)]
+        questions = [e for e in told if isinstance(e, facts.QuestionAsked)]
         assert [(e.server, e.name) for e in questions] == [("asking", "mcp__asking__form")] * 2
-        answers = [e for e in told if isinstance(e, events.QuestionAnswered)]
+        answers = [e for e in told if isinstance(e, facts.QuestionAnswered)]
         assert answers[0].answers == ({"header": "Name", "chosen": [], "text": "Ann"},)
 
 
@@ -363,7 +363,7 @@ async def test_a_long_form_that_nobody_answers_is_named_in_short(tmp_path: Path)
     )
     gate = Gate(Policy.of(allow=["mcp__asking__*"]))
     async with agent_with(tmp_path, provider, {"asking": ASKING}, gate=gate) as agent:
-        (answered,) = [e for e in await turn(agent, "go") if isinstance(e, events.QuestionAnswered)]
+        (answered,) = [e for e in await turn(agent, "go") if isinstance(e, facts.QuestionAnswered)]
         (line,) = event_lines(answered)
         assert line.endswith(" asking (Field 0, Field 1, Field 2 and 6 more): declined.")
 
@@ -375,7 +375,7 @@ async def test_a_question_of_a_server_is_declined_and_said_where_nobody_is(tmp_p
     async with agent_with(tmp_path, provider, configured, gate=gate) as agent:
         told = await turn(agent, "go")
         assert '"action": "decline"' in text_of(result(agent)["content"])
-        (answered,) = [e for e in told if isinstance(e, events.QuestionAnswered)]
+        (answered,) = [e for e in told if isinstance(e, facts.QuestionAnswered)]
         assert event_lines(answered) == (
             "Nobody could answer the MCP server asking (Name): declined.",
         )

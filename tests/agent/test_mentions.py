@@ -9,10 +9,10 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tests.tools.pdf_files import numbered, pdf
-from tui.agent import events
 from tui.agent.mentions import READS
 from tui.agent.prompts import parse
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.messages import Block, text_of, tool_calls
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -50,7 +50,7 @@ async def test_a_named_file_is_read_before_the_model_is_asked(root: Path) -> Non
     assert "line 100" in results(provider)[0]
     assert check(request.messages) == []
     kinds = [type(event) for event in told]
-    order = [events.UserMessage, events.ToolStarted, events.ToolFinished, events.RequestSent]
+    order = [facts.UserMessage, facts.ToolStarted, facts.ToolFinished, facts.RequestSent]
     assert [kind for kind in kinds if kind in order] == order
 
 
@@ -110,14 +110,14 @@ async def test_what_names_nothing_stays_as_it_was_typed(root: Path) -> None:
     provider = ScriptedProvider(say("Yes."))
     told = await events_of(make_agent(root, provider), "@nobody mail me@store.py about @dataclass")
     assert len(provider.requests[0].messages) == 1
-    assert not [event for event in told if isinstance(event, events.Notice)]
+    assert not [event for event in told if isinstance(event, facts.Notice)]
 
 
 async def test_a_file_outside_the_workspace_is_refused_in_words(root: Path) -> None:
     (root.parent / "secret.txt").write_text("secret")
     provider = ScriptedProvider(say("Yes."))
     told = await events_of(make_agent(root, provider), "see @../secret.txt")
-    (notice,) = [event.text for event in told if isinstance(event, events.Notice)]
+    (notice,) = [event.text for event in told if isinstance(event, facts.Notice)]
     assert "is outside the workspace" in notice
     assert len(provider.requests[0].messages) == 1
 
@@ -127,7 +127,7 @@ async def test_a_denied_file_is_not_read(root: Path) -> None:
     gate = Gate(Policy.of(deny=["read_file(src/*)"]))
     agent = make_agent(root, provider, gate=gate)
     told = await events_of(agent, "see @src/store.py")
-    (finished,) = [event for event in told if isinstance(event, events.ToolFinished)]
+    (finished,) = [event for event in told if isinstance(event, facts.ToolFinished)]
     assert finished.is_error
     assert "line 100" not in results(provider)[0]
     assert check(provider.requests[0].messages) == []
@@ -139,7 +139,7 @@ async def test_no_more_are_read_than_a_prompt_takes(root: Path) -> None:
     provider = ScriptedProvider(say("Yes."))
     told = await events_of(make_agent(root, provider), " ".join(f"@{n}.txt" for n in range(23)))
     assert len(inputs(provider)) == READS
-    (notice,) = [event.text for event in told if isinstance(event, events.Notice)]
+    (notice,) = [event.text for event in told if isinstance(event, facts.Notice)]
     assert "the other 3" in notice
 
 
@@ -147,7 +147,7 @@ async def test_a_prompt_that_joins_a_turn_brings_its_files(root: Path) -> None:
     provider = ScriptedProvider([call("list_dir", path=".")], say("Both."))
     agent = make_agent(root, provider)
     async for event in agent.send(parse("go")):
-        if isinstance(event, events.ToolStarted) and event.name == "list_dir":
+        if isinstance(event, facts.ToolStarted) and event.name == "list_dir":
             agent.steer(parse("and see @src/store.py"))
     messages = provider.requests[-1].messages
     assert check(messages) == []
@@ -158,7 +158,7 @@ async def test_what_is_interrupted_while_it_is_read_is_closed(root: Path) -> Non
     provider = ScriptedProvider(Hang())
     agent = make_agent(root, provider)
     async for event in agent.send(parse("see @src/store.py")):
-        if isinstance(event, events.ToolStarted):
+        if isinstance(event, facts.ToolStarted):
             agent.cancel()
     calls = [id_ for record in agent.session.records for id_ in _ids(record)]
     closed = [r.data["call_id"] for r in agent.session.records if r.type == "tool_result"]

@@ -13,10 +13,10 @@ import pytest
 
 from tests.support.agents import MODEL, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.overflow_recovery import cap, silent_overflow
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.errors import ErrorClass, LimitReachedError, Overflow, ProviderError
 from tui.core.messages import Block, text_block, text_of
@@ -99,8 +99,8 @@ def with_results(root: Path, count: int = 3) -> Session:
     return session
 
 
-def steps(seen: list[events.Event]) -> list[str]:
-    return [event.step for event in seen if isinstance(event, events.RecoveryStep)]
+def steps(seen: list[facts.Fact]) -> list[str]:
+    return [event.step for event in seen if isinstance(event, facts.RecoveryStep)]
 
 
 def recorded(agent: Agent, type_: str) -> list[Record]:
@@ -119,13 +119,13 @@ async def test_O22_O24_a_request_is_sent_four_times_and_once_more_for_each_later
     assert steps(seen) == ["compaction"] * 3 + ["results", "digest"]
     assert len(provider.requests) == 4 + 1 + 1
     assert [check(request.messages) for request in provider.requests] == [[]] * 6
-    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    (error,) = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     assert error.error_class == "context_overflow"
     told = [(r.data["step"], r.data["error_class"]) for r in recorded(agent, "recovery")]
     assert told == [(step, "context_overflow") for step in steps(seen)]
 
     again = await events_of(agent, "are you there?")
-    assert isinstance(again[-1], events.TurnFinished)
+    assert isinstance(again[-1], facts.TurnFinished)
     assert again[-1].outcome == "done"
     assert len(provider.requests) == 7
 
@@ -148,7 +148,7 @@ async def test_O23_O32_oversized_results_are_cut_by_overlays_and_the_record_stay
     first, second = (len(str(request.messages)) for request in provider.requests)
     assert second < first / 2
     assert check(provider.requests[-1].messages) == []
-    (step,) = [event for event in seen if isinstance(event, events.RecoveryStep)]
+    (step,) = [event for event in seen if isinstance(event, facts.RecoveryStep)]
     assert step.tokens_after < step.tokens_before
 
 
@@ -163,11 +163,11 @@ async def test_46_O23_before_and_after_are_in_one_measure(tmp_path: Path) -> Non
     agent.view()
     before = agent.ledger.tokens
     seen = await events_of(agent, "and now?")
-    (step,) = [event for event in seen if isinstance(event, events.RecoveryStep)]
+    (step,) = [event for event in seen if isinstance(event, facts.RecoveryStep)]
     after = next(
         event.tokens
         for event in seen[seen.index(step) :]
-        if isinstance(event, events.ContextMeasured)
+        if isinstance(event, facts.ContextMeasured)
     )
     assert after < before
     assert step.tokens_before == 400_000
@@ -214,11 +214,11 @@ async def test_O25_an_overflow_inside_a_real_compaction_starts_no_other(tmp_path
     provider = script(too_long(), *[refuses_summaries] * 40)
     agent = make_agent(tmp_path, provider, session=with_results(tmp_path, 1), model=SMALL)
     seen = await events_of(agent, "go")
-    finished = [e for e in seen if isinstance(e, events.CompactionFinished)]
+    finished = [e for e in seen if isinstance(e, facts.CompactionFinished)]
     assert len(finished) == 1
     assert finished[0].problem
     assert steps(seen) == ["results"]
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
     assert recorded(agent, "compaction") == []
 
@@ -243,7 +243,7 @@ async def test_O28_a_server_that_repeats_its_figures_is_not_asked_for_ever(tmp_p
     agent = with_compactor(make_agent(tmp_path, provider, model=MODEL), Compactions())
     seen = await events_of(agent, "go")
     assert len(provider.requests) == 2
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "failed"
 
 
@@ -333,9 +333,9 @@ async def test_O30_a_window_holds_whoever_named_it(tmp_path: Path, source: Any) 
     agent = with_compactor(make_agent(tmp_path, provider, session=session, model=info), compactor)
     seen = await agent.start() + await events_of(agent, "go")
     assert compactor.reasons == ["overflow"]
-    windows = {event.window for event in seen if isinstance(event, events.ContextMeasured)}
+    windows = {event.window for event in seen if isinstance(event, facts.ContextMeasured)}
     assert windows == {200_000}
-    (text,) = [event.text for event in seen if isinstance(event, events.Notice)]
+    (text,) = [event.text for event in seen if isinstance(event, facts.Notice)]
     assert text.startswith(
         "The last request had 250,000 tokens; the window of test-model is 200,000"
     )
@@ -389,7 +389,7 @@ async def test_R11_a_failing_compaction_check_is_logged_and_the_turn_goes_on(
     with_compactor(agent, Compactions(broken=True))
     with caplog.at_level(logging.ERROR):
         seen = await events_of(agent, "go")
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
     assert "the turn continues" in caplog.text
 
@@ -402,7 +402,7 @@ async def test_R11_a_cancellation_in_the_check_is_passed_on(tmp_path: Path) -> N
     provider = ScriptedProvider(say("never"))
     agent = with_compactor(make_agent(tmp_path, provider), Cancelled())
     seen = await events_of(agent, "go")
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "interrupted"
     assert provider.requests == []
 
@@ -412,7 +412,7 @@ async def test_compaction_that_helps_no_more_is_a_limit(tmp_path: Path) -> None:
     agent = with_compactor(make_agent(tmp_path, provider), Compactions(stuck=True))
     seen = await events_of(agent, "go")
     assert seen[-1].type == "turn_finished"
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "limit"
     assert provider.requests == []
 
@@ -422,9 +422,9 @@ async def test_a_server_that_names_its_window_is_believed(tmp_path: Path) -> Non
     provider = ScriptedProvider(too_long(sizes), say("ok"))
     agent = with_compactor(make_agent(tmp_path, provider), Compactions([True]))
     seen = await events_of(agent, "go")
-    (step,) = [event for event in seen if isinstance(event, events.RecoveryStep)]
+    (step,) = [event for event in seen if isinstance(event, facts.RecoveryStep)]
     assert step.tokens_before == 210_000
-    now = [event for event in seen if isinstance(event, events.ContextMeasured)]
+    now = [event for event in seen if isinstance(event, facts.ContextMeasured)]
     assert 131_072 in {event.window for event in now}
 
 
@@ -444,7 +444,7 @@ def test_O23_what_each_result_may_take(sizes: list[int], total: int, most: int) 
 
 
 async def test_events_have_their_lines(tmp_path: Path) -> None:
-    line: dict[str, Any] = events.RecoveryStep("results", "2 cut", 900, 300).to_json()
+    line: dict[str, Any] = facts.RecoveryStep("results", "2 cut", 900, 300).to_json()
     assert line == {
         "type": "recovery",
         "step": "results",

@@ -9,11 +9,11 @@ from tests.support.agents import Yes, make_agent
 from tests.support.processes import gone
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.events import Event, ToolOutputChunk, ToolStarted, TurnFinished
 from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import parse
 from tui.context.interrupted_calls import open_calls
 from tui.core.clock import SystemClock
+from tui.core.facts import Fact, ToolOutputChunk, ToolStarted, TurnFinished
 from tui.core.messages import Block, text_of
 from tui.core.paths import folders
 from tui.keeper.command import lives
@@ -42,7 +42,7 @@ def saved(folder: Path) -> Session:
     return Session.create(folder, folders=folders(), clock=SystemClock())
 
 
-async def turn(agent: Agent, text: str = "") -> list[Event]:
+async def turn(agent: Agent, text: str = "") -> list[Fact]:
     stream = agent.send(parse(text)) if text else agent.go_on(left(agent))
     return [event async for event in stream]
 
@@ -51,7 +51,7 @@ def left(agent: Agent) -> list[str]:
     return [str(call["id"]) for call in open_calls(agent.session.records)]
 
 
-def outcome(events: list[Event]) -> str:
+def outcome(events: list[Fact]) -> str:
     assert isinstance(events[-1], TurnFinished)
     return events[-1].outcome
 

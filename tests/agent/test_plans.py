@@ -10,12 +10,12 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines
 from tui.agent.plans import last_approved
 from tui.cli.print_mode import Outcome
 from tui.context.overrides import pins_of
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.messages import text_of
 from tui.core.paths import Folders
@@ -75,13 +75,13 @@ async def test_an_approved_plan_ends_plan_mode_and_is_kept_and_pinned(
     assert text.endswith(f"# Rename a module\n\n{PLAN}")
     (pinned,) = pins_of(agent.session.records)
     assert next(one for one in agent.session.records if one.id == pinned).type == "tool_result"
-    changed = next(one for one in shown if isinstance(one, events.ContextChanged))
+    changed = next(one for one in shown if isinstance(one, facts.ContextChanged))
     assert changed.changes[0]["call_id"] == "toolu_present_plan"
     plan = last_approved(agent.session.records)
     assert plan is not None
     assert (plan.title, plan.text) == ("Rename a module", PLAN)
     assert plan.path.startswith(".holdfast/plans/")
-    (mode,) = (one for one in shown if isinstance(one, events.QuestionAnswered))
+    (mode,) = (one for one in shown if isinstance(one, facts.QuestionAnswered))
     assert mode.name == "present_plan"
 
 

@@ -19,10 +19,10 @@ from tests.support.server_cache import ServerCache
 from tests.support.server_models import MODELS
 from tests.support.server_script import Json
 from tests.support.server_view import shown
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context import masks
 from tui.context.masks import MaskPlan
+from tui.core import facts
 from tui.core.config import Compaction
 from tui.provider import catalogue
 
@@ -117,7 +117,7 @@ async def compaction_forecast(root: Path, model: str, turns: int, *, own: bool) 
 
         async def compact() -> None:
             told = [event async for event in agent.compact()]
-            (finished,) = [e for e in told if isinstance(e, events.CompactionFinished)]
+            (finished,) = [e for e in told if isinstance(e, facts.CompactionFinished)]
             assert not finished.problem
 
         for number in range(2):

@@ -8,16 +8,16 @@ import pytest
 
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.context.level_view import LevelViewer
 from tui.context.repair import CONTINUE
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel
 from tui.context.validate import check
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.errors import ProviderError
+from tui.core.facts import Fact
 from tui.core.messages import text_block, text_of
 from tui.session.session import Session
 
@@ -37,12 +37,12 @@ def session_in(root: Path) -> Session:
     return session
 
 
-async def go_on(agent: Agent) -> list[Event]:
+async def go_on(agent: Agent) -> list[Fact]:
     return [event async for event in agent.go_on()]
 
 
-def offered(seen: list[Event]) -> tuple[str, ...]:
-    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+def offered(seen: list[Fact]) -> tuple[str, ...]:
+    (error,) = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     return error.offers
 
 
@@ -52,16 +52,16 @@ async def test_R12_a_refused_request_ends_the_turn_with_the_ways_on(tmp_path: Pa
     assert agent.offers() == ()
     seen = await events_of(agent, "and b.txt?")
     assert offered(seen) == REPAIR_LEVELS == agent.offers()
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "failed"
     assert [r.data["text"] for r in agent.session.records if r.type == "user"][-1] == "and b.txt?"
 
     (repaired, *_) = await agent.repair("strict")
-    assert isinstance(repaired, events.RepairApplied)
+    assert isinstance(repaired, facts.RepairApplied)
     record = agent.session.records[-1]
     assert (record.type, record.data["rung"], record.data["by"]) == ("repair", "strict", "person")
     seen = await go_on(agent)
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
     assert agent.offers() == ()
     assert record_types(agent).count("user") == 2

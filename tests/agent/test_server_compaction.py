@@ -15,10 +15,10 @@ from tests.agent.test_guards import Gives
 from tests.agent.test_requests_grow import bodies, ends, program, types
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
+from tui.core import facts
 from tui.core.config import Compaction
 from tui.provider import catalogue
 
@@ -35,9 +35,9 @@ def talk(count: int) -> list[Json]:
     return [said(f"s{n}", text=f"Answer {n}. " + "word " * 300) for n in range(count)]
 
 
-async def compact(agent: Agent, focus: str = "") -> events.CompactionFinished:
+async def compact(agent: Agent, focus: str = "") -> facts.CompactionFinished:
     found = [event async for event in agent.compact(focus)]
-    return next(event for event in found if isinstance(event, events.CompactionFinished))
+    return next(event for event in found if isinstance(event, facts.CompactionFinished))
 
 
 def first(body: Json) -> Json:
@@ -290,7 +290,7 @@ async def test_three_huge_messages_are_compacted_on_overflow(
         for n in range(3):
             await done(agent, f"{n} {words}")
         found = await done(agent, "and now?")
-        (finished,) = [e for e in found if isinstance(e, events.CompactionFinished)]
+        (finished,) = [e for e in found if isinstance(e, facts.CompactionFinished)]
         assert finished.summary == "They said words."
         (record,) = types(agent, "compaction")
         assert record["reason"] == "overflow"
@@ -451,7 +451,7 @@ async def test_a_turn_interrupted_at_its_calls_is_not_cut_before_their_results(
         for n in range(3):
             await done(agent, f"question {n}")
         async for event in agent.send(parse("read it")):
-            if isinstance(event, events.ToolStarted):
+            if isinstance(event, facts.ToolStarted):
                 agent.cancel()
         for _ in range(2):
             assert [event async for event in agent.compact()]
@@ -474,7 +474,7 @@ async def test_what_the_servers_summary_lacks_comes_after_what_stays(
             for n in range(3):
                 await done(agent, f"question {n}")
             found = [event async for event in agent.compact()]
-            (end,) = [one for one in found if isinstance(one, events.ExamFinished)]
+            (end,) = [one for one in found if isinstance(one, facts.ExamFinished)]
             assert (len(end.facts), end.held, end.verbatim) == (1, 0, 1)
             assert types(agent, "compaction")[0]["block"]
             await done(agent, "and now?")

@@ -18,14 +18,15 @@ from tests.support.provider import ScriptedProvider
 from tests.support.server import LoopbackServer
 from tests.support.server_binding import BINDING
 from tests.support.server_script import Json
-from tui.agent import answer_reports, events
+from tui.agent import answer_reports
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.context.notices import THINK_ON
 from tui.context.overrides import Overlay
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
+from tui.core.facts import Fact
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
 
@@ -51,7 +52,7 @@ async def talking(
             await asyncio.wait_for(agent.close(), PATIENCE_S)
 
 
-async def turn(agent: Agent, prompt: str) -> list[Event]:
+async def turn(agent: Agent, prompt: str) -> list[Fact]:
     return await asyncio.wait_for(events_of(agent, prompt), PATIENCE_S)
 
 
@@ -65,7 +66,7 @@ async def test_the_server_is_told_which_answer_a_request_goes_on_from(tmp_path: 
         seen = await turn(agent, "two")
         asked = [body["diagnostics"] for body in bodies(server)]
         assert asked == [{"previous_message_id": None}, {"previous_message_id": "msg_0000"}]
-        (said,) = [e for e in seen if isinstance(e, events.RequestExtended)]
+        (said,) = [e for e in seen if isinstance(e, facts.RequestExtended)]
         assert (said.n, said.last, said.broken, said.cache_miss) == (2, 1, "", "")
         assert "extends #1 ✓ · cache " in said.text
         assert all(BINDING in post.headers["anthropic-beta"] for post in server.posts)
@@ -90,7 +91,7 @@ async def test_what_a_gateway_refuses_is_left_out_from_then_on(
     config = Config(thinking=Thinking(display="updates"))
     async with talking(tmp_path, lacks=[lacks], config=config) as (agent, server):
         seen = await turn(agent, "one")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
         await turn(agent, "two")
         assert len(server.posts) == 3
@@ -108,7 +109,7 @@ async def test_everything_at_once_is_refused_and_still_answered(tmp_path: Path) 
     lacks = ["diagnostics", BINDING, UPDATES]
     async with talking(tmp_path, lacks=lacks, config=config) as (agent, server):
         seen = await turn(agent, "one")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
         assert len(server.posts) == 4
 
@@ -130,7 +131,7 @@ async def test_all_marks_have_one_life_and_it_stays_with_the_session(tmp_path: P
 async def test_a_gateway_without_an_hour_gets_five_minutes(tmp_path: Path) -> None:
     async with talking(tmp_path, cache_life="1h", lacks=["ttl"]) as (agent, server):
         seen = await turn(agent, "one")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
         assert "ttl" not in str(bodies(server)[-1])
 
@@ -146,8 +147,8 @@ def levels(server: LoopbackServer) -> list[tuple[str | None, list[str]]]:
     ]
 
 
-def breaks(seen: list[Event]) -> list[str]:
-    return [event.reason for event in seen if isinstance(event, events.ContextBroken)]
+def breaks(seen: list[Fact]) -> list[str]:
+    return [event.reason for event in seen if isinstance(event, facts.ContextBroken)]
 
 
 async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: P
             (None, ["low", "medium", "low"]),
         ]
         assert breaks(seen) == []
-        extended = [e for e in seen if isinstance(e, events.RequestExtended)]
+        extended = [e for e in seen if isinstance(e, facts.RequestExtended)]
         assert [e.cache_miss for e in extended if e.cache_miss not in {"", "unavailable"}] == []
         shares = [e.cached / e.tokens for e in extended]
         assert min(shares) > 0.9
@@ -269,7 +270,7 @@ async def test_a_gateway_without_efforts_in_a_conversation_gets_one_for_all(
         await turn(agent, "one")
         await agent.use_effort("low")
         seen = await turn(agent, "two")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
         assert levels(server) == [(None, []), (None, ["low"]), ("low", [])]
 
@@ -279,7 +280,7 @@ async def test_it_is_said_once_that_a_model_goes(tmp_path: Path) -> None:
     clock = FakeClock()
     info = catalogue.model_info("claude-sonnet-4-5")
     agent = make_agent(tmp_path, provider, model=info, clock=clock)
-    said = [e.text for e in await agent.start() if isinstance(e, events.Notice)]
+    said = [e.text for e in await agent.start() if isinstance(e, facts.Notice)]
     assert said == ["claude-sonnet-4-5 retires on 2026-11-30. Choose another model with /model."]
     await agent.close()
 
@@ -291,7 +292,7 @@ async def test_a_refusal_says_why(tmp_path: Path) -> None:
         "stop_details": {"type": "refusal", "category": "cyber", "explanation": "It scans ports."},
     }
     async with talking(tmp_path, turns=[declined]) as (agent, _):
-        (error,) = [e for e in await turn(agent, "x") if isinstance(e, events.ErrorRaised)]
+        (error,) = [e for e in await turn(agent, "x") if isinstance(e, facts.ErrorRaised)]
         assert error.message == (
             "The model declined to answer (cyber: it may help to attack computers). It scans ports."
         )

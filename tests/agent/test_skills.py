@@ -12,9 +12,10 @@ import pytest
 from tests.agent.test_guards import results
 from tests.support.agents import events_of
 from tests.support.provider import Answer, ScriptedProvider, call, say
-from tui.agent import composition, events
+from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Permissions, SandboxSettings
 from tui.core.messages import text_of
@@ -89,9 +90,9 @@ def types(agent: Agent, kind: str) -> list[dict[str, Any]]:
 async def turn(agent: Agent, text: str = "go") -> list[str]:
     """One turn; the notices in it."""
     found = await events_of(agent, text)
-    (last,) = [event for event in found if isinstance(event, events.TurnFinished)]
+    (last,) = [event for event in found if isinstance(event, facts.TurnFinished)]
     assert last.outcome == "done"
-    return [event.text for event in found if isinstance(event, events.Notice)]
+    return [event.text for event in found if isinstance(event, facts.Notice)]
 
 
 async def test_without_skills_nothing_of_them_is_sent(opened: Open) -> None:
@@ -247,8 +248,8 @@ async def test_what_is_left_out_is_said(opened: Open, tmp_path: Path) -> None:
     for number in range(20):
         skill(claude(), f"s{number:02}", "x" * 900)
 
-    def said(found: Sequence[events.Event]) -> list[str]:
-        return [event.text for event in found if isinstance(event, events.Notice)]
+    def said(found: Sequence[facts.Fact]) -> list[str]:
+        return [event.text for event in found if isinstance(event, facts.Notice)]
 
     assert said(await opened(ScriptedProvider(), one_turn=True).start()) == [
         "1 skill of this folder left out, because you don't trust it as it is now: deploy.",

@@ -15,10 +15,10 @@ import pytest
 from tests.agent.test_sub_agents import Family, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.errors import HoldfastError
 from tui.core.messages import Block, text_of
@@ -55,8 +55,8 @@ def told(agent: Agent) -> list[str]:
     ]
 
 
-def changed(shown: Sequence[events.Event]) -> list[events.FilesChanged]:
-    return [one for one in shown if isinstance(one, events.FilesChanged)]
+def changed(shown: Sequence[facts.Fact]) -> list[facts.FilesChanged]:
+    return [one for one in shown if isinstance(one, facts.FilesChanged)]
 
 
 def results(agent: Agent) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ async def test_a_change_by_a_person_is_said_once_until_the_next_one(
     assert event.files == ({"path": "a.py", "state": "changed", "why": "", "calls": ["r0"]},)
     assert event.text == 'Changed since the model last saw it: "a.py".'
     kinds = [type(one) for one in shown]
-    assert kinds.index(events.FilesChanged) < kinds.index(events.RequestSent)
+    assert kinds.index(facts.FilesChanged) < kinds.index(facts.RequestSent)
     said = f'Changed since you last saw it: "a.py".{READ_AGAIN}'
     assert told(agent) == [said]
     assert last_user_text(provider.requests[-1]).endswith(f"<notice>\n{said}\n</notice>")
@@ -180,10 +180,10 @@ async def test_nobody_is_named_for_what_was_changed_once_more(tmp_path: Path) ->
     )
     why: list[str] = []
     async for event in agent.send(parse("go")):
-        if isinstance(event, events.ToolFinished) and event.id == "c":
+        if isinstance(event, facts.ToolFinished) and event.id == "c":
             Event().wait(0.05)  # the file system's clock is a coarse one
             (work / "a.py").write_text("by a person\n")
-        if isinstance(event, events.FilesChanged):
+        if isinstance(event, facts.FilesChanged):
             why += [str(one["why"]) for one in event.files]
     why += [
         str(one["why"]) for event in changed(await events_of(agent, "on")) for one in event.files
@@ -335,7 +335,7 @@ async def test_what_a_summary_covers_is_not_flagged(tmp_path: Path, file: Path) 
     file.write_text("other\n")
     assert len(await agent.outdated()) == 1
     done = [one async for one in agent.compact()]
-    assert any(isinstance(one, events.CompactionFinished) and not one.problem for one in done)
+    assert any(isinstance(one, facts.CompactionFinished) and not one.problem for one in done)
     assert await agent.outdated() == set()
     assert not changed(await events_of(agent, "on"))
     await agent.uncompact()

@@ -12,9 +12,9 @@ import pytest
 from tests.agent.test_sub_agents import Family, record, results, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.context.file_changes import changes
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import SandboxSettings
 from tui.core.messages import Block, text_of
@@ -104,7 +104,7 @@ async def test_what_it_writes_stays_apart_and_the_parent_learns_where(
         assert f"Its work is in the worktree {place}, branch worktree-{place.name}" in answer
         assert "1 changed file (new.txt)" in answer
         assert f"git merge worktree-{place.name}; commit the changed files there first" in answer
-    ends = [one.summary for one in shown if isinstance(one, events.ToolFinished)]
+    ends = [one.summary for one in shown if isinstance(one, facts.ToolFinished)]
     assert sorted(end.rpartition(" · ")[2] for end in ends) == [
         f"in worktree {place.name}" for place in (one, other)
     ]

@@ -13,13 +13,13 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tests.support.web import response, web_server
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.interrupted_work import interrupted_work
 from tui.agent.limits import Limits
 from tui.agent.prompts import parse
 from tui.app.interruption import interruption_report, summary_of
 from tui.context.file_changes import changes
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Price
 from tui.core.errors import ProviderError
@@ -138,9 +138,7 @@ async def test_three_work_at_the_same_time_and_are_linked_both_ways(make: Make) 
     assert provider.most == 3
     assert results(agent)["a"].startswith("found a\n\n[sub-agent explore · session ")
     assert "1 call · 220 tokens" in results(agent)["a"]
-    assert [one.outcome for one in shown if isinstance(one, events.SubAgentFinished)] == 3 * [
-        "done"
-    ]
+    assert [one.outcome for one in shown if isinstance(one, facts.SubAgentFinished)] == 3 * ["done"]
     started, ended = (
         [one for one in record(agent, "sub_agent") if (one["state"] == "started") == first]
         for first in (True, False)
@@ -153,7 +151,7 @@ async def test_three_work_at_the_same_time_and_are_linked_both_ways(make: Make) 
         assert child.header.parent_call == one["call_id"]
         assert Path(one["path"]).parent == own.with_suffix("")
     assert {one["state"] for one in ended} == {"done"}
-    nested = [one for one in shown if isinstance(one, events.SubAgentEvent) and one.id == "toolu_a"]
+    nested = [one for one in shown if isinstance(one, facts.SubAgentEvent) and one.id == "toolu_a"]
     assert [one.event.type for one in nested if "tool" in one.event.type] == [
         "tool_started",
         "tool_finished",
@@ -258,7 +256,7 @@ async def test_a_failure_is_told_as_one_and_can_be_continued(make: Make) -> None
 
     agent = make(provider)
     shown = await events_of(agent, "go")
-    finished = [one for one in shown if isinstance(one, events.ToolFinished)]
+    finished = [one for one in shown if isinstance(one, facts.ToolFinished)]
     assert [one.is_error for one in finished] == [True, False]
     assert results(agent)["a"].startswith("It failed. no such thing")
     assert "Its last words: I begin." in results(agent)["a"]
@@ -284,7 +282,7 @@ async def test_one_is_stopped_and_the_others_go_on(make: Make) -> None:
     await stopping
     assert results(agent)["a"].startswith("The user stopped it.")
     assert results(agent)["b"].startswith("b is done")
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "done"
     await agent.close()
 
@@ -292,14 +290,14 @@ async def test_one_is_stopped_and_the_others_go_on(make: Make) -> None:
 async def test_with_the_turn_it_ends_and_its_session_says_so(make: Make) -> None:
     provider = Family([task("a")], a=[[call("list_dir", path=".")], Hang("half")])
     agent = make(provider)
-    shown: list[events.Event] = []
+    shown: list[facts.Fact] = []
     async for event in agent.send(parse("go")):
         shown.append(event)
-        if isinstance(event, events.SubAgentEvent) and event.event.type == "tool_finished":
+        if isinstance(event, facts.SubAgentEvent) and event.event.type == "tool_finished":
             await asyncio.sleep(0)
         if provider.waiting.is_set():
             agent.cancel()
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "interrupted"
     assert [one["state"] for one in record(agent, "sub_agent")] == ["started", "interrupted"]
     one = agent.sub_agents.all[0]
@@ -329,7 +327,7 @@ async def test_killed_with_its_parent_it_goes_on_where_it_was(make: Make) -> Non
     await again.start()
     shown = [event async for event in again.go_on(["toolu_a"])]
     assert results(again)["a"].startswith("found after all")
-    started = next(one for one in shown if isinstance(one, events.SubAgentStarted))
+    started = next(one for one in shown if isinstance(one, facts.SubAgentStarted))
     assert started.resumed
     assert started.path == str(child)
     states = [one["state"] for one in record(again, "sub_agent")]
@@ -406,7 +404,7 @@ async def test_its_cost_is_the_parents_and_its_limits_hold(make: Make) -> None:
     )
     agent = make(provider, limits=Limits(max_turns=2))
     shown = await events_of(agent, "go")
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "limit"
     assert shown[-1].usage.total == 220
     assert agent.spent.requests == 2
@@ -444,7 +442,7 @@ async def test_those_at_work_go_past_a_limit_by_one_request_at_most(
     provider = Slow([task(name) for name in "abcd"], **{name: [say(name)] for name in "abcd"})
     agent = make(provider, limits=limits, config=PRICED)
     shown = await events_of(agent, "go")
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "limit"
     assert len(provider.requests) == agent.spent.requests == requests
     assert sum("It reached a limit." in one for one in results(agent).values()) == 5 - requests
@@ -462,7 +460,7 @@ async def test_far_from_a_limit_they_work_at_the_same_time(make: Make, limits: L
     provider.hold = 4
     agent = make(provider, limits=limits, config=PRICED)
     shown = await events_of(agent, "go")
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert (shown[-1].outcome, provider.most) == ("done", 4)
     await agent.close()
 
@@ -592,14 +590,14 @@ async def test_a_pause_leaves_a_sub_agents_question_for_later(make: Make) -> Non
     first = asyncio.create_task(events_of(agent, "go"))
     await Nobody.asked.wait()
     agent.pause()
-    assert (await first)[-1] == events.TurnFinished("interrupted", agent.spent.usage, None)
+    assert (await first)[-1] == facts.TurnFinished("interrupted", agent.spent.usage, None)
     path, root = agent.session.path, agent.folders[0]
     await agent.close()
 
     again = make(family, path=path, approver=Yes())
     end = [event async for event in again.go_on(["toolu_a"])][-1]
     await again.close()
-    assert isinstance(end, events.TurnFinished)
+    assert isinstance(end, facts.TurnFinished)
     assert end.outcome == "done"
     assert (root / "a.txt").read_text() == "hello\n"
     assert len(family.of("a")) == 2

@@ -10,21 +10,14 @@ from typing import Any
 from tests.support.agents import MODEL, events_of, make_agent, record_types
 from tests.support.clock import FakeClock
 from tests.support.provider import Answer, ScriptedProvider, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines
+from tui.core import facts
 from tui.core.config import Config, Price, Retry
 from tui.core.errors import ProviderError
+from tui.core.facts import Alive, RetryScheduled, TextDelta
 from tui.core.messages import text_block
-from tui.provider.base import (
-    Alive,
-    AttemptStarted,
-    ModelInfo,
-    Request,
-    RetryScheduled,
-    StreamPart,
-    TextDelta,
-)
+from tui.provider.base import AttemptStarted, ModelInfo, Request, StreamPart
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.tokens.estimate import save_ratio
@@ -66,7 +59,7 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
     seen = await events_of(agent, "hi")
     assert [request.model for request in provider.requests] == ["test-model", OTHER]
     assert provider.requests[1].max_tokens == 4096
-    (switch,) = [event for event in seen if isinstance(event, events.ModelSwitched)]
+    (switch,) = [event for event in seen if isinstance(event, facts.ModelSwitched)]
     line = switch.to_json()
     assert (line["type"], line["from"], line["to"]) == ("model_switched", "test-model", OTHER)
     assert "overloaded" in line["reason"]
@@ -85,7 +78,7 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
 
     clock.elapsed += 600
     seen = await events_of(agent, "and now?")
-    (back,) = [event for event in seen if isinstance(event, events.ModelSwitched)]
+    (back,) = [event for event in seen if isinstance(event, facts.ModelSwitched)]
     assert (back.old, back.new, back.error_class) == (OTHER, "test-model", None)
     assert provider.requests[-1].model == "test-model"
 
@@ -105,7 +98,7 @@ async def test_a_model_with_too_small_a_window_is_not_switched_to(tmp_path: Path
     provider = Windows(overloaded(), other=1500)
     agent = agent_of(tmp_path, provider)
     seen = await events_of(agent, "hi")
-    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    (error,) = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     assert error.error_class == "overloaded"
     assert f"{OTHER} (too small)" in error.hint
     assert len(provider.requests) == 1
@@ -141,7 +134,7 @@ async def test_fits_tells_before_a_switch(tmp_path: Path) -> None:
     fit = agent.fits(large)
     assert fit.ok
     assert (fit.tokens, fit.window) == (agent.ledger.tokens, 100_000)
-    (now,) = [e for e in agent.use_model(large) if isinstance(e, events.ContextMeasured)]
+    (now,) = [e for e in agent.use_model(large) if isinstance(e, facts.ContextMeasured)]
     assert now.window == 100_000  # the meter has it before anything is sent
     assert agent.model == OTHER
     await agent.close()
@@ -172,12 +165,12 @@ async def test_a_failed_attempt_is_told_with_its_request_and_what_was_received(
     )
     agent = make_agent(tmp_path, provider)
     seen = await events_of(agent, "hi")
-    (retry,) = [event for event in seen if isinstance(event, events.RetryScheduled)]
+    (retry,) = [event for event in seen if isinstance(event, facts.RetryScheduled)]
     assert (retry.request_id, retry.received) == ("req_9", 10)
     (record,) = [r for r in agent.session.records if r.type == "retry"]
     assert record.data["text"] == "half of it"
     assert (record.data["request_id"], record.data["received"]) == ("req_9", 10)
-    assert [e for e in seen if isinstance(e, events.Alive)]
+    assert [e for e in seen if isinstance(e, facts.Alive)]
     assert event_lines(retry) == (
         "It broke. Retry 1 of 3 in 2 s (request req_9, 10 characters received were discarded).",
     )

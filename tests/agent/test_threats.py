@@ -12,10 +12,11 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import composition, events
+from tui.agent import composition
 from tui.agent.composition import Launch
 from tui.context.repair import INTERRUPTED
 from tui.context.system_prompt import Source, compose
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Bootstrap, Compaction, Config, Prune, Retry
 from tui.core.errors import ProviderError
@@ -101,10 +102,10 @@ async def test_R40_T5_a_server_that_always_refuses_is_asked_four_times(tmp_path:
     agent = make_agent(tmp_path, RetryProvider(provider, retry=Retry(), clock=clock), clock=clock)
     seen = await events_of(agent, "go")
     assert len(provider.requests) == 4
-    waits = [event.delay_s for event in seen if isinstance(event, events.RetryScheduled)]
+    waits = [event.delay_s for event in seen if isinstance(event, facts.RetryScheduled)]
     assert len(waits) == 3
     assert sum(waits) <= (1 + 2 + 4) * 1.25
-    assert isinstance(seen[-1], events.TurnFinished)
+    assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "failed"
 
 

@@ -17,13 +17,13 @@ from tests.support.agents import events_of, make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import Hang, ScriptedProvider, say
 from tests.support.server import LoopbackServer
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event, TitleChanged
 from tui.agent.titles import PART_CHARS, by_rule, cleaned
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Price, Retry
 from tui.core.errors import ProviderError
+from tui.core.facts import Fact, TitleChanged
 from tui.core.messages import text_of
 from tui.core.paths import folders
 from tui.provider import catalogue
@@ -43,9 +43,9 @@ class Titled:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.shown: list[Event] = []
+        self.shown: list[Fact] = []
 
-    async def turn(self, prompt: str = PROMPT) -> list[Event]:
+    async def turn(self, prompt: str = PROMPT) -> list[Fact]:
         return await asyncio.wait_for(events_of(self.agent, prompt), PATIENCE_S)
 
     async def rest(self) -> None:
@@ -107,7 +107,7 @@ async def test_it_is_asked_beside_the_conversation_which_grows_as_before(tmp_pat
         assert title["usage"]["output_tokens"] == 9
         shown = [event for event in one.shown if isinstance(event, TitleChanged)]
         assert shown == [TitleChanged("Failing tests in calc.py")]
-        (measured,) = [e for e in one.shown if isinstance(e, events.ContextMeasured)]
+        (measured,) = [e for e in one.shown if isinstance(e, facts.ContextMeasured)]
         answers = [r for r in records if r.type in {"assistant", "title"}]
         assert cost.session.requests == len(answers) == 3
         assert measured.cost_usd is not None
@@ -143,7 +143,7 @@ async def test_the_next_turn_does_not_wait_and_leaving_gives_it_up(tmp_path: Pat
         await one.turn()
         await asyncio.wait_for(provider.waiting.wait(), PATIENCE_S)
         seen = await one.turn("more")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
         assert len(provider.requests) == 3  # and it is not asked once more
     await one.rest()
@@ -180,7 +180,7 @@ async def test_a_failure_is_logged_and_leaves_the_prompt(
         await one.rest()
         seen = await one.turn("more")
         await one.rest()
-        assert [e.text for e in seen if isinstance(e, events.TextDelta)] == ["Again."]
+        assert [e.text for e in seen if isinstance(e, facts.TextDelta)] == ["Again."]
         assert one.records == []
         assert one.agent.session.title == PROMPT
         assert len(scripted.requests) == 3

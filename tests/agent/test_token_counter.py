@@ -19,13 +19,14 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.server import LoopbackServer, SeenRequest
 from tests.support.server_script import Json
-from tui.agent import events, token_counter
+from tui.agent import token_counter
 from tui.agent.agent import Agent
-from tui.agent.events import ContextMeasured, Debug, Event
 from tui.agent.limits import Limits
 from tui.context.overrides import Overlay
+from tui.core import facts
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Retry
+from tui.core.facts import ContextMeasured, Debug, Fact
 from tui.core.paths import folders
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
@@ -56,19 +57,19 @@ class Counted:
 
     agent: Agent
     server: LoopbackServer
-    shown: asyncio.Queue[Event]
+    shown: asyncio.Queue[Fact]
 
     @property
     def counts(self) -> list[SeenRequest]:
         return [seen for seen in self.server.requests if seen.path == PATH]
 
-    async def turn(self, prompt: str = "Read it.") -> list[Event]:
+    async def turn(self, prompt: str = "Read it.") -> list[Fact]:
         return await asyncio.wait_for(events_of(self.agent, prompt), PATIENCE_S)
 
     def use(self, model: str) -> None:
         self.agent.use_model(catalogue.model_info(model))
 
-    async def next(self) -> Event:
+    async def next(self) -> Fact:
         return await asyncio.wait_for(self.shown.get(), PATIENCE_S)
 
     async def measured(self) -> ContextMeasured:
@@ -85,7 +86,7 @@ class Counted:
     def types(self, kind: str) -> list[Json]:
         return [r.data for r in self.agent.session.records if r.type == kind]
 
-    async def mask(self) -> Sequence[Event]:
+    async def mask(self) -> Sequence[Fact]:
         """Leave out what was read last."""
         results = [r.id for r in self.agent.session.records if r.type == "tool_result"][-1:]
         return await self.agent.overlay([Overlay(id_, "masked", "person") for id_ in results])
@@ -125,7 +126,7 @@ async def counted(
             **SERVER | (parts or {}),
         )
         await agent.start()
-        shown = asyncio.Queue[Event]()
+        shown = asyncio.Queue[Fact]()
         agent.count_tokens(shown.put_nowait)
         try:
             yield Counted(agent, server, shown)
@@ -146,7 +147,7 @@ async def test_after_another_model_was_chosen_the_server_counts(tmp_path: Path) 
         assert asked.body["model"] == OPUS
         assert "max_tokens" not in asked.body
         seen = await one.turn("Once more.")
-        first = next(e for e in seen if isinstance(e, events.AssistantMessage))
+        first = next(e for e in seen if isinstance(e, facts.AssistantMessage))
         assert abs(now.tokens / first.usage.prompt_tokens - 1) < 0.005
 
 
@@ -164,7 +165,7 @@ async def test_what_is_counted_extends_the_last_request_with_its_thinking(tmp_pa
         kept = bare(asked.body)[:-1]  # less the prompt that stands for the next
         assert bare(after)[: len(kept)] == kept
         assert len(one.types("break")) == 1
-        first = next(e for e in seen if isinstance(e, events.AssistantMessage))
+        first = next(e for e in seen if isinstance(e, facts.AssistantMessage))
         assert abs(now.tokens / first.usage.prompt_tokens - 1) < 0.005
 
 
@@ -396,7 +397,7 @@ async def test_without_a_key_nothing_is_sent(tmp_path: Path) -> None:
     parts: dict[str, Any] = {"session": session, "clock": FakeClock()}
     agent = make_agent(tmp_path, provider, model=info, **SERVER, **parts)
     await agent.start()
-    shown = list[Event]()
+    shown = list[Fact]()
     agent.count_tokens(shown.append)
     assert _questions() != set()
     await asyncio.wait(_questions())
@@ -423,7 +424,7 @@ async def test_a_session_that_is_resumed_with_another_key_or_server(
         await one.rest()
         assert len(one.counts) == (server == "api")  # another one has seen nothing of it
         seen = await one.turn("Go on.")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
 
 

@@ -11,8 +11,8 @@ from tests.agent.test_mcp import OURS, agent_with, notices, offered, result, tur
 from tests.support.agents import Yes
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.mcp.test_wild_server import wild
-from tui.agent import events
 from tui.app.mcp_offers import tools_of
+from tui.core import facts
 from tui.core.config import Config
 from tui.core.messages import Block, text_of
 from tui.permissions.gate import Gate
@@ -76,9 +76,9 @@ async def test_a_call_has_the_rules_the_name_and_the_records_of_the_tool(tmp_pat
     async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
         told = await turn(agent, "go")
         assert offered(provider) == []
-        started = next(e for e in told if isinstance(e, events.ToolStarted))
+        started = next(e for e in told if isinstance(e, facts.ToolStarted))
         assert (started.name, started.input) == ("mcp__odd__echo", {"text": "grüß"})
-        (finished,) = (e for e in told if isinstance(e, events.ToolFinished))
+        (finished,) = (e for e in told if isinstance(e, facts.ToolFinished))
         assert (finished.name, finished.is_error) == ("mcp__odd__echo", False)
         (intent,) = (r.data for r in agent.session.records if r.type == "intent")
         assert (intent["tool"], intent["effect"]) == ("mcp__odd__echo", "run")

@@ -12,11 +12,12 @@ import pytest
 
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
-from tui.agent import events, prompts
+from tui.agent import prompts
 from tui.agent.tool_results import PendingCall, ToolResults
 from tui.context.level_view import LevelViewer
 from tui.context.overrides import Overlay
 from tui.context.view import View
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -70,7 +71,7 @@ async def test_directives_are_parsed_once(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(prompts, "parse", None)
     seen = [event async for event in agent.send(prompt)]
     assert agent.directives.think
-    (message,) = [event for event in seen if isinstance(event, events.UserMessage)]
+    (message,) = [event for event in seen if isinstance(event, facts.UserMessage)]
     assert message.text == "a riddle"
 
 
@@ -87,7 +88,7 @@ async def test_no_error_of_calls_side_by_side_is_lost(
     agent = make_agent(tmp_path, provider)
     with caplog.at_level(logging.ERROR, "tui.agent"):
         seen = await events_of(agent, "look")
-    (error,) = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    (error,) = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     assert "ZeroDivisionError: cannot cut one; and 2 more" in error.message
     logged = " ".join(str(record.exc_info[1]) for record in caplog.records if record.exc_info)
     assert all(f"cannot cut {name}" in logged for name in names)
@@ -103,7 +104,7 @@ async def test_a_mistake_in_the_adapter_is_no_error_of_the_server(
     with caplog.at_level(logging.ERROR, "tui.agent"):
         seen = await events_of(agent, "hi")
     error = seen[-2]
-    assert isinstance(error, events.ErrorRaised)
+    assert isinstance(error, facts.ErrorRaised)
     assert error.error_class == "unknown"
     assert error.message.startswith("Something went wrong inside Holdfast (TypeError: ")
     assert "Traceback" in caplog.text
@@ -123,7 +124,7 @@ async def test_all_errors_of_calls_that_ran_side_by_side_are_said_or_logged(
     agent = make_agent(tmp_path, ScriptedProvider(reads))
     with caplog.at_level(logging.ERROR, "tui.agent"):
         seen = await events_of(agent, "hi")
-    error = next(event for event in seen if isinstance(event, events.ErrorRaised))
+    error = next(event for event in seen if isinstance(event, facts.ErrorRaised))
     assert "RuntimeError: no room for t" in error.message
     assert "; and 1 more, see the log file" in error.message
     for number in range(2):
@@ -136,12 +137,12 @@ async def test_what_is_published_between_turns_is_returned_by_its_method(tmp_pat
     await events_of(agent, "hi")
     session.full = True
     lost, changed, *_ = await agent.overlay([Overlay(session.records[0].id, "masked")])
-    assert lost == events.StorageChanged(False, "No space left on device.")
-    assert isinstance(changed, events.ContextChanged)
+    assert lost == facts.StorageChanged(False, "No space left on device.")
+    assert isinstance(changed, facts.ContextChanged)
     session.full = False
     saved, *_ = await agent.pin({session.records[0].id: True})
-    assert saved == events.StorageChanged(True)
-    assert (await events_of(agent, "again"))[0] == events.UserMessage("again")
+    assert saved == facts.StorageChanged(True)
+    assert (await events_of(agent, "again"))[0] == facts.UserMessage("again")
 
 
 async def test_what_is_published_in_a_turn_comes_in_the_turn(
@@ -155,8 +156,8 @@ async def test_what_is_published_in_a_turn_comes_in_the_turn(
     agent.cancel()
     kinds = [type(event) for event in await running]
     assert await agent.pin({agent.session.records[0].id: True})
-    assert kinds.count(events.ContextChanged) == 1
-    assert kinds[-1] is events.TurnFinished
+    assert kinds.count(facts.ContextChanged) == 1
+    assert kinds[-1] is facts.TurnFinished
 
 
 async def test_open_calls_are_closed_with_what_became_of_the_disk(tmp_path: Path) -> None:

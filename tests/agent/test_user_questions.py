@@ -12,10 +12,10 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.messages import text_of
 from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
 from tui.permissions.gate import Gate
@@ -84,8 +84,8 @@ async def test_the_answers_are_the_result_and_recorded_with_what_was_asked(tmp_p
     ((questions, by_agent),) = person.asked
     assert (questions[0].choices[1].description, questions[1].several) == ("A server.", True)
     assert by_agent == ""
-    (asked,) = (one for one in shown if isinstance(one, events.QuestionAsked))
-    (answered,) = (one for one in shown if isinstance(one, events.QuestionAnswered))
+    (asked,) = (one for one in shown if isinstance(one, facts.QuestionAsked))
+    (answered,) = (one for one in shown if isinstance(one, facts.QuestionAnswered))
     assert asked.questions[0] == DATABASE | {"several": False}
     assert (asked.id, answered.id, answered.by) == ("toolu_ask_user", "toolu_ask_user", "person")
     assert shown.index(asked) < shown.index(answered)
@@ -120,7 +120,7 @@ async def test_where_nobody_can_be_asked_the_model_decides_and_says_so(tmp_path:
     shown = await events_of(agent, "go")
     text = text_of(result(agent)["content"])
     assert text.startswith("Nobody can be asked here. Decide yourself, continue, and say in your")
-    (answered,) = (one for one in shown if isinstance(one, events.QuestionAnswered))
+    (answered,) = (one for one in shown if isinstance(one, facts.QuestionAnswered))
     assert answered.by == "default"
     assert event_lines(answered) == ("Nobody could answer (Database): the model decides.",)
 
@@ -165,14 +165,14 @@ async def test_an_interrupt_takes_the_question_back(tmp_path: Path) -> None:
             raise AssertionError
 
     agent = make_agent(tmp_path, asks(DATABASE), approver=Slow())
-    shown: list[events.Event] = []
+    shown: list[facts.Fact] = []
     async for event in agent.send(parse("go")):
         shown.append(event)
-        if isinstance(event, events.QuestionAsked):
+        if isinstance(event, facts.QuestionAsked):
             await asked.wait()
             agent.cancel()
     assert withdrawn.is_set()
-    assert isinstance(shown[-1], events.TurnFinished)
+    assert isinstance(shown[-1], facts.TurnFinished)
     assert shown[-1].outcome == "interrupted"
     assert result(agent)["summary"] == "interrupted"
 
@@ -190,9 +190,9 @@ async def test_the_question_of_a_sub_agent_names_it(tmp_path: Path) -> None:
     shown = await events_of(agent, "go")
     ((_, by_agent),) = person.asked
     assert by_agent == "general: choose a database"
-    inner = [one.event for one in shown if isinstance(one, events.SubAgentEvent)]
-    assert any(isinstance(one, events.QuestionAsked) for one in inner)
-    waits = [events.awaits_person(one) for one in shown]
+    inner = [one.event for one in shown if isinstance(one, facts.SubAgentEvent)]
+    assert any(isinstance(one, facts.QuestionAsked) for one in inner)
+    waits = [facts.awaits_person(one) for one in shown]
     assert [one for one in waits if one is not None] == [True, False]
 
 

@@ -11,12 +11,12 @@ import pytest
 from tests.agent.test_binding import done, said, talking
 from tests.support.agents import MODEL, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.context.summary_prompts import SUMMARY_TOKENS, WARM_TOKENS, split_answer
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
+from tui.core.facts import Fact
 from tui.core.messages import text_block, text_of
 from tui.provider.base import Request
 from tui.session.session import Session
@@ -25,9 +25,9 @@ KEEP = Config(compaction=Compaction(keep_messages=2, memory_flush=False))
 WHOLE = "What was done: the file a.txt was read.\n\nMEMORY\n- Tabs are forbidden.\n- src/parse.py"
 
 
-async def compact(agent: Agent) -> events.CompactionFinished:
-    found: list[Event] = [event async for event in agent.compact()]
-    return next(event for event in found if isinstance(event, events.CompactionFinished))
+async def compact(agent: Agent) -> facts.CompactionFinished:
+    found: list[Fact] = [event async for event in agent.compact()]
+    return next(event for event in found if isinstance(event, facts.CompactionFinished))
 
 
 async def talked(
@@ -155,7 +155,7 @@ async def test_a_few_huge_messages_are_summarized_too(tmp_path: Path) -> None:
     config = Config(compaction=Compaction(memory_flush=False))
     agent = make_agent(tmp_path, provider, model=model, session=session, config=config)
     seen = await events_of(agent, "and now?")
-    (finished,) = [event for event in seen if isinstance(event, events.CompactionFinished)]
+    (finished,) = [event for event in seen if isinstance(event, facts.CompactionFinished)]
     assert (finished.reason, finished.summary) == ("automatic", "A summary of huge messages.")
 
 

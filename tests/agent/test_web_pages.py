@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tests.support.web import redirect, response, web_server
-from tui.agent import events
 from tui.agent.agent import Agent
+from tui.core import facts
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -51,7 +51,7 @@ async def test_a_page_is_asked_for_wrapped_and_recorded(tmp_path: Path) -> None:
     kinds = [(r.type, r.data.get("answer")) for r in agent.session.records]
     assert ("permission", "session") in kinds
     assert ("permission", "allow") in kinds
-    finished = [event for event in published if isinstance(event, events.ToolFinished)]
+    finished = [event for event in published if isinstance(event, facts.ToolFinished)]
     assert finished[0].summary.endswith(", T")
 
 

@@ -15,10 +15,10 @@ from tests.support.agents import events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
+from tui.core import facts
 from tui.core.clock import SystemClock
+from tui.core.facts import Fact
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.provider import catalogue
@@ -59,7 +59,7 @@ async def talking(
             await asyncio.wait_for(agent.close(), PATIENCE_S)
 
 
-async def turn(agent: Agent, prompt: str) -> list[Event]:
+async def turn(agent: Agent, prompt: str) -> list[Fact]:
     return await asyncio.wait_for(events_of(agent, prompt), PATIENCE_S)
 
 
@@ -72,16 +72,16 @@ async def test_a_search_is_a_call_with_its_pages_and_the_answer_names_its_source
 ) -> None:
     async with talking(tmp_path, [{"content": SEARCHED}, {"text": "Gladly."}]) as (agent, server):
         seen = await turn(agent, "how does the loop work?")
-        started = next(e for e in seen if isinstance(e, events.ToolStarted))
+        started = next(e for e in seen if isinstance(e, facts.ToolStarted))
         assert (started.name, started.label) == ("web_search", "python event loop")
-        ended = next(e for e in seen if isinstance(e, events.ToolFinished))
+        ended = next(e for e in seen if isinstance(e, facts.ToolFinished))
         assert (ended.id, ended.summary, ended.is_error) == (started.id, "2 pages", False)
         assert "PEP 3156 · https://peps.python.org/pep-3156/ · March 2014" in ended.text
-        said = next(e for e in seen if isinstance(e, events.AssistantMessage))
+        said = next(e for e in seen if isinstance(e, facts.AssistantMessage))
         assert said.text == ANSWER
-        cited = next(e for e in seen if isinstance(e, events.SourcesCited))
+        cited = next(e for e in seen if isinstance(e, facts.SourcesCited))
         assert cited.sources == ({"url": PAGES[1]["url"], "title": "PEP 3156"},)
-        finished = next(e for e in seen if isinstance(e, events.TurnFinished))
+        finished = next(e for e in seen if isinstance(e, facts.TurnFinished))
         assert finished.usage.web_search_requests == 1
         await turn(agent, "thanks")  # all goes back as it came, or the server would refuse it
         assert len(server.posts) == 2
@@ -92,8 +92,8 @@ async def test_each_search_is_paid_for(tmp_path: Path) -> None:
     async with talking(tmp_path, [{"content": SEARCHED}, {"text": "Gladly."}]) as (agent, _):
         first = (await turn(agent, "search"))[-1]
         second = (await turn(agent, "thanks"))[-1]
-        assert isinstance(first, events.TurnFinished)
-        assert isinstance(second, events.TurnFinished)
+        assert isinstance(first, facts.TurnFinished)
+        assert isinstance(second, facts.TurnFinished)
         assert first.cost_usd is not None
         assert second.cost_usd is not None
         assert isclose(first.cost_usd - second.cost_usd, 0.01)
@@ -149,11 +149,11 @@ async def test_where_it_is_switched_off_the_request_goes_once_more_without_it(
     turns = [{"text": "Hi."}, {"text": "Still here."}]
     async with talking(tmp_path, turns, lacks=["web_search"]) as (agent, server):
         seen = await turn(agent, "hello")
-        said = [e.text for e in seen if isinstance(e, events.Notice)]
+        said = [e.text for e in seen if isinstance(e, facts.Notice)]
         assert any("searching the web" in text for text in said)
         await turn(agent, "again")
         assert [bool(offered(post.body)) for post in server.posts] == [True, False, False]
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
 
 
@@ -161,9 +161,9 @@ async def test_a_search_that_fails_is_a_call_that_failed(tmp_path: Path) -> None
     content = [{"search": "x" * 9}, {"found": "too_many_requests"}, {"text": "No luck."}]
     async with talking(tmp_path, [{"content": content}]) as (agent, _):
         seen = await turn(agent, "search")
-        ended = next(e for e in seen if isinstance(e, events.ToolFinished))
+        ended = next(e for e in seen if isinstance(e, facts.ToolFinished))
         assert (ended.is_error, ended.summary) == (True, "the server's search is busy")
-        assert isinstance(seen[-1], events.TurnFinished)
+        assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].usage.web_search_requests == 0
 
 
@@ -177,7 +177,7 @@ async def test_beside_another_call_its_result_comes_with_the_next_answer(tmp_pat
     ]
     async with talking(tmp_path, turns) as (agent, server):
         seen = await turn(agent, "both at once")
-        ended = {e.name: e for e in seen if isinstance(e, events.ToolFinished)}
+        ended = {e.name: e for e in seen if isinstance(e, facts.ToolFinished)}
         assert not ended["read_file"].is_error
         assert ended["web_search"].summary == "2 pages"
         last = server.posts[1].body["messages"][-1]
@@ -206,7 +206,7 @@ async def test_a_paused_turn_goes_on_as_it_is(tmp_path: Path, first: Json) -> No
     async with talking(tmp_path, turns) as (agent, server):
         seen = await turn(agent, "look")
         assert server.posts[1].body["messages"][-1]["role"] == "assistant"
-        said = [e.text for e in seen if isinstance(e, events.AssistantMessage)]
+        said = [e.text for e in seen if isinstance(e, facts.AssistantMessage)]
         assert said == [first.get("text", ""), "Found."]
         await turn(agent, "go on")
         breaks = [r for r in agent.session.records if r.type == "break"]
@@ -238,9 +238,9 @@ async def test_the_context_is_measured_by_the_last_round(tmp_path: Path) -> None
     usage = {"input_tokens": 13_000, "output_tokens": 400, "iterations": rounds}
     async with talking(tmp_path, [{"content": SEARCHED, "usage": usage}]) as (agent, _):
         seen = await turn(agent, "search")
-        said = next(e for e in seen if isinstance(e, events.AssistantMessage))
+        said = next(e for e in seen if isinstance(e, facts.AssistantMessage))
         assert (said.usage.context, said.usage.total) == (9_300, 13_400)
-        measured = [e for e in seen if isinstance(e, events.ContextMeasured)][-1]
+        measured = [e for e in seen if isinstance(e, facts.ContextMeasured)][-1]
         assert measured.tokens == 9_300
 
 
@@ -251,7 +251,7 @@ async def test_a_rule_that_comes_later_waits_for_a_new_frame(tmp_path: Path) -> 
     turns = [{"text": "Hi."}, {"text": "Hi again."}]
     async with talking(tmp_path, turns, session=session) as (agent, server):
         seen = await turn(agent, "hello")
-        said = [e.text for e in seen if isinstance(e, events.Notice)]
+        said = [e.text for e in seen if isinstance(e, facts.Notice)]
         assert said == ["1 new tool waits (web_search). /reload takes it now."]
         agent.reload()
         await turn(agent, "and now?")

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from tui.agent import events
 from tui.app import Conversation
+from tui.core import facts
 from tui.core.errors import CredentialsError, SessionError, UsageError
 from tui.permissions.types import Answer, Call, Decision
 
@@ -104,7 +104,7 @@ async def test_what_the_rules_ask_about_a_function_answers(
     script = scripted(write_file("good.txt") + write_file("bad.txt") + say("done"))
     async with Conversation.at(tmp_path, practice_script=script, approve=approve) as conversation:
         seen = [event async for event in conversation.send("go")]
-    results = [event.text for event in seen if isinstance(event, events.ToolFinished)]
+    results = [event.text for event in seen if isinstance(event, facts.ToolFinished)]
     assert asked == [("good.txt", "ask"), ("bad.txt", "ask")]
     assert (tmp_path / "good.txt").read_text() == "x"
     assert not (tmp_path / "bad.txt").exists()
@@ -155,7 +155,7 @@ async def test_functions_are_tools(tmp_path: Path, scripted: Scripted) -> None:
         tmp_path, practice_script=script, tools=[count_words, fails]
     ) as conversation:
         async for event in conversation.send("go"):
-            if isinstance(event, events.ToolFinished):
+            if isinstance(event, facts.ToolFinished):
                 results.setdefault(event.name, []).append((event.is_error, event.text))
         assert conversation.agent is not None
         offered = {one["name"]: one for one in conversation.agent.next_request().tools}
@@ -214,7 +214,7 @@ async def test_closing_the_iterator_stops_the_turn(tmp_path: Path, scripted: Scr
     async with Conversation.at(tmp_path, practice_script=script) as conversation:
         turn = conversation.send("go")
         async for event in turn:
-            if isinstance(event, events.RequestSent):
+            if isinstance(event, facts.RequestSent):
                 break
         await turn.aclose()
         assert not conversation.busy

@@ -15,7 +15,6 @@ from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider, say
 from tests.support.script import Hold
 from tests.support.world import OldSession, World, old_path, record
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.plans import ApprovedPlan
@@ -26,6 +25,7 @@ from tui.app.open_session import open_first, switch_session
 from tui.app.router import route
 from tui.app.services import SessionChoice
 from tui.context.job_endings import unreported
+from tui.core import facts
 from tui.core.errors import SessionError
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Approver, Call, Decision
@@ -47,7 +47,7 @@ class Recorder:
         self.prompt_text = ""
         self.said: list[str] = []
         self.results: list[TurnResult] = []
-        self.shown: list[events.Event] = []
+        self.shown: list[facts.Fact] = []
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         self.prompt_text = (
@@ -60,7 +60,7 @@ class Recorder:
     def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
         self.said += [title, *lines]
 
-    def show(self, event: events.Event) -> None:
+    def show(self, event: facts.Fact) -> None:
         self.shown.append(event)
 
     def show_unfinished(self, answer: str) -> None: ...
@@ -111,7 +111,7 @@ async def until(done: Callable[[], object]) -> None:
 
 async def test_a_prompt_is_sent_joins_or_waits(tmp_path: Path) -> None:
     world, hold = World(tmp_path), Hold()
-    world.scripts.append([events.UserMessage("one"), hold])
+    world.scripts.append([facts.UserMessage("one"), hold])
     conversation = await opened(world)
     assert conversation.submit("one") == "sent"
     await until(lambda: world.agent.sent == ["one"])
@@ -220,9 +220,9 @@ async def test_what_the_server_counts_between_the_turns_is_shown(tmp_path: Path)
     assert agent is not None
     agent.use_model(replace(MODEL, id="another"))
     await until(lambda: agent.ledger.measure().measured == 41_000)
-    await until(lambda: isinstance(frontend.shown[-1], events.ContextMeasured))
+    await until(lambda: isinstance(frontend.shown[-1], facts.ContextMeasured))
     measured = frontend.shown[-1]
-    assert isinstance(measured, events.ContextMeasured)
+    assert isinstance(measured, facts.ContextMeasured)
     assert (measured.tokens, measured.estimated) == (41_000, 0)
     await conversation.close()
 
@@ -247,7 +247,7 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
     await route(conversation, "/forward")
     assert frontend.said[-1] == "No command is listening on a port inside the sandbox."
     for _ in range(2):
-        world.scripts.append([events.UserMessage("go")])
+        world.scripts.append([facts.UserMessage("go")])
         assert conversation.submit("go") == "sent"
         await conversation.at_rest()
         listening |= {8000: 0, 9000: 0}
@@ -273,7 +273,7 @@ async def test_a_command_of_the_persons_is_moved_to_the_background(tmp_path: Pat
     assert not conversation.to_background()
     assert frontend.said[-1] == "No command is running in the foreground."
     conversation.run_shell("echo one; sleep 1000")
-    await until(lambda: any(isinstance(one, events.ToolOutputChunk) for one in frontend.shown))
+    await until(lambda: any(isinstance(one, facts.ToolOutputChunk) for one in frontend.shown))
     assert conversation.to_background()
     await until(lambda: not conversation.busy)
     (owned,) = agent.jobs
@@ -282,15 +282,15 @@ async def test_a_command_of_the_persons_is_moved_to_the_background(tmp_path: Pat
     types = [record.type for record in agent.session.records]
     assert types == ["job", "job_moved"]
     assert agent.session.records[0].data["pid"] == job.pid
-    (finished,) = [one for one in frontend.shown if isinstance(one, events.ToolFinished)]
+    (finished,) = [one for one in frontend.shown if isinstance(one, facts.ToolFinished)]
     moved = f"moved to the background, still running as {job.id} · goes with your next prompt"
     assert (finished.summary, finished.is_error) == (moved, False)
-    world.scripts.append([events.UserMessage("go")])
+    world.scripts.append([facts.UserMessage("go")])
     conversation.submit("go")
     await conversation.at_rest()
     assert "one\n(moved to the background, still running as job-1)" in agent.attached[0]
     await job.stop("person")
-    await until(lambda: isinstance(frontend.shown[-1], events.JobFinished))
+    await until(lambda: isinstance(frontend.shown[-1], facts.JobFinished))
     assert job.path.read_text() == "one\n"
     await conversation.close()
 
@@ -301,12 +301,12 @@ async def test_what_is_hidden_stays_so_when_it_is_moved(tmp_path: Path) -> None:
     frontend, agent = conversation.frontend, world.agent
     assert isinstance(frontend, Recorder)
     conversation.run_shell("!echo one; sleep 1000")
-    await until(lambda: any(isinstance(one, events.ToolOutputChunk) for one in frontend.shown))
+    await until(lambda: any(isinstance(one, facts.ToolOutputChunk) for one in frontend.shown))
     conversation.to_background()
     await until(lambda: not conversation.busy)
     (owned,) = agent.jobs
     await owned.job.stop("person")
-    await until(lambda: isinstance(frontend.shown[-1], events.JobFinished))
+    await until(lambda: isinstance(frontend.shown[-1], facts.JobFinished))
     job = owned.job
     assert job.path.read_text() == "one\n"
     assert tmp_path not in job.path.parents  # where the model's tools could read it
@@ -321,7 +321,7 @@ async def test_an_idle_agent_is_woken_where_that_is_wanted(
 ) -> None:
     world = World(tmp_path)
     conversation = await opened(world)
-    ended = events.JobFinished("job-1", "c1", "make", 0, "exit code 0", "", 1.0, "", 0)
+    ended = facts.JobFinished("job-1", "c1", "make", 0, "exit code 0", "", 1.0, "", 0)
     conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - what the agent calls
     assert not conversation.busy
     monkeypatch.setattr(type(world.agent), "wakes", True)

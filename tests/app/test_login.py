@@ -11,13 +11,13 @@ import pytest
 from tests.support.profile import TOKEN, write_profile
 from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup
 from tui.app.options.arguments import Options
 from tui.app.program import CompositionRoot
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, HoldfastError, UsageError
+from tui.core.facts import Fact
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 
@@ -36,7 +36,7 @@ async def opened(workspace: Path) -> AsyncGenerator[tuple[CompositionRoot, Agent
         await agent.close()
 
 
-async def ask(agent: Agent, text: str) -> list[Event]:
+async def ask(agent: Agent, text: str) -> list[Fact]:
     return [event async for event in agent.send(parse(text))]
 
 

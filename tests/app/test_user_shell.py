@@ -15,27 +15,27 @@ from tests.support.agents import make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tests.support.starting import HeldStarter
-from tui.agent import events
-from tui.agent.events import Event
 from tui.agent.tool_results import ShellOutput
 from tui.app import user_shell
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.output_store import OutputStore, Retention
 from tui.session.session import Session
 
 
-async def _run(command: str, cwd: Path) -> list[Event]:
-    told: list[Event] = []
+async def _run(command: str, cwd: Path) -> list[Fact]:
+    told: list[Fact] = []
     await user_shell.run(command, cwd, FakeClock(), told.append)
     return told
 
 
-def _printed(told: list[Event]) -> list[str]:
-    return [event.text for event in told if isinstance(event, events.ToolOutputChunk)]
+def _printed(told: list[Fact]) -> list[str]:
+    return [event.text for event in told if isinstance(event, facts.ToolOutputChunk)]
 
 
-def _finished(told: list[Event]) -> events.ToolFinished:
+def _finished(told: list[Fact]) -> facts.ToolFinished:
     last = told[-1]
-    assert isinstance(last, events.ToolFinished)
+    assert isinstance(last, facts.ToolFinished)
     return last
 
 
@@ -73,12 +73,12 @@ async def test_what_outlives_the_shell_is_not_waited_for(tmp_path: Path) -> None
 
 
 async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
-    told: list[Event] = []
+    told: list[Fact] = []
     going = asyncio.Event()
 
-    def show(event: Event) -> None:
+    def show(event: Fact) -> None:
         told.append(event)
-        if isinstance(event, events.ToolOutputChunk):
+        if isinstance(event, facts.ToolOutputChunk):
             going.set()
 
     running = asyncio.create_task(user_shell.run("yes", tmp_path, FakeClock(), show))
@@ -92,9 +92,9 @@ async def test_stopping_a_flood_ends_it_at_once(tmp_path: Path) -> None:
 
 async def _told(
     command: str, cwd: Path, *, keep: bool = True, shared: bool = True
-) -> tuple[str, events.ToolFinished]:
+) -> tuple[str, facts.ToolFinished]:
     """What the model gets, and the last event."""
-    seen: list[Event] = []
+    seen: list[Fact] = []
     keeping = _keeping(cwd) if keep else None
     heard = await user_shell.run(
         command, cwd, FakeClock(), seen.append, shared=shared, keeping=keeping
@@ -142,7 +142,7 @@ async def test_one_can_be_moved_while_it_is_being_started(tmp_path: Path) -> Non
     agent = make_agent(tmp_path, ScriptedProvider())
     jobs = agent.keeping.jobs.ctx.jobs
     jobs.starter = starter = HeldStarter(jobs.starter)
-    seen: list[Event] = []
+    seen: list[Fact] = []
     run = user_shell.run("sleep 1000", tmp_path, FakeClock(), seen.append, keeping=agent.keeping)
     task = asyncio.create_task(run)
     async with asyncio.timeout(PATIENCE_S):
@@ -174,9 +174,9 @@ async def test_what_was_stopped_leaves_no_copy(tmp_path: Path) -> None:
     grown = asyncio.Event()
     size = 0
 
-    def show(event: Event) -> None:
+    def show(event: Fact) -> None:
         nonlocal size
-        size += len(event.text) if isinstance(event, events.ToolOutputChunk) else 0
+        size += len(event.text) if isinstance(event, facts.ToolOutputChunk) else 0
         if size > 200_000:
             grown.set()
 
@@ -196,7 +196,7 @@ async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     kept = OutputStore(_kept(tmp_path), session=path, retention=Retention(tmp_path))
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, outputs=kept)
-    seen: list[Event] = []
+    seen: list[Fact] = []
     await user_shell.run(
         "seq 1 20000", tmp_path, FakeClock(), seen.append, shared=True, keeping=agent.keeping
     )

@@ -20,7 +20,6 @@ from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tests.support.server_batches import Batch
 from tests.support.server_script import Json
-from tui.agent.events import Notice
 from tui.agent.limits import session_cost
 from tui.app.options.arguments import parse
 from tui.batch import batch_api, taskfile
@@ -31,6 +30,7 @@ from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState, TaskBatch, begin
 from tui.core.clock import SystemClock
 from tui.core.errors import LimitReachedError, UsageError
+from tui.core.facts import Notice
 from tui.core.messages import text_of
 from tui.core.paths import folders
 from tui.provider.anthropic.batches import AnthropicBatches

@@ -18,7 +18,6 @@ from tests.batch.test_runner import World, statuses
 from tests.support.agents import Yes
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent.events import Notice
 from tui.app.options.arguments import parse
 from tui.batch import state as state_module
 from tui.batch.command import reset
@@ -30,6 +29,7 @@ from tui.batch.state import RunState
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.config import Price
 from tui.core.errors import UsageError
+from tui.core.facts import Notice
 from tui.core.messages import text_of
 from tui.keeper.monitor import group_alive
 from tui.permissions.types import Answer, Call, Decision

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import to_builtins
 
-from tui.agent import events
-from tui.agent.events import Notice
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
@@ -17,6 +15,8 @@ from tui.batch.events import (
 )
 from tui.batch.report import ROWS_MAX, RunSummary, lines_of
 from tui.batch.state import RunState, Status, TaskState
+from tui.core import facts
+from tui.core.facts import Notice
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 
@@ -68,16 +68,16 @@ def test_A9_A23_A27_A36_the_lines_are_as_required():
 
 
 def test_what_agents_do_is_one_line_each():
-    facts: list[events.Event] = [
-        events.ToolStarted("1", "run_command", {}, "echo \x1b[31mred\nand more"),
-        events.ToolFinished("1", "run_command", True, 1.0, None, summary="exit 1"),
-        events.PermissionAnswered("1", "write_file", "deny", "rules", "no rule allows it"),
-        events.QuestionAnswered("2", "ask_user", ({"header": "Database"},), "default"),
-        events.RetryScheduled(1, 3, 2.0, "Overloaded.", 529, "overloaded"),
-        events.ErrorRaised("timeout", "No answer.", True),
-        events.TextDelta("not a line"),
+    told: list[facts.Fact] = [
+        facts.ToolStarted("1", "run_command", {}, "echo \x1b[31mred\nand more"),
+        facts.ToolFinished("1", "run_command", True, 1.0, None, summary="exit 1"),
+        facts.PermissionAnswered("1", "write_file", "deny", "rules", "no rule allows it"),
+        facts.QuestionAnswered("2", "ask_user", ({"header": "Database"},), "default"),
+        facts.RetryScheduled(1, 3, 2.0, "Overloaded.", 529, "overloaded"),
+        facts.ErrorRaised("timeout", "No answer.", True),
+        facts.TextDelta("not a line"),
     ]
-    assert lines(*(FromAgent(0, fact) for fact in facts)) == [
+    assert lines(*(FromAgent(0, fact) for fact in told)) == [
         "  » run_command echo [31mred and more",
         "  » run_command failed: exit 1",
         "  write_file was not allowed: no rule allows it",
@@ -132,7 +132,7 @@ def test_the_markdown_is_a_table_that_nothing_in_it_breaks():
 
 
 def test_json_has_the_index_of_the_task_and_the_whole_end():
-    assert FromAgent(2, events.TextDelta("x")).to_json() == {
+    assert FromAgent(2, facts.TextDelta("x")).to_json() == {
         "type": "text_delta", "text": "x", "task": 2,
     }  # fmt: skip
     end = RunFinished({"completed": 1}, 2.0, "", {}, None, (DONE,)).to_json()

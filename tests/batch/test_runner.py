@@ -17,7 +17,6 @@ from tests.batch.test_git import files, log, make_repo, status
 from tests.support.agents import Yes, make_agent
 from tests.support.clock import PATIENCE_S, FakeClock, ManualClock
 from tests.support.provider import Answer, Hang, ScriptedProvider, call, last_user_text, say
-from tui.agent import events as agent_events
 from tui.agent.agent import Agent
 from tui.agent.limits import Limits
 from tui.batch import state as state_module
@@ -40,6 +39,7 @@ from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.runner import Runner
 from tui.batch.state import RunFolder, RunState
 from tui.batch.task_worktrees import TaskWorktrees
+from tui.core import facts
 from tui.core.config import Batch, Compaction, Config, Price
 from tui.core.errors import ErrorClass, ProviderError, StorageError
 from tui.core.messages import Usage
@@ -134,7 +134,7 @@ class World:
 
     @property
     def said(self) -> list[str]:
-        return [event.text for event in self.events if isinstance(event, agent_events.Notice)]
+        return [event.text for event in self.events if isinstance(event, facts.Notice)]
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -215,7 +215,7 @@ async def test_a_crash_and_what_it_left_are_told_after_the_banner(tmp_path: Path
     w.sessions.append(ScriptedProvider(say("done")))
     w.runner, w.events = w.new_runner(), []
     await w.run()
-    assert [type(event) for event in w.events[:2]] == [RunStarted, agent_events.Notice]
+    assert [type(event) for event in w.events[:2]] == [RunStarted, facts.Notice]
 
 
 async def test_what_a_model_says_cannot_reach_the_terminal_raw(tmp_path: Path):
@@ -697,5 +697,5 @@ async def test_a_failed_task_is_taken_up_again_when_asked_for(tmp_path: Path):
 def test_A31_the_count_of_a_run_is_that_of_its_last_request():
     made = TaskAttempt()
     for usage in (Usage(5, 5, 5, 5), Usage(100, 10, 1000, 10_000)):
-        made.see(agent_events.AssistantMessage("x", "end_turn", usage))
+        made.see(facts.AssistantMessage("x", "end_turn", usage))
     assert made.context == 11_110

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tui.agent.events import TextDelta
 from tui.batch.attempt import TaskAttempt
 from tui.batch.state import RunFolder, RunState, begin, edited
 from tui.batch.taskfile import parse
 from tui.core.errors import StorageError, UsageError
+from tui.core.facts import TextDelta
 
 NOW = "2026-11-21T12:00:00Z"
 TASKS = b"## g\n- [x] one\n- [ ] two\n- three\n"

@@ -12,20 +12,20 @@ import msgspec
 import pytest
 
 from tests.support.json_schema import check_schema, fits, objects
-from tui.agent.events import (
-    Debug,
-    ErrorRaised,
-    Event,
-    SubAgentEvent,
-    ThinkingDropped,
-    ToolFinished,
-    TurnFinished,
-)
 from tui.app.options import flags
 from tui.app.options.arguments import parse
 from tui.batch.events import BatchEvent, FromAgent, RunFinished
 from tui.batch.state import RunState, TaskState
 from tui.cli.schema import SCHEMAS, run
+from tui.core.facts import (
+    Debug,
+    ErrorRaised,
+    Fact,
+    SubAgentEvent,
+    ThinkingDropped,
+    ToolFinished,
+    TurnFinished,
+)
 from tui.core.messages import Usage
 from tui.core.theme_cache import COLOURS
 from tui.ui.toolkit import themes
@@ -55,7 +55,7 @@ def of_type(schema: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
 
 def test_every_event_has_the_fields_that_are_printed() -> None:
     schema = SCHEMAS["events"]()
-    kinds = {*get_args(Event), *get_args(BatchEvent)} - {FromAgent}
+    kinds = {*get_args(Fact), *get_args(BatchEvent)} - {FromAgent}
     tags = {
         one["properties"]["type"]["enum"][0]
         for one in schema["$defs"].values()

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.app.commands.registry import find
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.demo import tour_steps as places
 from tui.demo.tour_progress import Tour
@@ -55,25 +55,25 @@ SCREENS = {
 }
 PLACES = (CHAT, BUSY, OUTPUT, WHOLE, *SCREENS, "HelpScreen")
 CUT = {"bytes_total": 500_000, "bytes_shown": 2048}
-EVENTS: tuple[Event, ...] = (
-    events.UserMessage("go"),
-    events.RequestSent(1, 100, "practice", 1),
-    events.RetryScheduled(1, 3, 20.0, "rate limited", 429, "rate_limit"),
-    events.ToolStarted("t", "run_command", {}),
-    events.PermissionAnswered("t", "edit_file", "once", "person"),
-    events.PermissionAnswered("t", "edit_file", "no", "person"),
-    events.ToolFinished("t", "run_command", False, 1.0, CUT),
-    events.ToolFinished("t", "read_file", False, 1.0, None),
-    events.ContextChanged(({"call_id": "t", "view": "masked"},)),
-    events.ContextChanged(({"call_id": "t", "view": "full"},)),
-    events.CompactionFinished(100, 50, 3, "so far"),
-    events.CompactionUndone(100),
-    events.QueueChanged(("and then",)),
-    events.QueueChanged(()),
-    events.DirectivesChanged(False, True, False),
-    events.SessionStarted("s", None, "practice", "/", True),
-    events.TurnFinished("done", Usage(), None),
-    events.TurnFinished("interrupted", Usage(), None),
+EVENTS: tuple[Fact, ...] = (
+    facts.UserMessage("go"),
+    facts.RequestSent(1, 100, "practice", 1),
+    facts.RetryScheduled(1, 3, 20.0, "rate limited", 429, "rate_limit"),
+    facts.ToolStarted("t", "run_command", {}),
+    facts.PermissionAnswered("t", "edit_file", "once", "person"),
+    facts.PermissionAnswered("t", "edit_file", "no", "person"),
+    facts.ToolFinished("t", "run_command", False, 1.0, CUT),
+    facts.ToolFinished("t", "read_file", False, 1.0, None),
+    facts.ContextChanged(({"call_id": "t", "view": "masked"},)),
+    facts.ContextChanged(({"call_id": "t", "view": "full"},)),
+    facts.CompactionFinished(100, 50, 3, "so far"),
+    facts.CompactionUndone(100),
+    facts.QueueChanged(("and then",)),
+    facts.QueueChanged(()),
+    facts.DirectivesChanged(False, True, False),
+    facts.SessionStarted("s", None, "practice", "/", True),
+    facts.TurnFinished("done", Usage(), None),
+    facts.TurnFinished("interrupted", Usage(), None),
 )
 RECORDS = [Record(kind, f"r{n}", None, "", {}) for n, kind in enumerate(("user", "tool_result"))]
 
@@ -125,7 +125,7 @@ def test_wherever_the_person_is_there_is_a_word_and_a_way_on(
     place: str,
     narrow: bool,
     output: bool,
-    heard: list[Event],
+    heard: list[Fact],
     records: list[Record],
 ) -> None:
     tour = Tour("01damaged")
@@ -172,7 +172,7 @@ def test_one_can_go_back_and_begin_anew() -> None:
 def test_it_says_what_was_answered(answer: str, words: str) -> None:
     tour = Tour("01")
     tour.skip()
-    tour.hear(events.PermissionAnswered("t", "edit_file", answer, "person"))
+    tour.hear(facts.PermissionAnswered("t", "edit_file", answer, "person"))
     tour.observe(CHAT, narrow=False, output=True, records=())
     assert words in tour.panel_text().happened
 

@@ -23,8 +23,8 @@ from tests.support.faults import (
 from tests.support.program import Program, of_type
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import events
 from tui.agent.prompts import parse
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
 from tui.core.messages import text_block
@@ -108,7 +108,7 @@ async def test_R18_a_fault_over_http_ends_well_or_with_its_class(
     assert session.path is not None
     check_cell(Cell(name, place, ends), session.path, root, seen)
     if name in {"overflow", "413"}:
-        assert any(isinstance(event, events.RecoveryStep) for event in seen)
+        assert any(isinstance(event, facts.RecoveryStep) for event in seen)
 
 
 Ask = Callable[..., Program]

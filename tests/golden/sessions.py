@@ -34,8 +34,8 @@ from tests.support.foreign_damage import damaged
 from tests.support.generated_session import GeneratedSession
 from tests.support.odd_records import VALUES, places
 from tui import __version__
-from tui.agent import events
-from tui.agent.events import Event
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.provider.base import Request
 from tui.session import importers, reader
@@ -57,8 +57,8 @@ _HEX: Final = re.compile(
 )
 _CHANGED_AT: Final = re.compile(r'("mtime_ns":)\d+')
 
-EVENTS: Final[dict[str, type[Event]]] = {
-    str(kind.__struct_config__.tag): kind for kind in get_args(Event)
+EVENTS: Final[dict[str, type[Fact]]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(Fact)
 }
 """The classes of events by the type that a line of stream-json has."""
 
@@ -70,20 +70,20 @@ class GoldenSession:
 
     name: str
     loaded: LoadedSession
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[Fact] = field(default_factory=list[Fact])
     bodies: list[bytes] = field(default_factory=list[bytes])
     folder: str = ""
 
 
-def event_of(line: Json) -> Event:
+def event_of(line: Json) -> Fact:
     """The event that a line of stream-json tells."""
     fields = dict(line)
     kind = EVENTS[fields.pop("type")]
-    inner = fields.pop("event", None) if kind is events.SubAgentEvent else None
+    inner = fields.pop("event", None) if kind is facts.SubAgentEvent else None
     if "usage" in fields:
         fields["usage"] = Usage.from_json(fields["usage"])
     if inner is not None:
-        return events.SubAgentEvent(fields["id"], fields["name"], event_of(inner))
+        return facts.SubAgentEvent(fields["id"], fields["name"], event_of(inner))
     # Usage is made above: it reads the API's names, which its own decoder does not.
     return msgspec.convert(fields, kind, from_attributes=True, dec_hook=lambda _, made: made)
 
@@ -279,7 +279,7 @@ def _at(number: int) -> str:
     return f"2026-01-02T03:04:{number:02}.000Z"
 
 
-def _happened(number: int, deck: Deck) -> list[Event]:
+def _happened(number: int, deck: Deck) -> list[Fact]:
     """The events of one session."""
     draw = random.Random(f"events {number}")
     by_kind: dict[str, list[Json]] = {}
@@ -351,7 +351,7 @@ class _Played(GeneratedSession):
 
     def __init__(self, root: Path, seed: int) -> None:
         super().__init__(root, seed)
-        self.seen: list[Event] = []
+        self.seen: list[Fact] = []
         # They are taken beside the conversation: where their records come is chance.
         off = structs.replace(self._config.checkpoints, mode="off")
         self._config = structs.replace(self._config, checkpoints=off)

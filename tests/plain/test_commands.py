@@ -13,13 +13,12 @@ import pytest
 from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.world import OldSession, World
-from tui.agent import events
 from tui.app import manual
 from tui.app.commands.registry import COMMANDS
 from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
-from tui.core import plain_detection
+from tui.core import facts, plain_detection
 from tui.core.config import McpServer
 from tui.core.errors import ToolError
 from tui.plain import views
@@ -105,8 +104,8 @@ async def test_directives_go_to_the_agent_as_typed(world: World) -> None:
 
 
 async def test_status_speaks_the_meter(world: World) -> None:
-    measured = events.ContextMeasured(82_100, 1, 1, 200_000, {}, "catalogue")
-    world.scripts.append([events.UserMessage("go"), measured])
+    measured = facts.ContextMeasured(82_100, 1, 1, 200_000, {}, "catalogue")
+    world.scripts.append([facts.UserMessage("go"), measured])
     async with talking(world) as (_, face):
         face.prompts += ["go", "/status"]
         await until(lambda: any(line.startswith("Context") for line in face.said))
@@ -117,10 +116,10 @@ async def test_status_speaks_the_meter(world: World) -> None:
 
 
 async def test_status_speaks_of_cache_and_cost(world: World) -> None:
-    measured = events.ContextMeasured(
+    measured = facts.ContextMeasured(
         41_000, 1, 1, 1_000_000, {}, "server", cache_share=0.97, cost_usd=0.42
     )
-    world.scripts.append([events.UserMessage("go"), measured])
+    world.scripts.append([facts.UserMessage("go"), measured])
     async with talking(world) as (_, face):
         face.prompts += ["go", "/status"]
         await until(lambda: any(line.startswith("Context") for line in face.said))
@@ -187,8 +186,8 @@ async def test_models_are_chosen_by_number(world: World) -> None:
 
 
 async def test_todos_are_kept_to_be_read_again(world: World) -> None:
-    todos = events.TodosChanged(({"text": "a", "status": "in_progress"},))
-    world.scripts.append([events.UserMessage("go"), todos])
+    todos = facts.TodosChanged(({"text": "a", "status": "in_progress"},))
+    world.scripts.append([facts.UserMessage("go"), todos])
     async with talking(world) as (_, face):
         face.prompts += ["go", "/todos"]
         await until(lambda: face.said.count("  now: a") == 2)

@@ -15,9 +15,9 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.script import Ask, Hold
 from tests.support.world import OldSession, World, old_path, record
-from tui.agent import events
 from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup
 from tui.app.services import SessionChoice
+from tui.core import facts
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
@@ -31,7 +31,7 @@ CALL = Call(
     preview_kind="command", preview="rm -rf build", scope="rm -rf build",
 )  # fmt: skip
 DECISION = Decision("ask", "It deletes files.", "policy", "high-risk")
-DONE = events.TurnFinished("done", Usage(1, 1), None)
+DONE = facts.TurnFinished("done", Usage(1, 1), None)
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def world(tmp_path: Path) -> World:
 async def test_a_turn_is_said_by_its_lines_and_what_was_typed_is_not_repeated(world: World) -> None:
     world.scripts.append(
         [
-            events.UserMessage("go"),
-            events.RequestSent(1, 10, "m", 1),
-            *(events.TextDelta(piece) for piece in ("I'll ", "look", ".\n", "Two ", "lines.")),
-            events.AssistantMessage("I'll look.\nTwo lines.", "tool_use", Usage()),
-            events.ToolStarted("1", "read_file", {}, "a.py"),
-            events.ToolFinished("1", "read_file", False, 0.1, None, "3 lines", "x\ny\nz"),
+            facts.UserMessage("go"),
+            facts.RequestSent(1, 10, "m", 1),
+            *(facts.TextDelta(piece) for piece in ("I'll ", "look", ".\n", "Two ", "lines.")),
+            facts.AssistantMessage("I'll look.\nTwo lines.", "tool_use", Usage()),
+            facts.ToolStarted("1", "read_file", {}, "a.py"),
+            facts.ToolFinished("1", "read_file", False, 0.1, None, "3 lines", "x\ny\nz"),
         ]
     )
     async with talking(world) as (talk, face):
@@ -69,15 +69,13 @@ async def test_a_turn_is_said_by_its_lines_and_what_was_typed_is_not_repeated(wo
 async def test_what_an_attempt_streamed_is_void_when_another_follows(world: World) -> None:
     world.scripts.append(
         [
-            events.UserMessage("go"),
-            events.RequestSent(1, 10, "m", 1),
-            events.TextDelta("Never said"),
-            events.RetryScheduled(
-                1, 3, 4, "The server broke off.", None, "stream_broken", None, 10
-            ),
-            events.RequestSent(1, 10, "m", 2),
-            events.TextDelta("Said."),
-            events.AssistantMessage("Said.", "end_turn", Usage()),
+            facts.UserMessage("go"),
+            facts.RequestSent(1, 10, "m", 1),
+            facts.TextDelta("Never said"),
+            facts.RetryScheduled(1, 3, 4, "The server broke off.", None, "stream_broken", None, 10),
+            facts.RequestSent(1, 10, "m", 2),
+            facts.TextDelta("Said."),
+            facts.AssistantMessage("Said.", "end_turn", Usage()),
         ]
     )
     async with talking(world) as (_, face):
@@ -91,7 +89,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
     world: World,
 ) -> None:
     hold = Hold()
-    world.scripts.append([events.UserMessage("go"), hold, events.UserMessage("and this")])
+    world.scripts.append([facts.UserMessage("go"), hold, facts.UserMessage("and this")])
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: talk.busy)
@@ -107,7 +105,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
 
 
 async def test_what_is_typed_while_a_turn_is_stopped_becomes_one_of_its_own(world: World) -> None:
-    world.scripts += [[events.UserMessage("go"), Hold()], [events.UserMessage("next")]]
+    world.scripts += [[facts.UserMessage("go"), Hold()], [facts.UserMessage("next")]]
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: talk.busy)
@@ -120,7 +118,7 @@ async def test_what_is_typed_while_a_turn_is_stopped_becomes_one_of_its_own(worl
 async def test_a_long_silence_is_spoken_of(world: World) -> None:
     hold = Hold()
     world.scripts.append(
-        [events.UserMessage("go"), events.ToolStarted("1", "run_command", {}, "make"), hold]
+        [facts.UserMessage("go"), facts.ToolStarted("1", "run_command", {}, "make"), hold]
     )
     async with talking(world) as (talk, face):
         face.prompts.append("go")
@@ -141,7 +139,7 @@ async def test_a_long_silence_is_spoken_of(world: World) -> None:
 async def test_R15_a_long_wait_is_spoken_of_at_its_marks_only(world: World) -> None:
     until_ = (world.clock.now() + timedelta(hours=2, seconds=30)).isoformat()
     hold = Hold()
-    world.scripts.append([events.UserMessage("go"), events.Parked(until_, "Come later."), hold])
+    world.scripts.append([facts.UserMessage("go"), facts.Parked(until_, "Come later."), hold])
     clock = world.clock
     assert isinstance(clock, ManualClock)
     async with talking(world) as (talk, face):
@@ -165,8 +163,8 @@ async def test_R15_a_long_wait_is_spoken_of_at_its_marks_only(world: World) -> N
 
 
 async def test_a_full_context_is_said_once(world: World) -> None:
-    full = events.ContextMeasured(170_000, 1, 1, 200_000, {}, "catalogue")
-    world.scripts.append([events.UserMessage("go"), full, full])
+    full = facts.ContextMeasured(170_000, 1, 1, 200_000, {}, "catalogue")
+    world.scripts.append([facts.UserMessage("go"), full, full])
     async with talking(world) as (_, face):
         face.prompts.append("go")
         await until(lambda: len(face.began_with) == 2)
@@ -189,7 +187,7 @@ async def test_a_full_context_is_said_once(world: World) -> None:
     ],
 )
 async def test_an_approval(world: World, typed: list[str | None], answer: str, reason: str) -> None:
-    world.scripts.append([events.UserMessage("go"), Ask(CALL, DECISION)])
+    world.scripts.append([facts.UserMessage("go"), Ask(CALL, DECISION)])
     async with talking(world, answers=typed) as (_, face):
         face.prompts.append("go")
         await until(lambda: world.agent.answers)
@@ -207,7 +205,7 @@ async def test_an_approval(world: World, typed: list[str | None], answer: str, r
 
 
 async def test_what_only_counts_once_takes_no_lasting_yes(world: World) -> None:
-    world.scripts.append([events.UserMessage("go"), Ask(CALL, replace(DECISION, once=True))])
+    world.scripts.append([facts.UserMessage("go"), Ask(CALL, replace(DECISION, once=True))])
     async with talking(world, answers=["2", "1"]) as (_, face):
         face.prompts.append("go")
         await until(lambda: world.agent.answers)
@@ -218,7 +216,7 @@ async def test_what_only_counts_once_takes_no_lasting_yes(world: World) -> None:
 
 
 async def test_a_text_is_no_answer_and_is_not_lost(world: World) -> None:
-    world.scripts.append([events.UserMessage("go"), Ask(CALL, DECISION)])
+    world.scripts.append([facts.UserMessage("go"), Ask(CALL, DECISION)])
     async with talking(world, answers=["1 more thing for later", "4", ""]) as (_, face):
         face.prompts.append("go")
         await until(lambda: world.agent.answers)
@@ -231,7 +229,7 @@ async def test_a_text_is_no_answer_and_is_not_lost(world: World) -> None:
 async def test_what_could_disguise_itself_is_spelt_out_in_a_question(world: World) -> None:
     evil = "echo safe\x1b[2K\rrm -rf ~ \u202e"
     call = Call("t", "run_command", "run", evil, evil, preview_kind="command", preview=evil)
-    world.scripts.append([events.UserMessage("go"), Ask(call, DECISION)])
+    world.scripts.append([facts.UserMessage("go"), Ask(call, DECISION)])
     async with talking(world, answers=["4", ""]) as (_, face):
         face.prompts.append("go")
         await until(lambda: world.agent.answers)
@@ -242,7 +240,7 @@ async def test_what_could_disguise_itself_is_spelt_out_in_a_question(world: Worl
 async def test_a_diff_is_read_as_added_and_removed(world: World) -> None:
     text = "--- a/f.py\n+++ b/f.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n"
     call = Call("t", "edit_file", "write", "f.py", preview_kind="diff", preview=text)
-    world.scripts.append([events.UserMessage("go"), Ask(call, DECISION)])
+    world.scripts.append([facts.UserMessage("go"), Ask(call, DECISION)])
     async with talking(world, answers=["1"]) as (_, face):
         face.prompts.append("go")
         await until(lambda: world.agent.answers)
@@ -258,10 +256,10 @@ async def test_a_diff_is_read_as_added_and_removed(world: World) -> None:
 
 async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
     world.tried = "strict"
-    error = events.ErrorRaised("invalid_request", "messages.3 is wrong", True)
+    error = facts.ErrorRaised("invalid_request", "messages.3 is wrong", True)
     world.scripts += [
-        [events.UserMessage("go"), error, events.TurnFinished("failed")],
-        [events.AssistantMessage("Well.", "end_turn", Usage())],
+        [facts.UserMessage("go"), error, facts.TurnFinished("failed")],
+        [facts.AssistantMessage("Well.", "end_turn", Usage())],
     ]
     async with talking(world, answers=["2"]) as (_, face):
         face.prompts.append("go")
@@ -272,8 +270,8 @@ async def test_R12_a_refused_request_offers_the_ways_on(world: World) -> None:
 
 
 async def test_a_failure_of_another_kind_asks_nothing(world: World) -> None:
-    error = events.ErrorRaised("overloaded", "Too busy.", True, "Try later.")
-    world.scripts.append([events.UserMessage("go"), error, events.TurnFinished("failed")])
+    error = facts.ErrorRaised("overloaded", "Too busy.", True, "Try later.")
+    world.scripts.append([facts.UserMessage("go"), error, facts.TurnFinished("failed")])
     async with talking(world) as (_, face):
         face.prompts.append("go")
         await until(lambda: len(face.began_with) == 2)
@@ -417,7 +415,7 @@ async def test_a_command_of_ones_own_and_the_shell(world: World, tmp_path: Path)
 
 async def test_a_command_of_the_person_waits_for_the_turn_and_for_a_crash(world: World) -> None:
     hold = Hold()
-    world.scripts.append([events.UserMessage("go"), hold])
+    world.scripts.append([facts.UserMessage("go"), hold])
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: talk.busy)
@@ -464,10 +462,10 @@ async def test_what_is_typed_while_the_context_is_compacted_is_sent_after_it(wor
     async with talking(world) as (talk, face):
         held, release = asyncio.Event(), asyncio.Event()
 
-        async def compaction() -> AsyncIterator[events.Event]:
+        async def compaction() -> AsyncIterator[facts.Fact]:
             held.set()
             await release.wait()
-            yield events.Notice("Done.")
+            yield facts.Notice("Done.")
 
         assert talk.start_side_work("compacting", compaction())
         await held.wait()
@@ -526,9 +524,9 @@ async def test_K47_elevation_is_decided_before_interrupted_calls_are_made_again(
         assert elevated < face.said.index("The last run of this session was interrupted.")
 
 
-def asks(*questions: dict[str, object]) -> list[events.Event]:
-    called = events.ToolStarted("q1", "ask_user", {"questions": list(questions)})
-    return [events.UserMessage("go"), events.RequestSent(1, 10, "m", 1), called]
+def asks(*questions: dict[str, object]) -> list[facts.Fact]:
+    called = facts.ToolStarted("q1", "ask_user", {"questions": list(questions)})
+    return [facts.UserMessage("go"), facts.RequestSent(1, 10, "m", 1), called]
 
 
 DATABASE: dict[str, object] = {
@@ -575,8 +573,8 @@ async def test_a_question_of_the_model_may_stay_unanswered(world: World, typed: 
 
 
 async def test_a_plan_is_read_and_approved_by_a_number(world: World) -> None:
-    called = events.ToolStarted("p1", "present_plan", {"title": "Rename", "plan": "1. Rename it."})
-    script = [events.UserMessage("go"), events.RequestSent(1, 10, "m", 1), called]
+    called = facts.ToolStarted("p1", "present_plan", {"title": "Rename", "plan": "1. Rename it."})
+    script = [facts.UserMessage("go"), facts.RequestSent(1, 10, "m", 1), called]
     world.scripts += [script, script]
     async with talking(world, answers=["3", "Tests first", "2"]) as (_, face):
         world.agent.mode = "plan"

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.server_script import encoded, events_of
+from tui.core.facts import TextDelta
 from tui.core.messages import Usage
 from tui.provider.anthropic import sse
 from tui.provider.anthropic.answer import AnswerBuilder, tool_input
 from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
-from tui.provider.base import TextDelta
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

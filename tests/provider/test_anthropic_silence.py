@@ -14,6 +14,7 @@ from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.core.errors import ProviderError
+from tui.core.facts import Alive, TextDelta
 from tui.provider.anthropic.stall_timeout import (
     ALIVE_BYTES,
     LIFE,
@@ -22,7 +23,7 @@ from tui.provider.anthropic.stall_timeout import (
     PROGRESS,
     Silence,
 )
-from tui.provider.base import Alive, Completed, StreamPart, TextDelta
+from tui.provider.base import Completed, StreamPart
 
 
 @dataclass

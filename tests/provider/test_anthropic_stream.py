@@ -16,15 +16,9 @@ from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json, signature_of
 from tui.core.errors import ErrorClass, ProviderError
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Usage
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, StreamPart
 
 _STALLED: Json = {"turns": [{"text": "a long answer", "faults": [{"stall_s": 600, "after": 3}]}]}
 

@@ -15,16 +15,9 @@ from tests.support.server import LoopbackServer
 from tui.core.clock import timestamp
 from tui.core.config import Retry
 from tui.core.errors import CredentialsError, ErrorClass, HoldfastError, ProviderError
+from tui.core.facts import ModelSwitched, TextDelta
 from tui.core.messages import Usage
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    ModelInfo,
-    ModelSwitched,
-    Request,
-    StreamPart,
-    TextDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, ModelInfo, Request, StreamPart
 from tui.provider.failover import REST_S, TRIGGERS, Failover
 from tui.provider.retry import RetryControl, RetryProvider
 

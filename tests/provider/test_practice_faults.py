@@ -14,18 +14,10 @@ from tests.support.clock import FakeClock
 from tests.support.rejections import REJECTIONS
 from tests.support.server import LoopbackServer
 from tui.core.errors import ErrorClass, Overflow, ProviderError
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Message, text_block, text_of
 from tui.demo.drill_steps import STEPS
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    Provider,
-    Request,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, Provider, Request, StreamPart
 from tui.provider.practice.faults import FaultQueue, FaultyProvider
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.practice.script import Fault, Script, ScriptedTurn, ToolUse

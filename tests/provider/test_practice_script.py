@@ -10,8 +10,9 @@ import pytest
 from tests.provider.practice_world import parts_of
 from tests.support.clock import FakeClock
 from tui.core.errors import ProviderError, UsageError
+from tui.core.facts import TextDelta
 from tui.core.messages import Message, Usage, text_block, text_of
-from tui.provider.base import AttemptStarted, Completed, Request, TextDelta
+from tui.provider.base import AttemptStarted, Completed, Request
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.practice.script import read_script
 

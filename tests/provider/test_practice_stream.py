@@ -10,16 +10,9 @@ import pytest
 from tests.provider.practice_world import World, parts_of
 from tests.support.clock import FakeClock
 from tui.core.errors import ProviderError
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Message, text_block, text_of
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    Request,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, Request, StreamPart
 from tui.provider.practice.provider import PracticeModel
 from tui.provider.practice.stream import count_input
 from tui.tokens.estimate import weight

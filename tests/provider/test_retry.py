@@ -18,17 +18,9 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.core.config import Retry
 from tui.core.errors import CredentialsError, HoldfastError, ProviderError
+from tui.core.facts import RetryScheduled, TextDelta
 from tui.core.messages import Usage
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    ModelInfo,
-    Provider,
-    Request,
-    RetryScheduled,
-    StreamPart,
-    TextDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
 from tui.provider.retry import RetryControl, RetryProvider, backoff_s
 
 _DONE = Completed([{"type": "text", "text": "yes"}], "m", "end_turn", Usage())

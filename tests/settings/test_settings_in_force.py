@@ -8,10 +8,9 @@ import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import events
 from tui.app.options.arguments import Options
 from tui.app.program import CompositionRoot
-from tui.core import theme_cache
+from tui.core import facts, theme_cache
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError, UsageError
 from tui.core.paths import folders
@@ -96,7 +95,7 @@ async def test_a_rule_counts_from_the_next_call_on(tmp_path: Path) -> None:
     agent.take_up(Config(permissions=Permissions(deny=("write_file",))))
     seen = await events_of(agent, "again")
     assert not (tmp_path / "b").exists()
-    finished = [event for event in seen if isinstance(event, events.ToolFinished)]
+    finished = [event for event in seen if isinstance(event, facts.ToolFinished)]
     assert [event.is_error for event in finished] == [True]
 
 

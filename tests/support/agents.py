@@ -8,11 +8,11 @@ from typing import Any
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event
 from tui.agent.limits import Limits
 from tui.agent.prompts import parse
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
+from tui.core.facts import Fact
 from tui.core.messages import text_block
 from tui.core.output_store import OutputStore
 from tui.core.workspace import Workspace
@@ -76,7 +76,7 @@ def make_agent(
     )
 
 
-async def events_of(agent: Agent, text: str) -> list[Event]:
+async def events_of(agent: Agent, text: str) -> list[Fact]:
     """All events of one turn."""
     return [event async for event in agent.send(parse(text))]
 

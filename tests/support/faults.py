@@ -14,10 +14,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.context import view
 from tui.context.validate import check
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.messages import Usage, blocks_of, text_block, text_of, tool_calls
 from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request, StreamPart
 from tui.provider.practice.script import Fault, Script, ScriptedTurn, ToolUse
@@ -127,17 +127,17 @@ class WithSummaries:
         await self.model.aclose()
 
 
-def shown_text(seen: Sequence[Event]) -> list[str]:
+def shown_text(seen: Sequence[Fact]) -> list[str]:
     """The answers as somebody sees them who takes what is void away again."""
     shown: list[str] = []
     streamed = ""
     for event in seen:
         match event:
-            case events.RequestSent():
+            case facts.RequestSent():
                 streamed = ""
-            case events.TextDelta(text):
+            case facts.TextDelta(text):
                 streamed += text
-            case events.AssistantMessage(text=text):
+            case facts.AssistantMessage(text=text):
                 assert streamed == text
                 shown.append(text)
             case _:
@@ -145,10 +145,10 @@ def shown_text(seen: Sequence[Event]) -> list[str]:
     return shown
 
 
-def check_cell(cell: Cell, path: Path, root: Path, seen: Sequence[Event]) -> None:
+def check_cell(cell: Cell, path: Path, root: Path, seen: Sequence[Fact]) -> None:
     """What must be true after every cell, whatever ran it."""
-    finished = [event for event in seen if isinstance(event, events.TurnFinished)]
-    errors = [event for event in seen if isinstance(event, events.ErrorRaised)]
+    finished = [event for event in seen if isinstance(event, facts.TurnFinished)]
+    errors = [event for event in seen if isinstance(event, facts.ErrorRaised)]
     assert len(finished) == 1
     if cell.ends == "done":
         assert not errors, errors

@@ -26,13 +26,13 @@ from tests.support.server_script import Json, Script
 from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
-from tui.agent.events import ErrorRaised, Event, ToolFinished
 from tui.agent.prompts import parse
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.config import Compaction, Config, Prune
 from tui.core.errors import ProviderError
+from tui.core.facts import ErrorRaised, Fact, ToolFinished
 from tui.core.files import known_key
 from tui.core.messages import ToolOutput, Usage
 from tui.core.paths import folders
@@ -356,7 +356,7 @@ class GeneratedSession:
         self.log.append(words[:20].strip())
         await self._follow(self.agent.send(parse(words)), self._meanwhile)
 
-    async def _meanwhile(self, event: Event) -> None:
+    async def _meanwhile(self, event: Fact) -> None:
         """What a person does while a turn runs."""
         chance = self.random.random()
         if not isinstance(event, ToolFinished) or chance > 0.2:
@@ -417,8 +417,8 @@ class GeneratedSession:
 
     async def _follow(
         self,
-        stream: AsyncGenerator[Event],
-        meanwhile: Callable[[Event], Awaitable[None]] | None = None,
+        stream: AsyncGenerator[Fact],
+        meanwhile: Callable[[Fact], Awaitable[None]] | None = None,
     ) -> None:
         async with aclosing(stream) as seen:
             async for event in seen:

@@ -29,11 +29,11 @@ from tests.support.dying_zygote import KILL_AT
 from tests.support.kill_points import KillPoint
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.events import Event, ToolOutputChunk
 from tui.agent.prompts import parse
 from tui.app.interruption import known, taken_over
 from tui.context.repair import INTERRUPTED
 from tui.core.clock import SystemClock
+from tui.core.facts import Fact, ToolOutputChunk
 from tui.core.messages import blocks_of, string_of, text_of
 from tui.core.paths import folders
 from tui.keeper.command import PlainStarter, command_folders, lives
@@ -192,7 +192,7 @@ async def _first(place: Path, kill: Kill) -> int:
     return point.steps
 
 
-def _printed(event: Event) -> bool:
+def _printed(event: Fact) -> bool:
     return isinstance(event, ToolOutputChunk) and "printed" in event.text
 
 

@@ -12,9 +12,9 @@ from tests.agent.test_requests_grow import program
 from tests.support.ideal_client import ideal_dollars
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent.events import CompactionFinished
 from tui.agent.side_question import WarmSummarizer
 from tui.core.config import Cache, Compaction
+from tui.core.facts import CompactionFinished
 
 FILES = 10
 READS = 3

@@ -8,17 +8,9 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, TypeAlias
 
 from tui.core.errors import ProviderError
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Block, Usage, text_block, text_of
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    ModelInfo,
-    Request,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, ModelInfo, Request, StreamPart
 
 Answer: TypeAlias = list[Block] | ProviderError | Callable[[Request], list[Block]]
 

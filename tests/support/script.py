@@ -15,31 +15,27 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 from msgspec import structs
 
-from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event
 from tui.context.repair_levels import RepairLevel
+from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.errors import ErrorClass, HoldfastError, LimitReachedError, ProviderError
+from tui.core.facts import (
+    Alive,
+    Fact,
+    ModelSwitched,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 from tui.core.messages import Block, ToolOutput, Usage, text_block
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Approver, Call, Decision, Mode
-from tui.provider.base import (
-    Alive,
-    AttemptStarted,
-    Completed,
-    ModelInfo,
-    ModelSwitched,
-    Request,
-    RetryScheduled,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, ModelInfo, Request, StreamPart
 from tui.provider.catalogue import EFFORTS
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
 
@@ -84,14 +80,14 @@ class Burst:
         self.count = count
 
 
-Step: TypeAlias = Event | Ask | Hold | Burst | Exception
+Step: TypeAlias = Fact | Ask | Hold | Burst | Exception
 Script: TypeAlias = Sequence[Step]
 
 _Streamed = TextDelta | ThinkingDelta | ToolInputDelta | Alive | RetryScheduled | ModelSwitched
 _OfAnswer = (
     *(TextDelta, ThinkingDelta, ToolInputDelta, Alive, RetryScheduled, ModelSwitched),
-    *(events.RequestSent, events.AssistantMessage, events.ErrorRaised, events.UserMessage),
-    *(events.RecoveryStep, events.Parked, Exception, Burst),
+    *(facts.RequestSent, facts.AssistantMessage, facts.ErrorRaised, facts.UserMessage),
+    *(facts.RecoveryStep, facts.Parked, Exception, Burst),
 )
 """Steps that belong to the next answer: the calls before them are over."""
 
@@ -236,8 +232,8 @@ class ScriptedModel:
         self.scripts = scripts
         self.requests: list[Request] = []
         self.calls: dict[str, ScriptedCall] = {}
-        self.figures: deque[Event] = deque()
-        self.measured: list[Event] = []
+        self.figures: deque[Fact] = deque()
+        self.measured: list[Fact] = []
         self.wishes: list[str] = []
         self.tried: RepairLevel | None = None
         self.window = 200_000
@@ -267,13 +263,13 @@ class ScriptedModel:
         self._steps.clear()
         self._begun = False
 
-    def see(self, event: Event) -> Event:
+    def see(self, event: Fact) -> Fact:
         """What the agent published, with the figures that the script gives: a clock that stands
         and texts of one line come to none that are worth a look."""
         match event:
-            case events.ToolFinished(id=id_) if id_ in self.calls:
+            case facts.ToolFinished(id=id_) if id_ in self.calls:
                 self.calls[id_].over.set()
-            case events.RequestSent() | events.TurnFinished():
+            case facts.RequestSent() | facts.TurnFinished():
                 pass
             case _:
                 return event
@@ -282,28 +278,28 @@ class ScriptedModel:
             return event
         self.figures.remove(given)
         match given:
-            case events.ToolFinished(seconds=seconds, receipt=receipt):
-                assert isinstance(event, events.ToolFinished)
+            case facts.ToolFinished(seconds=seconds, receipt=receipt):
+                assert isinstance(event, facts.ToolFinished)
                 return structs.replace(event, seconds=seconds, receipt=receipt)
-            case events.RequestSent(messages, tokens):
-                assert isinstance(event, events.RequestSent)
+            case facts.RequestSent(messages, tokens):
+                assert isinstance(event, facts.RequestSent)
                 return structs.replace(event, messages=messages, tokens=tokens)
             case _:
-                assert isinstance(given, events.TurnFinished)
-                assert isinstance(event, events.TurnFinished)
+                assert isinstance(given, facts.TurnFinished)
+                assert isinstance(event, facts.TurnFinished)
                 return structs.replace(event, usage=given.usage, cost_usd=given.cost_usd)
 
     def before_prompt(self) -> None:
         """Raise where the script has no prompt: the turn fails before that is in the record."""
         script = self.scripts[0] if self.scripts else ()
-        failure = next((one for one in script if isinstance(one, events.ErrorRaised)), None)
-        if not script or not isinstance(script[0], (events.ErrorRaised, HoldfastError)):
+        failure = next((one for one in script if isinstance(one, facts.ErrorRaised)), None)
+        if not script or not isinstance(script[0], (facts.ErrorRaised, HoldfastError)):
             return
         for step in self.scripts.popleft():
             if isinstance(step, HoldfastError):
                 raise step
-            if not isinstance(step, (events.ErrorRaised, events.TurnFinished)):
-                self._publish(cast("Event", step))
+            if not isinstance(step, (facts.ErrorRaised, facts.TurnFinished)):
+                self._publish(cast("Fact", step))
         assert failure
         raise HoldfastError(failure.message, hint=failure.hint)
 
@@ -323,24 +319,24 @@ class ScriptedModel:
             return
         self.requests.append(request)
         self._next_script(request)
-        while isinstance(self._first, events.UserMessage):
+        while isinstance(self._first, facts.UserMessage):
             self._steps.popleft()
-        sent = self._take(events.RequestSent)
+        sent = self._take(facts.RequestSent)
         yield AttemptStarted(sent.attempt if sent else 1, request.model)
         model, text = request.model, ""
         while self._steps:
             step = self._steps[0]
             match step:
-                case events.AssistantMessage(text, reason, usage, request_id):
+                case facts.AssistantMessage(text, reason, usage, request_id):
                     self._steps.popleft()
                     yield self._completed(text, model, reason, usage, request_id)
                     return
-                case events.ToolStarted() | Ask() | events.UserMessage():
+                case facts.ToolStarted() | Ask() | facts.UserMessage():
                     break
-                case events.TurnFinished():
+                case facts.TurnFinished():
                     await self._end(step)
                     break
-                case events.ErrorRaised():
+                case facts.ErrorRaised():
                     class_ = cast("ErrorClass", step.error_class)
                     self._refuse(ProviderError(class_, step.message, hint=step.hint))
                 case Exception():
@@ -353,7 +349,7 @@ class ScriptedModel:
                 case Burst():
                     for number in range(step.count):
                         yield TextDelta(f"{number} ")
-                case events.RequestSent(attempt=attempt, model=model):
+                case facts.RequestSent(attempt=attempt, model=model):
                     self.figures.append(step)
                     yield AttemptStarted(attempt, model)
                 case TextDelta():
@@ -370,7 +366,7 @@ class ScriptedModel:
                 case ThinkingDelta() | Alive():
                     yield step
                 case _:
-                    self._publish(cast("Event", step))
+                    self._publish(cast("Fact", step))
         yield self._completed(text, model, "end_turn", Usage(1000, 50), None)
 
     async def count_tokens(self, request: Request) -> int:
@@ -391,7 +387,7 @@ class ScriptedModel:
     def _first(self) -> Step | None:
         return self._steps[0] if self._steps else None
 
-    def _take(self, kind: type[events.RequestSent]) -> events.RequestSent | None:
+    def _take(self, kind: type[facts.RequestSent]) -> facts.RequestSent | None:
         if not isinstance(step := self._first, kind):
             return None
         self._steps.popleft()
@@ -420,7 +416,7 @@ class ScriptedModel:
         if not clock.slept:
             self.wishes.append("other" if switch else "now")
 
-    async def _end(self, step: events.TurnFinished) -> None:
+    async def _end(self, step: facts.TurnFinished) -> None:
         self._steps.clear()
         match step.outcome:
             case "failed":
@@ -468,7 +464,7 @@ class ScriptedModel:
         while self._steps and not isinstance(self._first, _OfAnswer):
             step = self._steps.popleft()
             match step:
-                case events.TurnFinished():
+                case facts.TurnFinished():
                     self.figures.append(step)
                 case Hold() | Ask() | Burst() | Exception():
                     raise AssertionError(f"{step} is behind the last answer of a turn")
@@ -481,7 +477,7 @@ class ScriptedModel:
         made: set[str] = set()
         for step in self._calls_part():
             match step:
-                case events.ToolStarted(id_, name, input_, label):
+                case facts.ToolStarted(id_, name, input_, label):
                     yield ScriptedCall(id_, name, dict(input_), label, asks.get(id_))
                 case Ask(call=call):
                     id_ = call.id
@@ -500,8 +496,8 @@ class ScriptedModel:
                 return
             yield step
 
-    def _publish(self, event: Event) -> None:
-        if isinstance(event, events.ContextMeasured):
+    def _publish(self, event: Fact) -> None:
+        if isinstance(event, facts.ContextMeasured):
             self.measured.append(event)
         self.ctx.publish(event)
 
@@ -519,29 +515,29 @@ class ScriptedModel:
         asked = {call.id for call in calls if call.asked}
         while self._steps and not isinstance(self._first, _OfAnswer):
             step = self._steps[0]
-            if isinstance(step, events.TurnFinished) and step.outcome in {"failed", "limit"}:
+            if isinstance(step, facts.TurnFinished) and step.outcome in {"failed", "limit"}:
                 break  # the model's next request meets it
             if isinstance(step, Hold) and all(call.over.is_set() for call in calls):
                 break  # so does a wait behind the last call's end
             self._steps.popleft()
             match step:
-                case events.ToolStarted(id_):
+                case facts.ToolStarted(id_):
                     await self.calls[id_].reach(self.calls[id_].begun)
-                case events.ToolOutputChunk(id_, text):
+                case facts.ToolOutputChunk(id_, text):
                     await self.calls[id_].reach(self.calls[id_].running)
                     self.calls[id_].emit(text)
-                case events.ToolFinished(id_):
+                case facts.ToolFinished(id_):
                     await self._finish(step)
-                case events.PermissionAsked(id_) | events.PermissionAnswered(id_) if id_ in asked:
+                case facts.PermissionAsked(id_) | facts.PermissionAnswered(id_) if id_ in asked:
                     pass  # they come of themselves
                 case Ask():
                     await self._answered(self.calls[step.call.id])
                 case Hold():
                     await self._wait(step)
-                case events.TurnFinished(outcome="interrupted"):
+                case facts.TurnFinished(outcome="interrupted"):
                     self.ctx.events.cancel()
                     return
-                case events.TurnFinished():
+                case facts.TurnFinished():
                     self.figures.append(step)
                 case Burst() | Exception():
                     raise AssertionError(step)
@@ -550,7 +546,7 @@ class ScriptedModel:
         for call in calls:
             await call.finish(ToolOutput.text(""))
 
-    async def _finish(self, step: events.ToolFinished) -> None:
+    async def _finish(self, step: facts.ToolFinished) -> None:
         if self.calls[step.id].over.is_set():
             return
         self.figures.append(step)
@@ -578,7 +574,7 @@ class _Held:
         self.slept = True
 
 
-def _same(given: Event, event: Event) -> bool:
-    if isinstance(given, events.ToolFinished) and isinstance(event, events.ToolFinished):
+def _same(given: Fact, event: Fact) -> bool:
+    if isinstance(given, facts.ToolFinished) and isinstance(event, facts.ToolFinished):
         return given.id == event.id
     return type(given) is type(event)

@@ -14,11 +14,9 @@ from msgspec import structs
 
 from tests.support.clock import FakeClock
 from tests.support.script import MODEL, Answers, Script, ScriptedGate, ScriptedModel
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import CompactionPreview
-from tui.agent.events import Event
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.request_builder import Fit
 from tui.agent.turn import TurnRunner
@@ -27,7 +25,9 @@ from tui.app.services import AppServices, SessionChoice
 from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected
+from tui.core import facts
 from tui.core.config import Config, Permissions, Status, TerminalSettings
+from tui.core.facts import Fact
 from tui.core.images import Image, images_of_record
 from tui.core.keymap import keymap_of
 from tui.core.messages import blocks_of, text_block, text_of
@@ -207,7 +207,7 @@ class WatchedAgent(Agent):
         records = self.session.records
         return [one for one in records if one.type == "user" and one.id not in self._old]
 
-    async def start(self) -> list[Event]:
+    async def start(self) -> list[Fact]:
         told = _unmeasured(await super().start())
         return [_on_any_machine(one) for one in told]
 
@@ -230,7 +230,7 @@ class WatchedAgent(Agent):
         call = self.scripted.calls.get(id_)
         return call is not None and call.running.is_set()
 
-    async def close_calls(self, ids: Collection[str]) -> Sequence[Event]:
+    async def close_calls(self, ids: Collection[str]) -> Sequence[Fact]:
         self.left.extend(ids)
         return await super().close_calls(ids)
 
@@ -238,49 +238,49 @@ class WatchedAgent(Agent):
         self.taken_up.append(config)
         super().take_up(config)
 
-    def send(self, *args: Any, **along: Any) -> AsyncGenerator[Event]:
+    def send(self, *args: Any, **along: Any) -> AsyncGenerator[Fact]:
         return self._figured(super().send(*args, **along))
 
-    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Event]:
+    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Fact]:
         self.went_on += 1
         self.again.extend(again)
         return self._figured(super().go_on(again, repeat=repeat))
 
-    def compact(self, focus: str = "") -> AsyncGenerator[Event]:
+    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
         self.compacted.append(focus)
         return self._figured(super().compact(focus))
 
-    async def repair(self, level: RepairLevel) -> Sequence[Event]:
+    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
         return _unmeasured(await super().repair(level))
 
-    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         return _unmeasured(await super().overlay(changes))
 
-    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
         return _unmeasured(await super().pin(pins))
 
     async def close(self) -> None:
         await super().close()
         self.closed = True
 
-    async def _figured(self, stream: AsyncGenerator[Event]) -> AsyncGenerator[Event]:
+    async def _figured(self, stream: AsyncGenerator[Fact]) -> AsyncGenerator[Fact]:
         self.scripted.break_turn()
         async with aclosing(stream):
             async for event in stream:
-                if not isinstance(event, events.ContextMeasured) or event in self.scripted.measured:
+                if not isinstance(event, facts.ContextMeasured) or event in self.scripted.measured:
                     yield self.scripted.see(event)
         self.scripted.end_turn()
 
 
-def _on_any_machine(event: Event) -> Event:
+def _on_any_machine(event: Fact) -> Fact:
     """The event, with a path that is the same wherever the tests are run."""
-    if not isinstance(event, events.SessionStarted) or event.path is None:
+    if not isinstance(event, facts.SessionStarted) or event.path is None:
         return event
     return structs.replace(event, path=f"/data/sessions/proj/{Path(event.path).name}")
 
 
-def _unmeasured(told: Sequence[Event]) -> list[Event]:
-    return [one for one in told if not isinstance(one, events.ContextMeasured)]
+def _unmeasured(told: Sequence[Fact]) -> list[Fact]:
+    return [one for one in told if not isinstance(one, facts.ContextMeasured)]
 
 
 def old_path() -> Path:
@@ -384,7 +384,7 @@ class World:
                 raise self.set_up_refusals.popleft()
             return "Kept in the keyring."
 
-        async def reconnect(agent: Agent) -> Sequence[Event]:
+        async def reconnect(agent: Agent) -> Sequence[Fact]:
             assert isinstance(agent, WatchedAgent)
             agent.reconnected += 1
             return ()

@@ -8,13 +8,13 @@ from tests.support.clock import FakeClock
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.ui.notifications import Notifier
 
-ASKED = events.PermissionAsked("t1", "run_command", "It runs.")
+ASKED = facts.PermissionAsked("t1", "run_command", "It runs.")
 
 
-def calls(*steps: events.Event | float, away: bool = True) -> list[str]:
+def calls(*steps: facts.Fact | float, away: bool = True) -> list[str]:
     """What is called in a turn; a number is seconds that pass."""
     clock, heard = FakeClock(), list[str]()
     attention = Notifier(clock, lambda: away, heard.append)
@@ -33,13 +33,13 @@ def test_an_answer_that_is_needed_calls_at_once() -> None:
 
 
 def test_questions_of_the_model_and_of_sub_agents_call_too() -> None:
-    question = events.QuestionAsked("t1", "ask_user", ())
-    inner = events.SubAgentEvent("t2", "general", ASKED)
+    question = facts.QuestionAsked("t1", "ask_user", ())
+    inner = facts.SubAgentEvent("t2", "general", ASKED)
     assert calls(question, inner) == 2 * ["Needs your answer."]
 
 
 def test_nobody_is_called_who_looks() -> None:
-    assert calls(ASKED, 60.0, events.TurnFinished("done"), away=False) == []
+    assert calls(ASKED, 60.0, facts.TurnFinished("done"), away=False) == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_nobody_is_called_who_looks() -> None:
     ],
 )
 def test_a_long_turn_calls_at_its_end(seconds: float, outcome: str, called: list[str]) -> None:
-    finished = events.TurnFinished(outcome)  # pyright: ignore[reportArgumentType]
+    finished = facts.TurnFinished(outcome)  # pyright: ignore[reportArgumentType]
     assert calls(seconds, finished) == called
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.core.config import TerminalSettings
 from tui.ui.terminal import TerminalCodes, TerminalStatus, terminal_behind_tmux
 
@@ -145,7 +145,7 @@ async def test_a_turn_is_seen_in_the_tab(monkeypatch: pytest.MonkeyPatch) -> Non
     for name in ("TMUX", "STY", "WT_SESSION", "INSIDE_EMACS"):
         monkeypatch.delenv(name, raising=False)
     world, hold, late = World(), Hold(), Hold()
-    asked = events.PermissionAsked("t1", "run_command", "It runs.")
+    asked = facts.PermissionAsked("t1", "run_command", "It runs.")
     world.scripts.append(turn(hold, asked, late, *answer("Done.")))
     written: list[str] = []
     async with running(world) as (app, pilot):

@@ -11,14 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import BackgroundJobs, OwnedJob
 from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
 from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.directive_state import DirectiveState
-from tui.agent.events import Event
 from tui.agent.frame_state import RELOAD
 from tui.agent.hooks import HookRunner
 from tui.agent.interrupted_work import (
@@ -48,8 +46,10 @@ from tui.context.overrides import Overlay, pending
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
+from tui.core import facts
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
 from tui.core.formatting import tokens
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
@@ -235,7 +235,7 @@ class Agent:
         at once. Returns how many there are."""
         return self._ctx.jobs.move() + self.sub_agents.move_to_background()
 
-    def watch_jobs(self, show: Callable[[Event], None]) -> None:
+    def watch_jobs(self, show: Callable[[Fact], None]) -> None:
         """Show what becomes of background commands while no turn runs, until `close`."""
         self._jobs.show = show
 
@@ -298,7 +298,7 @@ class Agent:
             holds=ctx.confinement.known_levels if ctx.confinement is not None else (),
         )
 
-    async def start(self) -> list[Event]:
+    async def start(self) -> list[Fact]:
         """The events that come before the first turn; what the session says is put in force.
 
         Does not touch the network; begins to load what the first request will need.
@@ -308,7 +308,7 @@ class Agent:
             work.append(sweep_outputs(self._ctx, self._closing))
             for rule in without_tool(self._ctx.gate.policy.allow, NAMES.union(self._ctx.tools)):
                 text = f"The rule {rule} allows nothing: there is no such tool."
-                self._ctx.publish(events.Notice(text))
+                self._ctx.publish(facts.Notice(text))
             self._hooks.begin()
         self._background += map(asyncio.create_task, work)
         self._mcp.begin()
@@ -316,12 +316,12 @@ class Agent:
         await SupervisedCommands(self._ctx).take_over_jobs()
         return self._ctx.events.take()
 
-    def count_tokens(self, show: Callable[[Event], None]) -> None:
+    def count_tokens(self, show: Callable[[Fact], None]) -> None:
         """Let the server count the context between the turns, where it changed much since the
         last answer; what comes of it is shown without being asked for, until `close`."""
         self._counter.begin(show)
 
-    def title_session(self, show: Callable[[Event], None]) -> None:
+    def title_session(self, show: Callable[[Fact], None]) -> None:
         """Let the small model title the session once a turn has finished, where it has no title;
         what comes of it is shown without being asked for, until `close`."""
         self._titles.begin(show)
@@ -331,7 +331,7 @@ class Agent:
         self._titles.close()
         self._ctx.recorder.append("title", title=title)
 
-    def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Event]:
+    def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Fact]:
         """Run one turn and yield its events; the last is TurnFinished.
 
         Images that the text names with `@` go along. Closing the iterator interrupts the turn.
@@ -339,7 +339,7 @@ class Agent:
         """
         return self._ctx.events.run(self._turns.run, prompt)
 
-    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Event]:
+    def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Fact]:
         """Run a turn without a new prompt: after a failure, an interruption, or where it is parked.
 
         A parked session continues when its time has come; Parked comes again until then. In all
@@ -353,7 +353,7 @@ class Agent:
         """What an earlier run of the session left open. Blocks."""
         return self._dispatcher.interrupted_work()
 
-    def collect(self, ids: Collection[str]) -> AsyncGenerator[Event]:
+    def collect(self, ids: Collection[str]) -> AsyncGenerator[Fact]:
         """Give calls whose commands are kept their results, and ask the model nothing; a command
         that still runs is waited for. Events as `send`."""
         return self._ctx.events.run(self._turns.collect, ids)
@@ -376,13 +376,13 @@ class Agent:
         self._ctx.jobs.leave()
         self.sub_agents.leave()
 
-    async def note(self, text: str) -> Sequence[Event]:
+    async def note(self, text: str) -> Sequence[Fact]:
         """Record a line that is for the person only, and show it."""
         self._ctx.recorder.append("note", text=text)
-        await self._ctx.recorder.show(events.Notice(text))
+        await self._ctx.recorder.show(facts.Notice(text))
         return self._ctx.events.take()
 
-    async def close_calls(self, ids: Collection[str]) -> Sequence[Event]:
+    async def close_calls(self, ids: Collection[str]) -> Sequence[Fact]:
         """Give calls that an earlier run left open their result: that they were interrupted.
 
         Raises RuntimeError while a turn runs.
@@ -424,22 +424,22 @@ class Agent:
         """The level that the model has if none is named."""
         return self._ctx.model.effort
 
-    def effort_cost(self, level: str) -> events.ContextBroken | None:
+    def effort_cost(self, level: str) -> facts.ContextBroken | None:
         """What `use_effort` would cost; None where it costs nothing."""
         return self._requests.effort_cost(level)
 
-    def think_cost(self, on: bool) -> events.ContextBroken | None:
+    def think_cost(self, on: bool) -> facts.ContextBroken | None:
         """What /think would cost; None where it costs nothing."""
         return self._requests.effort_cost(think=on)
 
-    async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Event]:
+    async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Fact]:
         """Think as deep as a level says from the next request on, or with `wait` from the next
         break on that restarts the cache; kept with the session."""
         self._directives.apply({"effort": level}, wait=wait)
-        await self._ctx.recorder.show(events.DirectivesChanged(**self._directives.now.to_json()))
+        await self._ctx.recorder.show(facts.DirectivesChanged(**self._directives.now.to_json()))
         return self._ctx.events.take()
 
-    def cost_of_change(self, targets: Collection[str]) -> events.ContextBroken | None:
+    def cost_of_change(self, targets: Collection[str]) -> facts.ContextBroken | None:
         """What masking these records, or showing them again, costs with the next request; None
         where none of them was sent yet."""
         return cost_of_change(self._ctx, targets, less=self._pruning.joining(self.view(), targets))
@@ -453,7 +453,7 @@ class Agent:
         """The changes that wait for the next break, by the records that they concern."""
         return pending(self.session.records)
 
-    def measure(self) -> events.ContextMeasured:
+    def measure(self) -> facts.ContextMeasured:
         """How full the context is now."""
         return self._requests.meter.measure()
 
@@ -461,7 +461,7 @@ class Agent:
         """The old results that wait to be pruned, for the next break or until it pays."""
         return self._pruning.waiting(self.view())
 
-    def reload_cost(self) -> events.ContextBroken:
+    def reload_cost(self) -> facts.ContextBroken:
         """What `reload` would cost."""
         return self._requests.reload_cost()
 
@@ -520,7 +520,7 @@ class Agent:
         """The language servers and linters that were asked in this session."""
         return self._ctx.checkers.all if self._ctx.checkers else ()
 
-    def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Event]:
+    def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Fact]:
         """Offer a server's tool to the model, or keep it from it, from the next request on."""
         self._mcp.switch(server, tool, on=on)
         return self._ctx.events.take()
@@ -560,7 +560,7 @@ class Agent:
         """The items of the next request."""
         return self._ctx.ledger
 
-    def use_model(self, info: ModelInfo) -> Sequence[Event]:
+    def use_model(self, info: ModelInfo) -> Sequence[Fact]:
         """Ask another model from the next request on; a parked turn resumes with it at once."""
         self._requests.use(info)
         self._ctx.publish(*self._requests.measured())
@@ -578,7 +578,7 @@ class Agent:
         server: str,
         first_party: bool,
         cache_life: CacheLife,
-    ) -> Sequence[Event]:
+    ) -> Sequence[Fact]:
         """Ask through another provider from the next request on; nothing may run meanwhile."""
         self._refuse_in_turn()
         ctx, before = self._ctx, self._ctx.provider
@@ -612,18 +612,18 @@ class Agent:
         """The levels of the repair ladder that can be tried after a refused request; else none."""
         return self._repair.offers()
 
-    async def repair(self, level: RepairLevel) -> Sequence[Event]:
+    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
         """Send what the model sees on a level of the ladder, from the next request on.
 
         Recorded; `go_on` then asks again. Raises RuntimeError while a turn runs.
         """
         self._refuse_in_turn()
         codes = tuple(finding.to_json() for finding in self._repair.climb(level))
-        await self._ctx.recorder.show(events.RepairApplied(codes), *self._requests.measured())
+        await self._ctx.recorder.show(facts.RepairApplied(codes), *self._requests.measured())
         self._counter.schedule()
         return self._ctx.events.take()
 
-    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         """Change how records stand in what the model sees, from the next request on.
 
         Allowed at any time: a request that is under way stays as it was sent. Raises HoldfastError
@@ -633,7 +633,7 @@ class Agent:
         self._counter.schedule()
         return self._ctx.events.take()
 
-    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
         """Keep records from everything that takes results away by itself, or let them go again.
 
         When, and errors, as for `overlay`.
@@ -656,7 +656,7 @@ class Agent:
         """What `compact` would keep, sum up and hold on to; None where there is nothing to do."""
         return self._compactor.plan(focus)
 
-    def compact(self, focus: str = "") -> AsyncGenerator[Event]:
+    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
         """Put a summary in the place of the beginning (/compact); yields what happens, as `send`.
 
         `cancel` stops it and changes nothing. The last event is CompactionFinished, whose
@@ -664,14 +664,14 @@ class Agent:
         """
         return self._ctx.events.run(self._compactor.compact_now, focus)
 
-    async def uncompact(self) -> Sequence[Event]:
+    async def uncompact(self) -> Sequence[Fact]:
         """Send the full view again, from the next request on. Raises RuntimeError in a turn."""
         self._refuse_in_turn()
         await self._compactor.undo()
         self._counter.schedule()
         return self._ctx.events.take()
 
-    def flush_memory(self) -> AsyncGenerator[Event]:
+    def flush_memory(self) -> AsyncGenerator[Fact]:
         """Keep in MEMORY.md what is worth it of what is new (/new, on quit); nothing where none is.
 
         Yields what happens, as `send`; `cancel` stops it.

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.checkpoints import Checkpoints
-from tui.agent.events import Debug, Event, QueueChanged
 from tui.agent.limits import Limits, PendingRequests, SessionCost, SpendingCounter, Spent
 from tui.agent.pause import Pause
 from tui.agent.prompts import ParsedPrompt
@@ -20,6 +19,7 @@ from tui.context.system_prompt import Injected, Source, SystemPrompt
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
 from tui.core.config import Config
+from tui.core.facts import Debug, Fact, QueueChanged
 from tui.core.messages import Block, Usage
 from tui.core.output_store import OutputStore
 from tui.core.paths import Folders
@@ -303,7 +303,7 @@ class AgentContext:
         windows = [self.model.window, self.fallback_window or self.model.window]
         return GuardLimits.of(self.config.guard, window=min(windows))
 
-    def publish(self, *events: Event) -> None:
+    def publish(self, *events: Fact) -> None:
         for event in events:
             self.events.publish(event)
 

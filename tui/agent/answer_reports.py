@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tui.agent.events import RequestExtended, ThinkingDropped
+from tui.core.facts import RequestExtended, ThinkingDropped
 from tui.core.formatting import tokens
 from tui.core.messages import Usage, string_of
 from tui.provider.base import Completed

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event, JobFinished, JobStarted
 from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
+from tui.core.facts import Fact, JobFinished, JobStarted
 from tui.core.messages import string_of
 from tui.keeper.command import SupervisedCommand
 from tui.session.records import JOB_ENDED, JOB_MOVED
@@ -34,7 +34,7 @@ class BackgroundJobs:
     """Watches the background commands of one agent. `show` gets events while no turn runs."""
 
     ctx: AgentContext
-    show: Callable[[Event], None] | None = None
+    show: Callable[[Fact], None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class BackgroundJobs:
         if ctx.session.saved:
             await asyncio.to_thread(job.settle)
 
-    async def _tell(self, event: Event) -> None:
+    async def _tell(self, event: Fact) -> None:
         """Show it in the turn that runs, else at once."""
         await self.ctx.recorder.sync()
         if self.show is None or self.ctx.events.busy:

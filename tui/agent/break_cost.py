@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_reasons import BreakReason, first_turn
-from tui.agent.events import ContextBroken
 from tui.context.breaks import BREAK, thoughtless
 from tui.context.frame import FRAME
 from tui.context.overrides import content_of
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import THINKING
+from tui.core.facts import ContextBroken
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
 from tui.core.messages import Block, Usage

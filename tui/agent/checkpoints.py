@@ -20,9 +20,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.agent.events import CheckpointTaken, Event, Notice
 from tui.agent.recorder import Recorder
 from tui.core.cancellation import to_the_end
+from tui.core.facts import CheckpointTaken, Fact, Notice
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
 from tui.session.checkpoints.entries import (
@@ -66,7 +66,7 @@ class Checkpoints:
 
     open_store: Callable[[], CheckpointStore]
     recorder: Recorder
-    publish: Callable[[Event], None]
+    publish: Callable[[Fact], None]
     running_jobs: Callable[[], int]
     _problem: CheckpointError | None = None
     """Why there are none; None while there are."""

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import ChangePrice, price_of_compaction
 from tui.agent.exam import ExamResult, examine, examiner, forecast
@@ -32,6 +31,7 @@ from tui.context.repair_levels import DIGEST_TOKENS
 from tui.context.request_trail import has_thinking
 from tui.context.token_ledger import Item
 from tui.context.view import View
+from tui.core import facts
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
 from tui.core.messages import Message, Usage, text_of
 from tui.session.records import Record, is_prompt
@@ -116,7 +116,7 @@ class Compactor:
         if self._gave_up == _last_prompt(self.ctx.records):
             return False
         if stuck := compaction_triggers.stuck(self.ctx.records):
-            self.ctx.publish(events.HandOff(stuck.asked, stuck.done, stuck.left))
+            self.ctx.publish(facts.HandOff(stuck.asked, stuck.done, stuck.left))
             raise LimitReachedError(
                 "Stopped: the context was compacted twice without progress.",
                 hint="Suggest another approach, or split the task.",
@@ -188,7 +188,7 @@ class Compactor:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
         before = self.ctx.ledger.tokens
-        self.ctx.publish(events.CompactionStarted(reason, before, planned.messages))
+        self.ctx.publish(facts.CompactionStarted(reason, before, planned.messages))
         try:
             made = await self._made(reason, planned, asked, focus, fill=fill)
             made = await self._examined(made)
@@ -208,7 +208,7 @@ class Compactor:
             self.requests.frame.renew("compaction")
         after = self.ctx.ledger.tokens  # which the meter shows, too
         await self.ctx.recorder.show(
-            events.CompactionFinished(before, after, planned.messages, summary, reason),
+            facts.CompactionFinished(before, after, planned.messages, summary, reason),
             *([made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []),
         )
         if made.notes is not None:
@@ -267,7 +267,7 @@ class Compactor:
             )
         if ctx.config.compaction.exam == "off":
             return made
-        ctx.publish(events.ExamStarted(ctx.config.compaction.exam, examiner(ctx).id))
+        ctx.publish(facts.ExamStarted(ctx.config.compaction.exam, examiner(ctx).id))
         staying = {*planned.kept, *planned.pinned}
         stays = "\n".join(text_of(content_of(r)) for r in ctx.records if r.id in staying)
         result = await examine(ctx, self._covered(planned, view), made.summary, stays)
@@ -329,13 +329,13 @@ class Compactor:
         answer = await self.hooks.run("PreCompact", fields, names=(trigger,))
         if answer.blocked:
             self._gave_up = _last_prompt(self.ctx.records)
-            self.ctx.publish(events.Notice(f"A hook keeps it uncompacted: {answer.blocked}"))
+            self.ctx.publish(facts.Notice(f"A hook keeps it uncompacted: {answer.blocked}"))
         return bool(answer.blocked)
 
     async def compact_now(self, focus: str) -> None:
         """Compact for the person, who may interrupt it; say so where there is nothing to do."""
         if self.plan() is None:
-            self.ctx.publish(events.Notice("Nothing to compact yet."))
+            self.ctx.publish(facts.Notice("Nothing to compact yet."))
             return
         with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
             await self.compact("manual", focus=focus)
@@ -345,11 +345,11 @@ class Compactor:
         """Make the compactions void: the full view again. Shown, also that none is in force."""
         view = self.requests.view()
         if view.summary is None:
-            self.ctx.publish(events.Notice("Nothing to undo: the context isn't compacted."))
+            self.ctx.publish(facts.Notice("Nothing to undo: the context isn't compacted."))
             return
         self.ctx.recorder.append("uncompaction", target=view.summary.record.id)
         self.requests.view()
-        undone = events.CompactionUndone(self.ctx.ledger.tokens)
+        undone = facts.CompactionUndone(self.ctx.ledger.tokens)
         await self.ctx.recorder.show(undone, *self.requests.measured())
 
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
@@ -400,7 +400,7 @@ class Compactor:
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
         """Nothing was changed, and it is not tried again in this turn."""
         self._gave_up = _last_prompt(self.ctx.records)
-        self.ctx.publish(events.CompactionFinished(before, before, 0, "", reason, problem))
+        self.ctx.publish(facts.CompactionFinished(before, before, 0, "", reason, problem))
         return False
 
     def _announce(self, forecast: int | None) -> None:
@@ -412,7 +412,7 @@ class Compactor:
             planned = self.plan()
             cost = f" Now: {planned.price.text}." if planned and planned.price else ""
             self.ctx.publish(
-                events.Notice(
+                facts.Notice(
                     f"Holdfast will compact the context in about {turns}. /compact does it "
                     f"now; /pin "
                     f"keeps results verbatim.{cost}"

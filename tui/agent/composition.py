@@ -18,7 +18,6 @@ from msgspec import structs
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event
 from tui.agent.limits import Limits
 from tui.agent.skills import OfferedSkills
 from tui.agent.sub_agents import LIST_NAME
@@ -29,6 +28,7 @@ from tui.context.system_prompt import Source
 from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
+from tui.core.facts import Fact
 from tui.core.files import installation_key
 from tui.core.git.branch import branch_of
 from tui.core.output_store import OutputStore, Retention
@@ -384,7 +384,7 @@ def _policy(launch: Launch) -> Policy:
     )
 
 
-async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Event]:
+async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact]:
     """Let an open agent ask as the launch says, from the next request on. Its model stays where
     the server does. Raises UsageError for a broken practice script."""
     server = server_name(launch)

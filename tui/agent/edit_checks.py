@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Notice
 from tui.context.notices import problems as problems_notice
 from tui.context.untrusted import wrap
+from tui.core.facts import Notice
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput, list_of, object_of, text_block
 from tui.tools.lsp.base import FileEdit, read_text

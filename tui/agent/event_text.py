@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.formatting import local, plural
 from tui.core.text_cleaning import one_line
 from tui.tools.present_plan import PresentPlan
@@ -20,55 +20,55 @@ _HOOK_CHARS = 300
 """Of what a hook prints, in a line."""
 
 
-def event_lines(event: Event) -> Sequence[str]:
+def event_lines(event: Fact) -> Sequence[str]:
     """An event as lines; none for one that is shown in another way, or not at all."""
     match event:
-        case events.ErrorRaised():
+        case facts.ErrorRaised():
             return (f"{event.error_class}: {event.message}", event.hint)
-        case events.Notice(text):
+        case facts.Notice(text):
             return (text,)
-        case events.SourcesCited(pages):
+        case facts.SourcesCited(pages):
             return ("Sources:", *(f"  {page['title']} {page['url']}" for page in pages))
-        case events.ContextFiles(files):
+        case facts.ContextFiles(files):
             return project_files.context_file_cuts(files)
-        case events.ToolsAwaited(servers, limit_s):
+        case facts.ToolsAwaited(servers, limit_s):
             return (f"Waiting up to {limit_s:.0f} s for the MCP servers: {', '.join(servers)}.",)
         case (
-            events.ToolsChanged(text=text)
-            | events.FilesChanged(text=text)
-            | events.ContextBroken(text=text)
-            | events.ThinkingDropped(text=text)
+            facts.ToolsChanged(text=text)
+            | facts.FilesChanged(text=text)
+            | facts.ContextBroken(text=text)
+            | facts.ThinkingDropped(text=text)
         ):
             return (text,)
-        case events.StorageChanged(saved=False):
+        case facts.StorageChanged(saved=False):
             return (f"Not saved: {event.detail}",)
-        case events.RepairApplied(findings):
+        case facts.RepairApplied(findings):
             # That a turn was interrupted is no damage; whoever opens the session says it.
             count = sum(finding.get("code") != INTERRUPTION for finding in findings)
             said = f"The session was damaged: {count} repair{'s' * (count != 1)} in memory."
             return (said,) if count else ()
-        case events.PermissionAnswered(answer="no" | "deny"):
+        case facts.PermissionAnswered(answer="no" | "deny"):
             return (f"{event.name} was not allowed: {event.reason}",)
         case _:
             return _of_what_ran(event) or _of_a_request(event)
 
 
-def _of_what_ran(event: Event) -> Sequence[str]:
+def _of_what_ran(event: Fact) -> Sequence[str]:
     """What ran beside the conversation, and what nobody answered."""
     match event:
-        case events.HookFinished():
+        case facts.HookFinished():
             return tuple(filter(None, (hook_report(event),)))
-        case events.JobStarted() | events.JobFinished():
+        case facts.JobStarted() | facts.JobFinished():
             return (f"{event.summary}.",)
-        case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
+        case facts.SubAgentStarted() | facts.SubAgentEvent() | facts.SubAgentFinished():
             return _of_a_sub_agent(event)
-        case events.QuestionAnswered(by="default"):
+        case facts.QuestionAnswered(by="default"):
             return (_unanswered(event),)
         case _:
             return ()
 
 
-def hook_report(event: events.HookFinished) -> str:
+def hook_report(event: facts.HookFinished) -> str:
     """What went wrong with a hook, or what it printed for the person, as a sentence; "" where
     there is nothing to say or others say it."""
     what = f"The {event.event} hook {one_line(event.command)}"
@@ -87,7 +87,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _HOOK_CHARS else f"{text[: _HOOK_CHARS - 1]}…"
 
 
-def _unanswered(event: events.QuestionAnswered) -> str:
+def _unanswered(event: facts.QuestionAnswered) -> str:
     """What becomes of a question that nobody could answer."""
     if event.name == PresentPlan.name:
         return "Nobody could approve the plan: it is the result of this run."
@@ -102,41 +102,41 @@ def _unanswered(event: events.QuestionAnswered) -> str:
 
 
 def _of_a_sub_agent(
-    event: events.SubAgentStarted | events.SubAgentEvent | events.SubAgentFinished,
+    event: facts.SubAgentStarted | facts.SubAgentEvent | facts.SubAgentFinished,
 ) -> Sequence[str]:
     name = f"Sub-agent {event.agent}"
     match event:
-        case events.SubAgentStarted(description=about, model=model, resumed=resumed):
+        case facts.SubAgentStarted(description=about, model=model, resumed=resumed):
             return (f"{name}: {about} ({model}{', continued' if resumed else ''})",)
-        case events.SubAgentEvent(event=inner):
-            return [f"{name}: {line}" for line in event_lines(cast("Event", inner)) if line]
-        case events.SubAgentFinished(outcome=outcome, calls=calls, usage=usage):
+        case facts.SubAgentEvent(event=inner):
+            return [f"{name}: {line}" for line in event_lines(cast("Fact", inner)) if line]
+        case facts.SubAgentFinished(outcome=outcome, calls=calls, usage=usage):
             return (f"{name}: {outcome}, {plural(calls, 'call')}, {usage.total:,} tokens",)
 
 
-def _of_a_request(event: Event) -> Sequence[str]:
+def _of_a_request(event: Fact) -> Sequence[str]:
     """What became of a request that did not go well."""
     match event:
-        case events.RetryScheduled():
+        case facts.RetryScheduled():
             which = f"Retry {event.attempt} of {event.max_attempts} in {event.delay_s:.0f} s"
             return (f"{event.reason} {which}{_about(event)}.",)
-        case events.Parked():
+        case facts.Parked():
             return (
                 f"{event.error_class}: {event.reason} The turn continues at {when(event.until)}.",
             )
-        case events.ModelSwitched():
+        case facts.ModelSwitched():
             again = when(event.back_at) if event.back_at else ""
             back = f" Returns to {event.old} at {again}." if again else ""
             return (f"Model switched: {event.old} → {event.new} ({event.reason}).{back}",)
-        case events.RecoveryStep():
+        case facts.RecoveryStep():
             size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
             return (f"The request was too large: {event.text} ({size}).",)
-        case events.CompactionFinished(problem=""):
+        case facts.CompactionFinished(problem=""):
             size = f"{event.tokens_before:,} → {event.tokens_after:,} tokens"
             return (f"Compacted: {size}, a summary replaces {event.messages_removed:,} messages.",)
-        case events.ExamFinished():
+        case facts.ExamFinished():
             return (event.text,)
-        case events.CompactionFinished():
+        case facts.CompactionFinished():
             return (f"Not compacted: {event.problem}",)
         case _:
             return ()
@@ -157,7 +157,7 @@ def when(time: str) -> str:
     return local(then) if then else time
 
 
-def _about(event: events.RetryScheduled) -> str:
+def _about(event: facts.RetryScheduled) -> str:
     """What else is known of an attempt that failed."""
     known = [f"request {event.request_id}"] if event.request_id else []
     known += [f"{event.received:,} characters received were discarded"] if event.received else []

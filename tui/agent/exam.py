@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ExamFinished
 from tui.agent.side_question import answer_to, small_request
 from tui.context import exam, summary_prompts
 from tui.context.exam import ExamFact, MarkedFact
 from tui.core.config import ExamMode
 from tui.core.errors import HoldfastError, ProviderError
+from tui.core.facts import ExamFinished
 from tui.core.formatting import money
 from tui.core.messages import Message, Usage, text_of
 from tui.provider.base import ModelInfo

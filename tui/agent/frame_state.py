@@ -11,7 +11,6 @@ from typing import Any
 
 import tui
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ContextBroken, Notice
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
 from tui.agent.stale_files import StaleFiles
@@ -26,6 +25,7 @@ from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
 from tui.context.system_prompt import environment, hash_of, newer_version
+from tui.core.facts import ContextBroken, Notice
 from tui.core.formatting import plural
 from tui.core.git.branch import branch_of
 from tui.core.messages import list_of, text_of, tool_calls

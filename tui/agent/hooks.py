@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import HookFinished, Notice
 from tui.agent.hook_answers import OUTPUT_MAX, SPEAKS, HookReply, Verdict
 from tui.core import claude_names
+from tui.core.facts import HookFinished, Notice
 from tui.core.redaction import child_environment
 from tui.core.text_cleaning import clean, one_line
 from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookEvent, Hooks

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Notice
 from tui.context.overrides import CROWD, MEDIA, NO_DOCUMENTS, Overlay, content_of, overlays_of
 from tui.context.record_index import RecordIndex
 from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
 from tui.core.documents import page_count
 from tui.core.errors import ImageError, StorageError
+from tui.core.facts import Notice
 from tui.core.formatting import plural, size
 from tui.core.image_files import ENDINGS
 from tui.core.image_resize import fitted_base64

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui.agent import events
 from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
 from tui.agent.supervised_commands import ended_jobs, states_of, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
+from tui.core import facts
 from tui.core.errors import SessionError
 from tui.core.files import open_real, safe_name, sha256_of
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
@@ -207,14 +207,14 @@ def turn_is_open(records: Sequence[Record]) -> bool:
     return last.type != "assistant" or bool(tool_calls(blocks_of(last.data.get("content"))))
 
 
-def parked_in(records: Sequence[Record]) -> events.Parked | None:
+def parked_in(records: Sequence[Record]) -> facts.Parked | None:
     """How a session is parked: nothing that belongs to a turn followed."""
     last = last_of_turn(records)
     if last is None or last.type != "parked" or moment_of(last.data.get("until")) is None:
         return None
     data = last.data
     status = data.get("status")
-    return events.Parked(
+    return facts.Parked(
         str(data["until"]),
         str(data.get("reason") or ""),
         str(data.get("error_class") or "rate_limit"),
@@ -231,23 +231,23 @@ async def publish_opening(
     """Publish what comes before the first turn, and put in force what the session says."""
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
-    ctx.publish(events.SessionStarted(session.id, path, ctx.model.id, root, session.resumed))
+    ctx.publish(facts.SessionStarted(session.id, path, ctx.model.id, root, session.resumed))
     if files := [asdict(one) for one in ctx.injected]:
-        ctx.publish(events.ContextFiles(tuple(files)))
+        ctx.publish(facts.ContextFiles(tuple(files)))
     view = await asyncio.to_thread(requests.view)  # keys are answered meanwhile
     pruning.begin(view)
     if findings := new_findings(session.records, (*session.findings, *view.findings)):
         codes = [finding.to_json() for finding in findings]
-        ctx.publish(events.RepairApplied(tuple(codes)))
+        ctx.publish(facts.RepairApplied(tuple(codes)))
         session.with_next_prompt("repair", findings=codes)
     if ctx.directives:
         directives.apply(ctx.directives)
         await ctx.recorder.sync()
     if directives.now != Directives():
-        ctx.publish(events.DirectivesChanged(**directives.now.to_json()))
+        ctx.publish(facts.DirectivesChanged(**directives.now.to_json()))
     if directives.was_elevated and not directives.now.elevated:
-        ctx.publish(events.Notice("This session was elevated. Send /elevated to turn it on again."))
+        ctx.publish(facts.Notice("This session was elevated. Send /elevated to turn it on again."))
     going = catalogue.retirement(ctx.model, ctx.clock.now())
-    ctx.publish(*map(events.Notice, filter(None, (*ctx.notices, going))), *requests.measured())
+    ctx.publish(*map(facts.Notice, filter(None, (*ctx.notices, going))), *requests.measured())
     if parked := parked_in(session.records):
         ctx.publish(parked)

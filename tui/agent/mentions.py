@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.agent.events import Notice
 from tui.agent.prompts import ParsedPrompt, highest_image
 from tui.core import images
 from tui.core.errors import HoldfastError, ImageError, ToolError
+from tui.core.facts import Notice
 from tui.core.image_files import load
 from tui.core.images import Image
 from tui.core.messages import Block

@@ -19,7 +19,6 @@ from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
-from tui.agent.events import Notice, OverflowCompactionStarted, RecoveryStep, Step
 from tui.agent.recovery import RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.context.history import same_model
@@ -27,6 +26,7 @@ from tui.context.overrides import MEDIA, Overlay
 from tui.context.request_assembly import MARGIN_TOKENS
 from tui.context.view import View
 from tui.core.errors import LimitReachedError, ProviderError
+from tui.core.facts import Notice, OverflowCompactionStarted, RecoveryStep, Step
 from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request
 from tui.session.records import Record, is_answer, is_prompt

@@ -14,14 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import (
-    Notice,
-    PlanApproved,
-    PlanProposed,
-    QuestionAnswered,
-    QuestionAsked,
-)
 from tui.core.errors import StorageError, ToolError
+from tui.core.facts import Notice, PlanApproved, PlanProposed, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput, object_of, string_of
 from tui.core.private_files import private_copy
 from tui.core.questions import PLAN_CHOICES, PlanReview

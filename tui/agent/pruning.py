@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
-from tui.agent.events import ContextChanged, Pruned
 from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
 from tui.context.cache_cost import PruneFigures
@@ -24,6 +23,7 @@ from tui.context.prune import Due
 from tui.context.record_index import RecordNumbers
 from tui.context.view import View
 from tui.core.errors import HoldfastError
+from tui.core.facts import ContextChanged, Pruned
 from tui.session.records import Record
 
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from tui.agent.events import Event, StorageChanged
 from tui.context.token_ledger import Ledger
 from tui.core.cancellation import to_the_end
 from tui.core.errors import StorageError
+from tui.core.facts import Fact, StorageChanged
 from tui.session.records import Record
 from tui.session.session import Session
 
@@ -28,9 +28,9 @@ class EventStream:
 
     def __init__(self) -> None:
         self.at_rest: list[Callable[[], None]] = []
-        self._queue: asyncio.Queue[Event | None] | None = None
+        self._queue: asyncio.Queue[Fact | None] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._between: list[Event] = []
+        self._between: list[Fact] = []
         self._interruptible = False
         self._cancelled = False
 
@@ -39,20 +39,20 @@ class EventStream:
         """Whether work runs."""
         return self._queue is not None
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: Fact) -> None:
         if self._queue is None:
             self._between.append(event)
         else:
             self._queue.put_nowait(event)
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[Fact]:
         """Take what was published while nothing ran."""
         events, self._between = self._between, []
         return events
 
     async def run(
         self, work: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncGenerator[Event]:
+    ) -> AsyncGenerator[Fact]:
         """Run the work and yield its events. Closing the iterator interrupts it.
 
         Raises RuntimeError where other work runs.
@@ -138,11 +138,11 @@ class Recorder:
         finally:
             self._report()
 
-    async def show(self, *events: Event) -> None:
+    async def show(self, *events: Fact) -> None:
         """Sync, then publish what was appended. Cancelled, it does so first (`to_the_end`)."""
         await to_the_end(self._show(events))
 
-    async def _show(self, events: tuple[Event, ...]) -> None:
+    async def _show(self, events: tuple[Fact, ...]) -> None:
         await self.sync()
         for event in events:
             self._events.publish(event)

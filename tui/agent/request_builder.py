@@ -19,7 +19,6 @@ from msgspec import structs
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import broken, spoken_weight
 from tui.agent.break_reasons import BreakReason, first_changed, reason_of, with_pending
-from tui.agent.events import ContextBroken, Event
 from tui.agent.frame_state import FrameState
 from tui.agent.image_limits import image_records, keep_to_limits
 from tui.agent.prune_rule import PruneRules
@@ -43,6 +42,7 @@ from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import Comparison, place_of
 from tui.context.view import View
+from tui.core.facts import ContextBroken, Fact
 from tui.core.messages import string_of, text_block
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
@@ -186,7 +186,7 @@ class RequestBuilder:
         sent = summary is not None and is_sent(summary.record, self._ctx.server, form)
         self.frame.joined = tools_in(summary.record) if summary and sent else frozenset()
 
-    def measured(self) -> list[Event]:
+    def measured(self) -> list[Fact]:
         """How full the context is, as events."""
         return self.meter.events()
 

@@ -7,9 +7,9 @@ from itertools import islice
 
 from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import Comparison, RequestTrail, Sent
+from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.provider.base import Completed, ModelInfo, Request
 from tui.session.records import Record
@@ -62,9 +62,9 @@ class SentRequests:
         answer = next(self._newest(self._answers, model.id), None)
         return answer.data.get("message_id") if answer else None
 
-    def reports(self, answer: Completed, model: str) -> list[Event]:
+    def reports(self, answer: Completed, model: str) -> list[Fact]:
         """What the server says of the request that it answered; the answer is recorded."""
-        found: list[Event] = []
+        found: list[Fact] = []
         sent = [*islice(self._newest(self._requests, model), 2)]
         if sent:
             answers = [*islice(self._newest(self._answers, model), 2)]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Notice
 from tui.context.record_index import RecordIndex
 from tui.core.errors import ProviderError
+from tui.core.facts import Notice
 
 FEATURE: Final = "feature"
 """The type of the record."""

@@ -11,7 +11,6 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.limits import Spent
 from tui.agent.request_builder import RequestBuilder
@@ -19,18 +18,12 @@ from tui.context import memory, summary_prompts
 from tui.context.compaction_view import GONE
 from tui.context.history import History
 from tui.context.overrides import SPEAKING, content_of
+from tui.core import facts
 from tui.core.errors import HoldfastError, ProviderError
+from tui.core.facts import RetryScheduled, TextDelta
 from tui.core.messages import Message, Usage, text_block, text_of
 from tui.core.private_files import private_folder
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    ModelInfo,
-    Provider,
-    Request,
-    RetryScheduled,
-    TextDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, ModelInfo, Provider, Request
 from tui.session.records import Record
 from tui.tokens import tokenizer
 
@@ -103,9 +96,9 @@ async def answer_to(
         async for part in parts:
             match part:
                 case AttemptStarted() if shown:
-                    ctx.publish(events.CompactionDelta(""))
+                    ctx.publish(facts.CompactionDelta(""))
                 case TextDelta(text) if shown:
-                    ctx.publish(events.CompactionDelta(text))
+                    ctx.publish(facts.CompactionDelta(text))
                 case RetryScheduled():
                     ctx.publish(part)
                 case Completed():
@@ -234,7 +227,7 @@ class MemoryFlush:
         """
         if not self.pending(upto):
             return False
-        self.ctx.publish(events.Notice(SAVING))
+        self.ctx.publish(facts.Notice(SAVING))
         return await self._keep(upto, None)
 
     async def keep(self, notes: Sequence[str], *, upto: str) -> bool:
@@ -252,7 +245,7 @@ class MemoryFlush:
                 added = await asyncio.to_thread(_write, path, notes, today)
         except HoldfastError as error:
             log.warning("couldn't save the memory: %s", error)
-            self.ctx.publish(events.Notice(f"Couldn't save to memory: {error.message}"))
+            self.ctx.publish(facts.Notice(f"Couldn't save to memory: {error.message}"))
             return False
         except Exception:
             log.exception("couldn't save the memory")
@@ -260,7 +253,7 @@ class MemoryFlush:
         last = self._fresh(upto)[-1].id
         data = {"path": str(path), "notes": notes, "added": added, "covers": last}
         self.ctx.recorder.append("memory", **data, model=self.ctx.model.id, usage=usage.to_json())
-        await self.ctx.recorder.show(events.MemorySaved(str(path), added))
+        await self.ctx.recorder.show(facts.MemorySaved(str(path), added))
         return bool(added)
 
     def _fresh(self, upto: str) -> list[Record]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from tui.agent.events import FilesChanged
 from tui.agent.file_states import FileStates
 from tui.context import seen_files
 from tui.context.seen_files import GONE, Belief, FileNews, FileState, SeenFiles
 from tui.core.errors import HoldfastError, ToolError
+from tui.core.facts import FilesChanged
 from tui.core.formatting import size
 from tui.session.checkpoints.entries import CheckpointError
 from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, open_regular

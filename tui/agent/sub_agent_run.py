@@ -9,25 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from tui.agent import events
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event
 from tui.agent.interrupted_work import InterruptedWork, last_of_turn, turn_is_open
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
 from tui.context import untrusted
 from tui.context.overrides import content_of
+from tui.core import facts
 from tui.core.errors import HoldfastError
+from tui.core.facts import Alive, Fact, RetryScheduled, TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import ToolOutput, string_of, tool_calls
 from tui.core.text_cleaning import one_line
-from tui.provider.base import (
-    Alive,
-    RetryScheduled,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
 from tui.provider.server_tools import is_result, result_of
 from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
 
@@ -47,12 +40,12 @@ _QUIET = (
     ThinkingDelta,
     ToolInputDelta,
     Alive,
-    events.SessionStarted,
-    events.ContextMeasured,
-    events.ContextFiles,
-    events.DirectivesChanged,
-    events.ToolOutputChunk,
-    events.TurnFinished,
+    facts.SessionStarted,
+    facts.ContextMeasured,
+    facts.ContextFiles,
+    facts.DirectivesChanged,
+    facts.ToolOutputChunk,
+    facts.TurnFinished,
 )
 """Events that whoever follows the parent is spared."""
 
@@ -63,9 +56,9 @@ class RunnableAgent(Protocol):
 
     session: Session
 
-    async def start(self) -> list[Event]: ...
-    def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Event]: ...
-    def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Event]: ...
+    async def start(self) -> list[Fact]: ...
+    def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Fact]: ...
+    def go_on(self, again: Collection[str] = ()) -> AsyncGenerator[Fact]: ...
     def interrupted_work(self) -> InterruptedWork: ...
     def cancel(self) -> None: ...
     async def close(self) -> None: ...
@@ -123,18 +116,18 @@ class SubAgentRun:
         if self.ctx.pause.wanted and not one.stopped and turn_is_open(self._records):
             raise asyncio.CancelledError  # its call is left, and continues it
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Fact) -> None:
         """Keep count of what happens, and hand it on."""
         one = self.one
-        if isinstance(event, events.ToolFinished):
+        if isinstance(event, facts.ToolFinished):
             self._note_changes()
-        if isinstance(event, events.AssistantMessage):
+        if isinstance(event, facts.AssistantMessage):
             one.spent += Spent.on(event.usage, self.ctx.price_of(one.model))
         _follow(one, event)
         if line := _line_of(event):
             self.tool.emit(f"{line}\n")
         if not isinstance(event, _QUIET):
-            self.ctx.publish(events.SubAgentEvent(one.call_id, one.agent, event))
+            self.ctx.publish(facts.SubAgentEvent(one.call_id, one.agent, event))
         one.tell()
 
     def _note_changes(self) -> None:
@@ -167,7 +160,7 @@ class SubAgentRun:
         if one.path is not None:
             one.session = None
         await ctx.recorder.show(
-            events.SubAgentFinished(
+            facts.SubAgentFinished(
                 one.call_id,
                 one.session_id,
                 one.agent,
@@ -233,45 +226,45 @@ def _untrusted_sources(records: Iterable[Record]) -> list[str]:
     return list(found)
 
 
-def _follow(one: SubAgent, event: Event) -> None:
+def _follow(one: SubAgent, event: Fact) -> None:
     """Keep what a sub-agent is doing."""
     match event:
-        case events.RequestSent(model=model):
+        case facts.RequestSent(model=model):
             one.now = f"waiting for {model}"
         case ThinkingDelta():
             one.now = "thinking"
         case TextDelta():
             one.now = "answering"
-        case events.ToolStarted(name=name, label=label):
+        case facts.ToolStarted(name=name, label=label):
             one.calls += 1
             one.now = f"{name} {one_line(label)}".strip()
-        case events.PermissionAsked(name=name):
+        case facts.PermissionAsked(name=name):
             one.asks, one.now = True, f"asks: {name}"
-        case events.QuestionAsked():
+        case facts.QuestionAsked():
             one.asks, one.now = True, "asks you"
-        case events.PermissionAnswered() | events.QuestionAnswered():
+        case facts.PermissionAnswered() | facts.QuestionAnswered():
             one.asks = False
         case RetryScheduled():
             one.now = "waiting to retry"
-        case events.ErrorRaised(message=message, hint=hint):
+        case facts.ErrorRaised(message=message, hint=hint):
             one.problem = " ".join(filter(None, (message, hint)))
-        case events.Notice(text):
+        case facts.Notice(text):
             one.now = text  # of a limit that was reached there is no more than this
-        case events.TurnFinished(outcome):
+        case facts.TurnFinished(outcome):
             one.state = "stopped" if outcome == "interrupted" else outcome
             one.problem = one.now if outcome == "limit" else one.problem
         case _:
             pass
 
 
-def _line_of(event: Event) -> str:
+def _line_of(event: Fact) -> str:
     """What a sub-agent did, as a line of its card; "" for what has none."""
     match event:
-        case events.AssistantMessage(text=text, stop_reason="tool_use"):
+        case facts.AssistantMessage(text=text, stop_reason="tool_use"):
             return _short(text)
-        case events.ToolStarted(name=name, label=label):
+        case facts.ToolStarted(name=name, label=label):
             return f"▸ {name} {one_line(label)}".rstrip()
-        case events.ToolFinished(name=name, is_error=True, summary=summary):
+        case facts.ToolFinished(name=name, is_error=True, summary=summary):
             return f"✗ {name}: {one_line(summary)}"
         case RetryScheduled(delay_s=delay, reason=reason):
             return f"Retry in {delay:.0f} s: {one_line(reason)}"

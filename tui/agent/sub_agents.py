@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tui.agent import events
 from tui.agent.agent_context import AgentContext
 from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
 from tui.agent.sub_agent_run import MakeAgent, RunnableAgent, SubAgentRun
 from tui.context import system_prompt
 from tui.context.system_prompt import Source
+from tui.core import facts
 from tui.core.cancellation import to_the_end
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.files import safe_name
@@ -112,7 +112,7 @@ class SubAgentStarter:
             ctx.recorder.append(SUB_AGENT, **facts_of(one), state="started")
             path = str(one.path) if one.path else None
             about, resumed = one.description, before is not None
-            started = events.SubAgentStarted(
+            started = facts.SubAgentStarted(
                 one.call_id, one.session_id, path, one.agent, about, one.model, resumed
             )
             await ctx.recorder.show(started)

@@ -19,8 +19,9 @@ from secrets import token_hex
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from tui.agent.events import Notice
 from tui.context.interrupted_calls import Interrupted, with_command
+from tui.core.command_ends import END_UNKNOWN
+from tui.core.facts import Notice
 from tui.core.files import safe_name
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders
@@ -205,7 +206,7 @@ def ended_jobs(records: Sequence[Record]) -> dict[str, EndedJob]:
     for record in records:
         call, job = (string_of(record.data.get(name)) for name in ("call_id", "job"))
         if record.type == JOB_ENDED and job and (call, "") not in ends:
-            found[call] = EndedJob(job, record.data.get("state") == names.END_UNKNOWN)
+            found[call] = EndedJob(job, record.data.get("state") == END_UNKNOWN)
     return found
 
 

@@ -14,16 +14,16 @@ from contextlib import aclosing
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Event, TitleChanged
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.side_question import small_request
 from tui.context.overrides import content_of
 from tui.context.untrusted import wrap
 from tui.core.errors import HoldfastError, ProviderError
+from tui.core.facts import Fact, RetryScheduled, TitleChanged
 from tui.core.images import without_words
 from tui.core.messages import text_of, tool_calls
 from tui.core.text_cleaning import one_line
-from tui.provider.base import Completed, ModelInfo, RetryScheduled
+from tui.provider.base import Completed, ModelInfo
 from tui.session.records import Record
 
 log = logging.getLogger(__name__)
@@ -55,10 +55,10 @@ class TitleWriter:
 
     def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
         self._ctx, self._requests = ctx, requests
-        self._show: Callable[[Event], None] | None = None
+        self._show: Callable[[Fact], None] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, show: Callable[[Event], None]) -> None:
+    def begin(self, show: Callable[[Fact], None]) -> None:
         """Title the session after the next turn that finishes, and show what comes of it."""
         session = self._ctx.session
         if self._ctx.config.titles == "model" and session.path and not self._titled:

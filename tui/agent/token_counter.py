@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Debug, Event
 from tui.agent.request_builder import PROMPT_TOKENS, RequestBuilder
 from tui.core.errors import HoldfastError, ProviderError
+from tui.core.facts import Debug, Fact
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +47,14 @@ class TokenCounter:
     def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
         self._ctx = ctx
         self._requests = requests
-        self._show: Callable[[Event], None] | None = None
+        self._show: Callable[[Fact], None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._asked: _State | None = None
         self._not_before = 0.0
         self._failed_s = FAILED_S
         ctx.events.at_rest.append(self.schedule)
 
-    def begin(self, show: Callable[[Event], None]) -> None:
+    def begin(self, show: Callable[[Fact], None]) -> None:
         """Count from now on, and show what comes of it."""
         self._show = show
         self.schedule()
@@ -125,7 +125,7 @@ class TokenCounter:
         self._not_before = self._ctx.clock.monotonic() + wait
         self._failed_s = min(2 * self._failed_s, LONGEST_S)
 
-    def _publish(self, event: Event) -> None:
+    def _publish(self, event: Fact) -> None:
         if self._show is not None:
             self._show(event)
 

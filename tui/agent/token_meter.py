@@ -6,11 +6,11 @@ import asyncio
 import logging
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ContextMeasured, Event
 from tui.context import request_assembly
 from tui.context.history import same_model
 from tui.context.view import View
 from tui.core.errors import StorageError
+from tui.core.facts import ContextMeasured, Fact
 from tui.provider.base import ModelInfo
 from tui.tokens import estimate
 
@@ -54,7 +54,7 @@ class TokenMeter:
         )
         self._updated = True
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[Fact]:
         """How full the context is."""
         return [self.measure()]
 

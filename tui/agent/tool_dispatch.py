@@ -28,13 +28,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from tui.agent.agent_context import AgentContext
 from tui.agent.checkpoints import CallChanges
 from tui.agent.edit_checks import EditChecks
-from tui.agent.events import (
-    PermissionAnswered,
-    PermissionAsked,
-    TodosChanged,
-    ToolOutputChunk,
-    ToolStarted,
-)
 from tui.agent.hooks import NOTHING, HookAnswer, HookRunner
 from tui.agent.interrupted_work import InterruptedWork, calls_of, interrupted_work
 from tui.agent.pause import TurnPausedError
@@ -45,6 +38,13 @@ from tui.agent.user_questions import put
 from tui.core.cancellation import to_the_end
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
+from tui.core.facts import (
+    PermissionAnswered,
+    PermissionAsked,
+    TodosChanged,
+    ToolOutputChunk,
+    ToolStarted,
+)
 from tui.core.messages import (
     Block,
     ToolOutput,

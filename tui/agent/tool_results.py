@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import ContextChanged, Debug, Event, Notice, ToolFinished
 from tui.agent.image_limits import fit_images
 from tui.agent.supervised_commands import sweep
 from tui.context.repair import INTERRUPTED
 from tui.context.untrusted import wrap
 from tui.core.cancellation import to_the_end
+from tui.core.facts import ContextChanged, Debug, Fact, Notice, ToolFinished
 from tui.core.files import safe_name
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore
@@ -114,7 +114,7 @@ class ToolResults:
         )
         record = self._record(finished, content, details)
         del open_calls[state.id]
-        shown: list[Event] = [finished]
+        shown: list[Fact] = [finished]
         if output.pin:
             change = {"target": record.id, "pinned": True}
             self.ctx.recorder.append("pin", **change)
@@ -144,7 +144,7 @@ class ToolResults:
         What was printed by them is kept for the person: its end in the record, all of it in a
         file where that is more. A call that never began is not shown as finished either.
         """
-        finished: list[Event] = []
+        finished: list[Fact] = []
         for state in calls:
             seconds, partial = self._seconds(state), state.partial
             receipt = await self._partial_receipt(state)

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui.agent import answer_reports, events
+from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
@@ -36,8 +36,9 @@ from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import BOUND_TO, has_thinking
-from tui.core import images
+from tui.core import facts, images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
 from tui.permissions.policy import Grant
@@ -45,13 +46,9 @@ from tui.provider.base import (
     AttemptStarted,
     Completed,
     ModelInfo,
-    ModelSwitched,
     Request,
-    RetryScheduled,
     ServerToolCalled,
     ServerToolReturned,
-    TextDelta,
-    ThinkingDelta,
 )
 from tui.provider.server_tools import result_of, sources
 from tui.session.records import HOOK, MENTIONED
@@ -119,7 +116,7 @@ class ModelStream:
                         self.model = model
                         await self._measure_fallback()
                         size = len(request.messages), self.ctx.ledger.tokens
-                        self.ctx.publish(events.RequestSent(*size, model, attempt))
+                        self.ctx.publish(facts.RequestSent(*size, model, attempt))
                         continue
                     case TextDelta(text):
                         self._text.append(text)
@@ -128,7 +125,7 @@ class ModelStream:
                     case ServerToolCalled(id_, name, input_):
                         self._called[id_] = self.ctx.clock.monotonic()
                         label = string_of(input_.get("query"))
-                        self.ctx.publish(events.ToolStarted(id_, name, input_, label))
+                        self.ctx.publish(facts.ToolStarted(id_, name, input_, label))
                         continue
                     case ServerToolReturned(block):
                         self.ctx.publish(self._returned(block))
@@ -148,11 +145,11 @@ class ModelStream:
             hint="Send the prompt again.",
         )
 
-    def _returned(self, block: Block) -> events.ToolFinished:
+    def _returned(self, block: Block) -> facts.ToolFinished:
         """The end of a call of the server's, which may have begun in the answer before."""
         found, now = result_of(block), self.ctx.clock.monotonic()
         seconds = now - self._called.pop(found.id, now)
-        return events.ToolFinished(
+        return facts.ToolFinished(
             found.id, found.name, found.is_error, seconds, None, found.summary, found.text
         )
 
@@ -220,7 +217,7 @@ class TurnRunner:
         except LimitReachedError as reached:
             outcome = "limit"
             self.ctx.recorder.append("note", text=str(reached))
-            self.ctx.publish(events.Notice(str(reached)))
+            self.ctx.publish(facts.Notice(str(reached)))
         except HoldfastError as error:
             outcome = "failed"
             self._fail(error)
@@ -242,7 +239,7 @@ class TurnRunner:
         self._end_command(usual)
         await self._name_changes()
         self.dispatcher.checks.collect()
-        await self.ctx.recorder.show(events.TurnFinished(outcome, spent.usage, usd))
+        await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
 
     def _begin_command(self, command: CommandTurn | None) -> ModelInfo | None:
         """Let the turn of a command do what it may, and ask the command's model; the one that is
@@ -253,21 +250,21 @@ class TurnRunner:
         if command.rules:
             ctx.gate.turn_grants = (Grant("", command.rules, command=command.name),)
             rules = ", ".join(map(str, command.rules))
-            ctx.publish(events.Notice(f"/{command.name} allows in this turn: {rules}."))
+            ctx.publish(facts.Notice(f"/{command.name} allows in this turn: {rules}."))
         if command.model is None or command.model.id == usual.id:
             return None
         model, held = command.model, ctx.ledger.tokens
         if not self.requests.fits(model).ok:
             why = "its window is too small for this session"
             what = f"/{command.name} asks for {model.id}, but {why}. Asking {usual.id}."
-            ctx.publish(events.Notice(what))
+            ctx.publish(facts.Notice(what))
             return None
         self.requests.use(model)
         price = ctx.price_of(model.id)
         usd = price.forecast(written=held, prompt=held, life=ctx.cache_life) if price else None
         cost = f" (≈ {money(usd)})" if usd else ""
         what = f"/{command.name} asks {model.id} in this turn"
-        ctx.publish(events.Notice(f"{what}: {tokens(held)} tokens are written for it{cost}."))
+        ctx.publish(facts.Notice(f"{what}: {tokens(held)} tokens are written for it{cost}."))
         return usual
 
     def _end_command(self, usual: ModelInfo | None) -> None:
@@ -289,7 +286,7 @@ class TurnRunner:
             hooked = await self._hooked(await with_mentioned(prompt, self.ctx))
             return hooked is not None and await self._take(hooked)
         if not any(record.type == "user" for record in self.ctx.records):
-            self.ctx.publish(events.Notice("There is nothing to continue yet."))
+            self.ctx.publish(facts.Notice("There is nothing to continue yet."))
             return False
         await self.deferred.resume()
         if again:
@@ -308,14 +305,14 @@ class TurnRunner:
 
         False where there was nothing for the model in it.
         """
-        shown: list[events.Event] = []
+        shown: list[facts.Fact] = []
         if prompt.changes:
             self.directives.apply(prompt.changes, wait=prompt.waits)
-            shown.append(events.DirectivesChanged(**self.directives.now.to_json()))
-            shown.append(events.Notice(acknowledgement(prompt.changes)))
+            shown.append(facts.DirectivesChanged(**self.directives.now.to_json()))
+            shown.append(facts.Notice(acknowledgement(prompt.changes)))
             if prompt.changes.get("think") and not self.ctx.model.adaptive_thinking:
                 only = f"{self.ctx.model.id} has no adaptive thinking: /think only adds its text."
-                shown.append(events.Notice(only))
+                shown.append(facts.Notice(only))
         own = images.with_words(prompt.text, prompt.images)
         parts = [part for part in (own, prompt.attached) if part.strip()]
         printed = printed_before(self.ctx.records) if parts else ""
@@ -331,7 +328,7 @@ class TurnRunner:
             if self.ctx.checkpoints is not None and self.ctx.parent is None:
                 self.ctx.checkpoints.begin(said.id)
             rest = text.removeprefix(own or text).lstrip("\n")
-            shown.append(events.UserMessage(text, rest))
+            shown.append(facts.UserMessage(text, rest))
         await self.ctx.recorder.show(*shown)
         runs = prompt.command.runs if prompt.command else ()
         calls = [*(call("run_command", {"command": run}) for run in runs), *prompt.reads]
@@ -347,7 +344,7 @@ class TurnRunner:
         answer = await self.hooks.run("UserPromptSubmit", {"prompt": prompt.text})
         if answer.blocked:
             self.ctx.publish(
-                events.Notice(
+                facts.Notice(
                     f"A hook stopped this prompt: {answer.blocked} Up brings the prompt back."
                 )
             )
@@ -367,13 +364,13 @@ class TurnRunner:
             return True
         if self._held >= _HELD:
             self.ctx.publish(
-                events.Notice(f"The {event} hook held the turn {_HELD} times: it ends now.")
+                facts.Notice(f"The {event} hook held the turn {_HELD} times: it ends now.")
             )
             return True
         self._held += 1
         text = f"The {event} hook says the work isn't done yet: {answer.blocked}"
         self.ctx.recorder.append("user", content=[text_block(text)], by=HOOK)
-        await self.ctx.recorder.show(events.Notice(text))
+        await self.ctx.recorder.show(facts.Notice(text))
         return False
 
     async def _make(self, calls: Sequence[Block]) -> None:
@@ -394,7 +391,7 @@ class TurnRunner:
         except asyncio.CancelledError:
             outcome = "interrupted"
             self._record_interrupt()
-        self.ctx.publish(events.TurnFinished(outcome))
+        self.ctx.publish(facts.TurnFinished(outcome))
 
     async def _take_queued(self) -> bool:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
@@ -448,14 +445,14 @@ class TurnRunner:
             return
         lines = await confinement.tidy()
         for line in dict.fromkeys([*confinement.take_unsaid(), *lines]):
-            self.ctx.publish(events.Notice(f"{line}."))
+            self.ctx.publish(facts.Notice(f"{line}."))
         paths = await confinement.changed_files()
         if paths:
             from tui.permissions.sandbox.run_later import in_words  # noqa: PLC0415 - on demand
 
             what = in_words(paths, self.ctx.workspace.root, _NAMED)
             text = f"Commands changed files that your tools run later: {what}."
-            self.ctx.publish(events.Notice(text))
+            self.ctx.publish(facts.Notice(text))
 
     async def _next_request(self) -> Request:
         """The next request, checked: no record can make one that the API rejects."""
@@ -484,10 +481,10 @@ class TurnRunner:
         if error.park_until is not None:
             return await self.deferred.park(error, self._stream.text)
         if self.repair.without_thinking(error, request):
-            await self.ctx.recorder.show(events.Notice(_THINKING_REFUSED))
+            await self.ctx.recorder.show(facts.Notice(_THINKING_REFUSED))
             return True
         if self.repair.without_block(error, request):
-            await self.ctx.recorder.show(events.Notice(_BLOCK_REFUSED))
+            await self.ctx.recorder.show(facts.Notice(_BLOCK_REFUSED))
             return True
         if self.requests.features.switch_off(error, self._stream.model):
             return True
@@ -504,13 +501,13 @@ class TurnRunner:
             "assistant", **answer_fields(answer, content, bound, self.ctx.server)
         )
         reports = self.requests.sent.reports(answer, self._stream.model)
-        message = events.AssistantMessage(
+        message = facts.AssistantMessage(
             text_of(content), answer.stop_reason, answer.usage, answer.request_id
         )
         pages = tuple(source._asdict() for source in sources(content))
-        cited = [events.SourcesCited(pages)] if pages else []
+        cited = [facts.SourcesCited(pages)] if pages else []
         usd = Spent.on(answer.usage, self.ctx.price_of(self._stream.model)).usd
-        paid = events.RequestPaid(usd, self.ctx.spent().session.usd)
+        paid = facts.RequestPaid(usd, self.ctx.spent().session.usd)
         try:
             await self.ctx.recorder.show(message, *cited, *reports, paid, *self.requests.measured())
         except asyncio.CancelledError:
@@ -520,7 +517,7 @@ class TurnRunner:
         self.ctx.debug(
             f"[DEBUG] Answer: {answer.model}, {figures}, stop {answer.stop_reason}, "
             f"request {answer.request_id or '—'}"
-            + "".join(f"\n{one.text}" for one in reports if isinstance(one, events.RequestExtended))
+            + "".join(f"\n{one.text}" for one in reports if isinstance(one, facts.RequestExtended))
         )
         return content
 
@@ -549,7 +546,7 @@ class TurnRunner:
                 )
             case "max_tokens" if not has_calls:
                 self.ctx.publish(
-                    events.Notice("The answer was cut off at the output limit. Say “continue”.")
+                    facts.Notice("The answer was cut off at the output limit. Say “continue”.")
                 )
             case _:
                 pass
@@ -561,7 +558,7 @@ class TurnRunner:
         if call is None:
             return
         name = str(call.get("name"))
-        self.ctx.publish(events.LoopStopped(name, call["input"], LOOP_REPEATS))
+        self.ctx.publish(facts.LoopStopped(name, call["input"], LOOP_REPEATS))
         raise HoldfastError(
             f"Stopped: {name} was called {LOOP_REPEATS} times with the same result.",
             hint="Suggest another approach, or /retry to let it continue.",
@@ -596,7 +593,7 @@ class TurnRunner:
         )
         offers = self.repair.offers()
         why = category, explanation
-        self.ctx.publish(events.ErrorRaised(kind, message, True, error.hint, offers, *why))
+        self.ctx.publish(facts.ErrorRaised(kind, message, True, error.hint, offers, *why))
 
 
 def answer_fields(

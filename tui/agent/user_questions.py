@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.events import Notice, QuestionAnswered, QuestionAsked
+from tui.core.facts import Notice, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput
 from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
 from tui.core.text_cleaning import one_line

@@ -15,7 +15,6 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tui.agent.events import Event, Notice
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app import conversation
 from tui.app.commands.registry import find
@@ -36,6 +35,7 @@ from tui.app.program import CompositionRoot
 from tui.app.router import route_own
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import UsageError
+from tui.core.facts import Fact, Notice
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Approver, Call, Decision
 from tui.tools.base import Tool
@@ -77,7 +77,7 @@ class Conversation(conversation.Conversation):
         super().__init__(services, frontend)
         self.result: SubmitResult | None = None
         """Takes the result that fits a schema, where one is asked for."""
-        self._watchers: list[Callable[[Event], None]] = []
+        self._watchers: list[Callable[[Fact], None]] = []
 
     @classmethod
     @asynccontextmanager
@@ -149,18 +149,18 @@ class Conversation(conversation.Conversation):
         async with opened(options, approver_of(approve), tools=own) as open_one:
             yield open_one
 
-    def watch(self, see: Callable[[Event], None]) -> Callable[[], None]:
+    def watch(self, see: Callable[[Fact], None]) -> Callable[[], None]:
         """Let `see` have each event of a headless conversation from now on, until what this
         returns is called."""
         self._watchers.append(see)
         return lambda: self._watchers.remove(see)
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: Fact) -> None:
         """Hand an event to those that watch."""
         for see in tuple(self._watchers):
             see(event)
 
-    async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Event]:
+    async def send(self, text: str, *, attached: str = "") -> AsyncGenerator[Fact]:
         """Send a prompt to a headless conversation, and yield what happens until nothing runs or
         waits any more. The person's own commands (`/review`) work, as do directives; `attached`
         goes after the prompt and switches nothing. While a turn runs, the prompt joins it.
@@ -168,7 +168,7 @@ class Conversation(conversation.Conversation):
         Closing the iterator stops what runs. Raises UsageError where the prompt is refused, as in
         a session that is read-only.
         """
-        happened, quiet = asyncio.Queue[Event | None](), None
+        happened, quiet = asyncio.Queue[Fact | None](), None
         unwatch = self.watch(happened.put_nowait)
         try:
             if await route_own(self, text, attached) == "refused":
@@ -227,7 +227,7 @@ class HeadlessFrontend:
     def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:  # noqa: ARG002 - as the port has it
         self.show(Notice("\n".join((title, *lines))))
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Fact) -> None:
         self.conversation.publish(event)
 
     def show_unfinished(self, answer: str) -> None:
@@ -309,7 +309,7 @@ async def opened(
     approver: Approver | None = None,
     *,
     tools: Sequence[Tool[Any] | Callable[..., Any]] = (),
-    see: Callable[[Event], None] | None = None,
+    see: Callable[[Fact], None] | None = None,
     choice: SessionChoice | None = None,
     frontend: Callable[[AppServices, Approver | None], HeadlessFrontend] = HeadlessFrontend,
 ) -> AsyncGenerator[Conversation]:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import user_shell
@@ -27,7 +25,9 @@ from tui.app.send_queue import SendQueue
 from tui.app.services import AppServices, SessionChoice
 from tui.app.work import TurnProgress, Work, follow
 from tui.context.interrupted_calls import open_calls
+from tui.core import facts
 from tui.core.errors import StorageError
+from tui.core.facts import Fact
 from tui.core.formatting import plural
 from tui.core.gc_pause import collect, gc_pause
 
@@ -152,7 +152,7 @@ class Conversation:
             self.opening = False
             self.frontend.ended()
         await self.drafts.restore(agent.session)
-        if any(isinstance(event, events.Parked) for event in first):
+        if any(isinstance(event, facts.Parked) for event in first):
             self.resume_turn()  # it waits for the time that the server named
         self._send_waiting()
         return choice
@@ -238,7 +238,7 @@ class Conversation:
             self.frontend.say("No command is running in the foreground.")
         return moved
 
-    def _job_changed(self, event: Event) -> None:
+    def _job_changed(self, event: Fact) -> None:
         """Something became of a background command while no turn runs."""
         self.frontend.show(event)
         self._wake()
@@ -249,7 +249,7 @@ class Conversation:
         if agent and agent.wakes and not self.busy and not agent.session.read_only:
             self.resume_turn()
 
-    def _titled(self, event: Event) -> None:
+    def _titled(self, event: Fact) -> None:
         self.frontend.show(event)
         self.frontend.refresh()
 
@@ -347,7 +347,7 @@ class Conversation:
         left = [str(call.get("id")) for call in open_calls(records)]
         return turn_is_open(records) and self.resume_turn(left)
 
-    def start_side_work(self, phase: str, stream: AsyncIterator[Event]) -> bool:
+    def start_side_work(self, phase: str, stream: AsyncIterator[Fact]) -> bool:
         """Follow what happens between the turns, such as a compaction. False where that cannot be
         now."""
         if self.agent is None or self.busy or self.opening:
@@ -373,19 +373,19 @@ class Conversation:
 
     # Turns
 
-    def _begin_turn(self, agent: Agent, stream: AsyncIterator[Event], text: str = "") -> None:
+    def _begin_turn(self, agent: Agent, stream: AsyncIterator[Fact], text: str = "") -> None:
         """A turn, of the prompt `text` if any."""
         progress = TurnProgress(recorded=not text)
         over = partial(self._turn_over, agent, progress, text)
         self._work.begin("turn", self._turn(progress, stream), over)
         self.frontend.began("turn", "starting")
 
-    async def _turn(self, progress: TurnProgress, stream: AsyncIterator[Event]) -> None:
-        def show(event: Event) -> None:
+    async def _turn(self, progress: TurnProgress, stream: AsyncIterator[Fact]) -> None:
+        def show(event: Fact) -> None:
             self.frontend.show(event)
             progress.see(event)
             self.drafts.see(event)
-            if isinstance(event, events.QueueChanged):
+            if isinstance(event, facts.QueueChanged):
                 self.frontend.refresh()
 
         if self._work.stopping:
@@ -399,7 +399,7 @@ class Conversation:
             self.may_rest()
             return
         if not progress.finished:
-            self.frontend.show(events.TurnFinished("failed"))
+            self.frontend.show(facts.TurnFinished("failed"))
         unsent = () if progress.recorded else (text,)
         unsent += self.queue.after_turn(done=progress.outcome == "done")
         if unsent:
@@ -418,7 +418,7 @@ class Conversation:
         if self._ports is not None:
             self._ports.cancel()
 
-    async def _follow_side_work(self, phase: str, stream: AsyncIterator[Event]) -> None:
+    async def _follow_side_work(self, phase: str, stream: AsyncIterator[Fact]) -> None:
         if not self._work.stopping:
             await follow(stream, self.frontend.show, phase)
 
@@ -463,11 +463,11 @@ class Conversation:
         self.drafts.queued()
 
 
-async def _flush_once(agent: Agent) -> AsyncGenerator[Event]:
+async def _flush_once(agent: Agent) -> AsyncGenerator[Fact]:
     """Save to the memory, without sending a request again that has failed: who leaves does not
     wait for a server that cannot be reached."""
     async for event in agent.flush_memory():
-        if isinstance(event, events.RetryScheduled):
+        if isinstance(event, facts.RetryScheduled):
             agent.cancel()
         else:
             yield event

@@ -7,11 +7,11 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.app.attachments import PromptImages
 from tui.app.frontend import Frontend
 from tui.app.send_queue import SendQueue
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.session.drafts import UnsentWork
 
 if TYPE_CHECKING:
@@ -40,19 +40,19 @@ class DraftSaver:
     def answer(self) -> str:
         return "".join(self._texts)
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         """Keep up with the answer that streams."""
         match event:
-            case events.TextDelta(text):
+            case facts.TextDelta(text):
                 self._texts.append(text)
             case (
-                events.RequestSent()
-                | events.RetryScheduled()
-                | events.AssistantMessage()
-                | events.TurnFinished()
+                facts.RequestSent()
+                | facts.RetryScheduled()
+                | facts.AssistantMessage()
+                | facts.TurnFinished()
             ):
                 self._texts.clear()
-            case events.ThinkingDelta() | events.ToolInputDelta():
+            case facts.ThinkingDelta() | facts.ToolInputDelta():
                 if self._texts and self._texts[-1] != "\n\n":
                     self._texts.append("\n\n")
             case _:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.agent.events import ErrorRaised
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import FailedRequest, RecoveryOption
 from tui.app.models import choose_model
 from tui.app.open_session import reconnect, set_up, switch_session
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
+from tui.core.facts import ErrorRaised
 from tui.provider.base import Request
 from tui.session.records import Record
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.services import SessionChoice
+from tui.core.facts import ErrorRaised, Fact
 from tui.permissions.types import Approver
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Frontend(Protocol):
     def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
         """Show lines that stay in the conversation."""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Fact) -> None:
         """Show one event of the agent, or of the person's own command."""
 
     def show_unfinished(self, answer: str) -> None:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.agent.events import StorageChanged
 from tui.agent.interrupted_work import new_findings
 from tui.app.background import mark_opened, running_at
 from tui.app.commands.trust import ask_trust
@@ -30,6 +29,7 @@ from tui.app.services import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
+from tui.core.facts import StorageChanged
 from tui.core.gc_pause import gc_pause
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tui.agent import events
-from tui.agent.events import Event
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.tools.present_plan import PresentPlan
 from tui.tools.submit_result import REMINDER, SubmitResult
 
@@ -65,28 +65,28 @@ class Outcome:
             self.outcome, self.error_class = "failed", "unknown"
             self.error = NO_RESULT
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         match event:
-            case events.SessionStarted():
+            case facts.SessionStarted():
                 self.session_id, self.model = event.session_id, event.model
-            case events.RequestSent():
+            case facts.RequestSent():
                 self.model = event.model
-            case events.AssistantMessage():
+            case facts.AssistantMessage():
                 self.result = event.text or self.result
-            case events.ToolStarted(name=PresentPlan.name, input=given):
+            case facts.ToolStarted(name=PresentPlan.name, input=given):
                 self._presented = str(given.get("plan") or "").strip()
-            case events.QuestionAnswered(name=PresentPlan.name, by="default"):
+            case facts.QuestionAnswered(name=PresentPlan.name, by="default"):
                 self.plan, self.result = self._presented, ""
-            case events.SourcesCited(pages):
+            case facts.SourcesCited(pages):
                 self.sources += [page for page in pages if page not in self.sources]
-            case events.ToolFinished(receipt=receipt) if receipt:
+            case facts.ToolFinished(receipt=receipt) if receipt:
                 self.cuts.append(receipt)
-            case events.ErrorRaised():
+            case facts.ErrorRaised():
                 self.error, self.error_class = event.message, event.error_class
                 self.category, self.explanation = event.category, event.explanation
-            case events.StorageChanged():
+            case facts.StorageChanged():
                 self.unsaved = not event.saved
-            case events.TurnFinished():
+            case facts.TurnFinished():
                 self.outcome = event.outcome
                 for name, count in event.usage.to_json().items():
                     self.usage[name] = self.usage.get(name, 0) + count

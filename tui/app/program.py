@@ -21,7 +21,6 @@ from tui.agent.composition import (
     reconnect,
     refresh_models,
 )
-from tui.agent.events import Event
 from tui.app import launch_config
 from tui.app.dialog_data import (
     KeySetup,
@@ -38,6 +37,7 @@ from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, UsageError
+from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.keymap import keymap_of
 from tui.core.messages import string_of
@@ -201,7 +201,7 @@ class CompositionRoot:
     async def set_up(self, setup: Setup) -> str:
         return await asyncio.to_thread(self._set_up, setup)
 
-    async def reconnect(self, agent: Agent) -> Sequence[Event]:
+    async def reconnect(self, agent: Agent) -> Sequence[Fact]:
         """Let an agent that is open use what was set up. Raises CredentialsError, UsageError."""
         self.launch = await asyncio.to_thread(launch_config.with_key, self.launch)
         return await reconnect(agent, self.launch, self.clock)

@@ -24,8 +24,8 @@ from tui.settings.trust import Trust, TrustItem
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.agent.events import Event
     from tui.app.options.arguments import Options
+    from tui.core.facts import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class AppServices:
     make_agent: Callable[[SessionChoice, Approver], Awaitable[Agent]]
     list_sessions: Callable[[], Awaitable[Sequence[SessionRow]]]
     set_up: Callable[[Setup], Awaitable[str]]
-    reconnect: Callable[[Agent], Awaitable[Sequence[Event]]]
+    reconnect: Callable[[Agent], Awaitable[Sequence[Fact]]]
     probe_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
     model_info: Callable[[str], Awaitable[ModelInfo]]
     save_theme: Callable[[str], Awaitable[None]]

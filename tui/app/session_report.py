@@ -9,11 +9,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from tui.agent.events import ExamFinished
 from tui.agent.limits import SessionCost
 from tui.context.file_changes import FileChange, changes
 from tui.context.overrides import overlay_in
 from tui.core.config import Price
+from tui.core.facts import ExamFinished
 from tui.core.formatting import money, plural, size, tokens
 from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, text_of
 from tui.core.paths import shorten

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from tui.agent.supervised_commands import ends_in
 from tui.core.clock import Clock
+from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import SessionError
 from tui.core.messages import string_of
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.keeper.command import Kept, SupervisedCommand, command_folders, note, state_of
-from tui.keeper.folder import CALL, END_UNKNOWN
+from tui.keeper.folder import CALL
 from tui.session import catalog
 from tui.session.lock import holder
 from tui.session.reader import read

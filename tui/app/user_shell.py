@@ -13,11 +13,11 @@ from secrets import token_hex
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.context.untrusted import wrap
+from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
 
 if TYPE_CHECKING:
     from tui.agent.tool_results import ShellOutput
@@ -44,7 +44,7 @@ async def run(
     command: str,
     cwd: Path,
     clock: Clock,
-    show: Callable[[Event], None],
+    show: Callable[[Fact], None],
     *,
     shared: bool = False,
     keeping: ShellOutput | None = None,
@@ -61,7 +61,7 @@ async def run(
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()
     capture = Capture(keeping.limits.config) if keeping and shared else None
-    show(events.ToolStarted(id_, "shell", {"command": command}, command))
+    show(facts.ToolStarted(id_, "shell", {"command": command}, command))
     printed = _CommandOutput(id_, show)
     code, words, heard, receipt = 1, "not started", "", None
     try:
@@ -82,7 +82,7 @@ async def run(
         seconds = clock.monotonic() - started
         seen = "goes with your next prompt" if shared else "hidden from the model"
         summary = words if words == STOPPED else f"{words} · {seen}"
-        show(events.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
+        show(facts.ToolFinished(id_, "shell", code != 0, seconds, receipt, summary, printed.end))
     return heard or f"{printed.omitted}{printed.end.rstrip()}\n({words})"
 
 
@@ -185,7 +185,7 @@ async def _gone(command: SupervisedCommand, capture: Capture | None, place: Path
 class _CommandOutput:
     """What a command printed, shown as it comes. `end` is the last of it."""
 
-    def __init__(self, id_: str, show: Callable[[Event], None]) -> None:
+    def __init__(self, id_: str, show: Callable[[Fact], None]) -> None:
         self.end = ""
         self._length = 0
         self._id, self._show = id_, show
@@ -193,13 +193,13 @@ class _CommandOutput:
 
     def add(self, data: bytes, *, final: bool = False) -> None:
         if text := self._decoder.decode(data, final=final):
-            self._show(events.ToolOutputChunk(self._id, text))
+            self._show(facts.ToolOutputChunk(self._id, text))
             self.end = (self.end + text[-KEPT_CHARS:])[-KEPT_CHARS:]
             self._length += len(text)
 
     def skip(self, count: int) -> None:
         """Pass over bytes that come too fast to be shown."""
-        self._show(events.ToolOutputChunk(self._id, "\n[… output too fast to show …]\n"))
+        self._show(facts.ToolOutputChunk(self._id, "\n[… output too fast to show …]\n"))
         self._length += count
 
     @property

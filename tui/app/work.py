@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.app.frontend import Kind, TurnResult
+from tui.core import facts
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -83,16 +83,16 @@ class TurnProgress:
 
     recorded: bool
     outcome: str = "failed"
-    error: events.ErrorRaised | None = None
+    error: facts.ErrorRaised | None = None
     finished: bool = False
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         match event:
-            case events.UserMessage() | events.DirectivesChanged():
+            case facts.UserMessage() | facts.DirectivesChanged():
                 self.recorded = True
-            case events.TurnFinished():
+            case facts.TurnFinished():
                 self.outcome, self.finished = event.outcome, True
-            case events.ErrorRaised():
+            case facts.ErrorRaised():
                 self.error = event
             case _:
                 pass
@@ -102,7 +102,7 @@ class TurnProgress:
         return TurnResult(self.outcome, self.error)
 
 
-async def follow(stream: AsyncIterator[Event], show: Callable[[Event], None], what: str) -> None:
+async def follow(stream: AsyncIterator[Fact], show: Callable[[Fact], None], what: str) -> None:
     """Show events to their end; keys and frames come between. The boundary of a turn: what fails
     inside is shown as an error too. `what` names it in the log file."""
     seen = 0
@@ -117,12 +117,12 @@ async def follow(stream: AsyncIterator[Event], show: Callable[[Event], None], wh
         show(explained(error))
 
 
-def explained(error: Exception) -> events.ErrorRaised:
+def explained(error: Exception) -> facts.ErrorRaised:
     """An error that no event told of, for the person."""
     known = isinstance(error, HoldfastError)
     message = error.message if known else f"Something went wrong ({type(error).__name__})."
     hint = error.hint if known else "Nothing is lost. Details are in the log file."
-    return events.ErrorRaised("unknown", message, True, hint)
+    return facts.ErrorRaised("unknown", message, True, hint)
 
 
 @contextmanager

@@ -11,12 +11,12 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 from msgspec.structs import replace
 
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.batch.state import PARTIAL_CHARS, TaskState
+from tui.core import facts
 from tui.core.errors import StorageError, os_error_as
+from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.core.text_cleaning import without_colours
 
@@ -42,31 +42,31 @@ class TaskAttempt:
     output: str = ""
     _said: str = ""
 
-    def see(self, event: Event) -> str:
+    def see(self, event: Fact) -> str:
         """Take note of an event. Returns what it adds to the log."""
         match event:
-            case events.UserMessage():
+            case facts.UserMessage():
                 self.prompted = True
                 return ""
-            case events.TextDelta(text):
+            case facts.TextDelta(text):
                 pass
-            case events.ToolStarted(name=name, label=label):
+            case facts.ToolStarted(name=name, label=label):
                 text = f"\n» {name} {label}\n"
-            case events.ToolOutputChunk(text=text):
+            case facts.ToolOutputChunk(text=text):
                 text = without_colours(text)
-            case events.ToolFinished(is_error=True, summary=summary):
+            case facts.ToolFinished(is_error=True, summary=summary):
                 text = f"\n» failed {summary}\n"
-            case events.AssistantMessage(answer, _, usage):
+            case facts.AssistantMessage(answer, _, usage):
                 self.answer, self.context, text = answer or self.answer, usage.context, "\n"
-            case events.RetryScheduled(attempt, most, delay_s, reason):
+            case facts.RetryScheduled(attempt, most, delay_s, reason):
                 text = f"\n» {reason} retry {attempt} of {most} in {delay_s:.0f} s\n"
-            case events.ErrorRaised(kind, message, _, hint):
+            case facts.ErrorRaised(kind, message, _, hint):
                 self.error_class, self.message = kind, message
                 text = f"\n» {kind}: {message} {hint}\n"
-            case events.Notice(text):
+            case facts.Notice(text):
                 self._said = text
                 return ""
-            case events.TurnFinished(outcome, usage, cost):
+            case facts.TurnFinished(outcome, usage, cost):
                 self.outcome, self.usage, self.cost_usd = outcome, usage, cost
                 if outcome == "limit":
                     self.message = self.message or self._said
@@ -82,7 +82,7 @@ async def attempt(
     prompt: str,
     *,
     log: Path,
-    publish: Callable[[Event], None],
+    publish: Callable[[Fact], None],
     stopping: Callable[[], bool],
     open_calls: Collection[str] = (),
 ) -> TaskAttempt:

@@ -28,10 +28,8 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from tui.agent import events as agent_events
 from tui.agent.composition import make_batches
 from tui.agent.event_text import when
-from tui.agent.events import Notice
 from tui.agent.limits import Spent
 from tui.agent.mentions import named_files
 from tui.batch.attempt import TaskAttempt, counted
@@ -47,6 +45,7 @@ from tui.batch.plan import RunPlan
 from tui.batch.questions import Questions, custom_ids, failure_of
 from tui.batch.run_store import RunStore
 from tui.batch.state import RunFolder, RunState, TaskBatch, TaskState, total_usage
+from tui.core import facts
 from tui.core.cancellation import to_the_end
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import (
@@ -59,6 +58,7 @@ from tui.core.errors import (
     UsageError,
     os_error_as,
 )
+from tui.core.facts import Notice
 from tui.core.files import replace_file
 from tui.core.formatting import money, plural, wait_time
 from tui.core.messages import text_of
@@ -500,20 +500,20 @@ class BatchApiRun:
         failure: HoldfastError | None,
     ) -> None:
         """Publish what became of a task, in the events of an ordinary one."""
-        shown: list[agent_events.Event] = []
+        shown: list[facts.Fact] = []
         if isinstance(answer, Completed):
             reason, id_ = answer.stop_reason, answer.request_id
             shown += [
-                agent_events.AssistantMessage(made.answer, reason, made.usage, id_),
-                agent_events.RequestPaid(made.cost_usd, made.cost_usd),
+                facts.AssistantMessage(made.answer, reason, made.usage, id_),
+                facts.RequestPaid(made.cost_usd, made.cost_usd),
             ]
             if reason == "max_tokens":
                 shown.append(Notice("The answer was cut off at the output limit."))
         if failure is not None:
             kind = made.error_class or "unknown"
-            shown.append(agent_events.ErrorRaised(kind, failure.message, True, failure.hint))
+            shown.append(facts.ErrorRaised(kind, failure.message, True, failure.hint))
         outcome = "done" if failure is None else "failed"
-        shown.append(agent_events.TurnFinished(outcome, made.usage, made.cost_usd))
+        shown.append(facts.TurnFinished(outcome, made.usage, made.cost_usd))
         for event in shown:
             self._publish(FromAgent(task.index, event))
         self._publish(

@@ -10,12 +10,11 @@ from typing import Any, TypeAlias
 
 from msgspec import field
 
-from tui.agent.events import Event, Notice
 from tui.batch.state import Status, TaskState
-from tui.provider.base import WireEvent
+from tui.core.facts import Fact, Notice, WireFact
 
 
-class RunStarted(WireEvent, frozen=True, tag="run_started"):
+class RunStarted(WireFact, frozen=True, tag="run_started"):
     """`boot` is the boot file as shown, "" without one; `isolation` is git, jj, none or batch (for
     questions in a message batch). `at_once` tasks are worked on at a time."""
 
@@ -27,7 +26,7 @@ class RunStarted(WireEvent, frozen=True, tag="run_started"):
     at_once: int = 1
 
 
-class TaskStarted(WireEvent, frozen=True, tag="task_started"):
+class TaskStarted(WireFact, frozen=True, tag="task_started"):
     """An attempt begins; `attempt` counts from 1."""
 
     task: int
@@ -42,13 +41,13 @@ class FromAgent:
     """What the agent of a task published."""
 
     task: int
-    event: Event
+    event: Fact
 
     def to_json(self) -> dict[str, Any]:
         return {**self.event.to_json(), "task": self.task}
 
 
-class RetryDelayed(WireEvent, frozen=True, tag="waiting"):
+class RetryDelayed(WireFact, frozen=True, tag="waiting"):
     """The next attempt begins in `seconds`."""
 
     task: int
@@ -56,7 +55,7 @@ class RetryDelayed(WireEvent, frozen=True, tag="waiting"):
     reason: str
 
 
-class TaskFinished(WireEvent, frozen=True, tag="task_finished"):
+class TaskFinished(WireFact, frozen=True, tag="task_finished"):
     """A task came to rest. `change` is its commit, or where a failed attempt is kept."""
 
     task: int
@@ -70,7 +69,7 @@ class TaskFinished(WireEvent, frozen=True, tag="task_finished"):
     cost_usd: float | None
 
 
-class TaskMerged(WireEvent, frozen=True, tag="task_merged"):
+class TaskMerged(WireFact, frozen=True, tag="task_merged"):
     """A task that was done in a worktree is in the branch, as `completed`, or is `unmerged` still:
     `message` says why, and what to do."""
 
@@ -80,7 +79,7 @@ class TaskMerged(WireEvent, frozen=True, tag="task_merged"):
     message: str
 
 
-class RunFinished(WireEvent, frozen=True, tag="run_finished"):
+class RunFinished(WireFact, frozen=True, tag="run_finished"):
     """The run is over. `reason` says why tasks are left, "" where none is; `tasks` are as in
     `run --status --json`."""
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, attempt
 from tui.batch.run_context import RunContext
 from tui.batch.run_policy import ModelPair
 from tui.batch.task_worktrees import TaskPlace
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
 from tui.provider.task_error_class import classify_error
 
 
@@ -37,7 +37,7 @@ class GroupSession:
     last: int = -1
     summary: str | None = None
     cumulative: int = 0
-    _opened: list[Event] = field(default_factory=list[Event])
+    _opened: list[Fact] = field(default_factory=list[Fact])
 
     async def enter(self, section: int, session: Path | None = None) -> Agent:
         """The agent of the group. If it has none, one is opened on the session in a file, or on a
@@ -49,7 +49,7 @@ class GroupSession:
             self._opened = await self.agent.start()
         return self.agent
 
-    def news(self) -> list[Event]:
+    def news(self) -> list[Fact]:
         """The events of a session that was just opened, once."""
         events, self._opened = self._opened, []
         return events
@@ -79,7 +79,7 @@ class GroupSession:
         prompt: str,
         *,
         log: Path,
-        publish: Callable[[Event], None],
+        publish: Callable[[Fact], None],
         open_calls: Collection[str] = (),
     ) -> TaskAttempt:
         """Send a prompt on the session, "" to continue where its last attempt failed; `open_calls`
@@ -102,7 +102,7 @@ class GroupSession:
             return TaskAttempt("failed", classify_error(error), str(error))
 
     async def summarise(
-        self, *, log: Path, publish: Callable[[Event], None]
+        self, *, log: Path, publish: Callable[[Fact], None]
     ) -> tuple[str, TaskAttempt]:
         """The session's summary of its work, and what it cost; the session is then closed.
 

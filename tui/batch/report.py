@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tui.agent import events as agent
 from tui.agent.event_text import event_lines, when
-from tui.agent.events import Event
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
@@ -21,6 +19,8 @@ from tui.batch.events import (
     TaskStarted,
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
+from tui.core import facts as agent
+from tui.core.facts import Fact
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage
 from tui.core.paths import shorten
@@ -82,7 +82,7 @@ def _begun(event: RunStarted) -> Iterator[str]:
         yield f"parallel: {event.at_once} tasks at a time, each group in a git worktree"
 
 
-def _agent_lines(event: Event) -> Iterator[str]:
+def _agent_lines(event: Fact) -> Iterator[str]:
     match event:
         case agent.ToolStarted(name=name, label=label):
             yield f"  » {one_line(f'{name} {label}', _LINE)}"

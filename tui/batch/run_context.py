@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tui.agent.agent import Agent
-from tui.agent.events import Notice
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
 from tui.batch.isolation import Isolation
@@ -19,6 +18,7 @@ from tui.batch.run_store import RunStore
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.clock import Clock
 from tui.core.config import Batch, Price
+from tui.core.facts import Notice
 from tui.core.paths import Folders, folders
 from tui.provider.base import ModelInfo
 

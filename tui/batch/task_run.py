@@ -20,7 +20,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from tui.agent.agent import Agent
-from tui.agent.events import Event, RequestPaid, RequestSent
 from tui.agent.limits import session_cost
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
@@ -34,6 +33,7 @@ from tui.batch.run_store import RunStore
 from tui.batch.state import TaskState
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact, RequestPaid, RequestSent
 from tui.provider.task_error_class import TaskClass
 
 
@@ -350,7 +350,7 @@ class TaskRun:
         """A line for the person, with the task's number where others run beside it."""
         self._run.say(f"[{self.task.index + 1}] {text.strip()}" if self._run.parallel else text)
 
-    def _publish(self, event: Event) -> None:
+    def _publish(self, event: Fact) -> None:
         match event:
             case RequestPaid(usd):
                 self._run.paid(self.task.index, usd or 0.0)

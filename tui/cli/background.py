@@ -18,9 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from tui.agent import events
 from tui.agent.event_text import event_lines, when
-from tui.agent.events import Event
 from tui.app import api, background
 from tui.app.background import BackgroundSession
 from tui.app.conversation import Conversation
@@ -30,7 +28,7 @@ from tui.app.router import route_own
 from tui.app.services import SessionChoice
 from tui.app.session_path import session_path
 from tui.cli.print_mode import standard_input
-from tui.core import log
+from tui.core import facts, log
 from tui.core.clock import Clock, SystemClock, timestamp
 from tui.core.errors import (
     HoldfastError,
@@ -39,6 +37,7 @@ from tui.core.errors import (
     UsageError,
     words,
 )
+from tui.core.facts import Fact
 from tui.core.formatting import money
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, folders
@@ -203,15 +202,15 @@ class BackgroundProcess:
 
     # What happens
 
-    def _see(self, event: Event) -> None:
+    def _see(self, event: Fact) -> None:
         self._outcome.see(event)
         self._say(*log_lines(event))
         match event:
-            case events.ToolStarted(name=name, label=label):
+            case facts.ToolStarted(name=name, label=label):
                 self._keep(detail=f"{name} {label}".strip())
-            case events.RequestSent(model=model):
+            case facts.RequestSent(model=model):
                 self._keep(state="working", detail=f"waiting for {model}")
-            case events.Parked(until, _, error_class):
+            case facts.Parked(until, _, error_class):
                 self._keep(state="parked", detail=f"{words(error_class)}, until {when(until)}")
             case _:
                 pass
@@ -296,20 +295,20 @@ class BackgroundProcess:
             task.add_done_callback(self._calls.discard)
 
 
-def log_lines(event: Event) -> Sequence[str]:
+def log_lines(event: Fact) -> Sequence[str]:
     """An event as lines of the log: what `-p` says on stderr, and the conversation."""
     match event:
-        case events.UserMessage(text):
+        case facts.UserMessage(text):
             return [f"> {line}" for line in text.splitlines()]
-        case events.AssistantMessage(text=text):
+        case facts.AssistantMessage(text=text):
             return text.splitlines()
-        case events.ToolStarted(name=name, label=label):
+        case facts.ToolStarted(name=name, label=label):
             return [f"{name} {label}".strip()]
-        case events.ToolFinished(name=name, is_error=True, summary=summary):
+        case facts.ToolFinished(name=name, is_error=True, summary=summary):
             return [f"{name} failed: {summary}"]
-        case events.PermissionAnswered(answer=("once" | "session" | "always") as answer):
+        case facts.PermissionAnswered(answer=("once" | "session" | "always") as answer):
             return [f"{event.name} was allowed: {answer}"]
-        case events.TurnFinished(outcome):
+        case facts.TurnFinished(outcome):
             cost = f", {money(event.cost_usd)}" if event.cost_usd else ""
             return [f"Turn {outcome}{cost}."]
         case _:

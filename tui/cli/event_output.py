@@ -9,11 +9,11 @@ import json
 from contextlib import suppress
 from typing import Literal, TextIO, TypeAlias
 
-from tui.agent import events
 from tui.agent.event_text import event_lines
-from tui.agent.events import Event
 from tui.app.outcome import Outcome
+from tui.core import facts
 from tui.core.errors import StorageError
+from tui.core.facts import Fact
 from tui.core.text_cleaning import clean
 
 Format: TypeAlias = Literal["text", "json", "stream-json"]
@@ -30,12 +30,12 @@ def exit_code(outcome: Outcome) -> int:
     return EXIT_CREDENTIALS if outcome.error_class == "auth" else EXIT_FAILED
 
 
-def write_event(event: Event, format_: Format, out: TextIO, err: TextIO) -> None:
+def write_event(event: Fact, format_: Format, out: TextIO, err: TextIO) -> None:
     """Write one event: as data where that is asked for, and what the person should know."""
-    if format_ == "stream-json" and not isinstance(event, events.Alive):
+    if format_ == "stream-json" and not isinstance(event, facts.Alive):
         write_line(out, json_line(event.to_json()))
     to_stderr(err, *event_lines(event))
-    if isinstance(event, events.Debug) and format_ == "text":
+    if isinstance(event, facts.Debug) and format_ == "text":
         to_stderr(err, event.text)
 
 

@@ -18,11 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
 from tui.agent.event_text import moment_of
-from tui.agent.events import Event
 from tui.agent.prompts import CommandTurn, parse
 from tui.app import launch_config
 from tui.app.commands.own import command_turn, user_commands
@@ -33,8 +31,10 @@ from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
 from tui.cli.event_output import Format, exit_code, json_line, to_stderr, write_event, write_line
+from tui.core import facts
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
+from tui.core.facts import Fact
 from tui.core.formatting import plural, wait_time
 from tui.core.standard_output import note
 from tui.session.session import Session
@@ -79,7 +79,7 @@ async def run(
     out, err = sys.stdout, sys.stderr
     outcome, started = Outcome(), clock.monotonic()
 
-    def tell(event: Event) -> None:
+    def tell(event: Fact) -> None:
         outcome.see(event)
         write_event(event, format_, out, err)
 
@@ -103,7 +103,7 @@ async def run(
                 tell(event)
             attached = await _with_interruption(agent, attached, err, tell)
             if asked_to_stop:
-                tell(events.TurnFinished("interrupted"))
+                tell(facts.TurnFinished("interrupted"))
             else:
                 own = command.text if command else ""
                 attached = "\n\n".join(filter(None, (own, attached)))
@@ -141,7 +141,7 @@ async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
 
 
 async def _with_interruption(
-    agent: Agent, attached: str, err: TextIO, tell: Callable[[Event], None]
+    agent: Agent, attached: str, err: TextIO, tell: Callable[[Fact], None]
 ) -> str:
     """Say what an earlier run of the session left open, and wait for what it left running. Returns
     what goes along with the prompt: the model is told about commands that still run, since no
@@ -155,7 +155,7 @@ async def _with_interruption(
             tell(event)
         async with aclosing(agent.collect(work.supervised)) as collected:
             async for event in collected:
-                if not isinstance(event, events.TurnFinished):
+                if not isinstance(event, facts.TurnFinished):
                     tell(event)
         work = work.uncertain
     if not work:
@@ -171,10 +171,10 @@ class Countdown:
         self._clock, self._err = clock, err
         self._task: asyncio.Task[None] | None = None
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         """Begin with a Parked; anything that follows ends it."""
         self.stop()
-        if isinstance(event, events.Parked) and (until := moment_of(event.until)):
+        if isinstance(event, facts.Parked) and (until := moment_of(event.until)):
             self._task = asyncio.create_task(self._count(until), name="countdown")
 
     def stop(self) -> None:

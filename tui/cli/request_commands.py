@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from tui.agent.events import ContextBroken
 from tui.app.options.arguments import Options
 from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.request_difference import RequestBlock, RequestDifference, difference, unified
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.errors import HoldfastError, UsageError
+from tui.core.facts import ContextBroken
 from tui.core.files import known_key
 from tui.core.formatting import plural
 from tui.core.paths import folders

@@ -37,11 +37,12 @@ from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.clock import SystemClock, timestamp
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, UsageError
+from tui.core.facts import RetryScheduled
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Block, Usage, blocks_of, object_of, string_of
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import clean
-from tui.provider.base import Completed, ModelInfo, Request, RetryScheduled
+from tui.provider.base import Completed, ModelInfo, Request
 from tui.provider.prices import price_of
 from tui.provider.server_tools import is_server_tool
 from tui.session import copies

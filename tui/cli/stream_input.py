@@ -17,9 +17,7 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import Any, Final, TextIO, cast
 
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.app.api import Conversation, opened
 from tui.app.launch_config import MODES
 from tui.app.options.arguments import Options
@@ -27,7 +25,9 @@ from tui.app.outcome import Outcome
 from tui.app.router import route_own
 from tui.app.work import heeded_signals
 from tui.cli.event_output import exit_code, write_event
+from tui.core import facts
 from tui.core.errors import HoldfastError, UsageError
+from tui.core.facts import Fact
 from tui.core.messages import blocks_of, list_of, object_of, string_of
 from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion
 from tui.permissions.gate import RulesOnly
@@ -58,20 +58,20 @@ class LineApprover(RulesOnly):
         self._asked = asyncio.Queue[str]()
         """The calls whose questions are known outside and that nobody waits for yet."""
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         """Take an answer from the moment on when its question is known outside."""
-        if isinstance(event, events.TurnFinished):
+        if isinstance(event, facts.TurnFinished):
             self._asked = asyncio.Queue[str]()
-        match event.event if isinstance(event, events.SubAgentEvent) else event:
-            case events.PermissionAsked(id=id_):
+        match event.event if isinstance(event, facts.SubAgentEvent) else event:
+            case facts.PermissionAsked(id=id_):
                 self._wanted[id_] = "permission_answer"
                 self._expect(id_)
-            case events.QuestionAsked(id=id_, name=name):
+            case facts.QuestionAsked(id=id_, name=name):
                 is_plan = name == PresentPlan.name
                 self._wanted[id_] = "plan_answer" if is_plan else "question_answer"
                 self._expect(id_)
                 self._asked.put_nowait(id_)
-            case events.PermissionAnswered(id=id_) | events.QuestionAnswered(id=id_):
+            case facts.PermissionAnswered(id=id_) | facts.QuestionAnswered(id=id_):
                 self._waiting.pop(id_, None)
             case _:
                 pass
@@ -223,7 +223,7 @@ async def answer_lines(options: Options, source: int, out: TextIO) -> int:
     """
     approver, outcome, stopped = LineApprover(), Outcome(outcome="done"), asyncio.Event()
 
-    def see(event: Event) -> None:
+    def see(event: Fact) -> None:
         approver.see(event)
         outcome.see(event)
         write_event(event, "stream-json", out, sys.stderr)
@@ -262,7 +262,7 @@ async def _until_end(
                     await lines.take(text)
             except HoldfastError as error:
                 message = f"Line {number} of the input: {error.message}"
-                see(events.ErrorRaised("invalid_request", message, True, error.hint))
+                see(facts.ErrorRaised("invalid_request", message, True, error.hint))
     finally:
         end.cancel()
 

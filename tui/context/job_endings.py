@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from tui.context import untrusted
+from tui.core.command_ends import END_UNKNOWN
 from tui.core.messages import list_of, object_of, string_of
-from tui.keeper.folder import END_UNKNOWN
 from tui.session.records import Record
 
 TAIL_LINES: Final = 20

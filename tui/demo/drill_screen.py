@@ -8,10 +8,10 @@ from typing import Any
 
 from textual import on
 
-from tui.agent import events
 from tui.app.options.arguments import Options
 from tui.app.program import CompositionRoot
 from tui.app.services import SessionChoice
+from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.messages import text_block
 from tui.demo.drill_steps import INTRO, Drill
@@ -102,7 +102,7 @@ class DrillApp(GuidedApp):
     @on(TurnEnded)
     def _next_step(self, ended: TurnEnded) -> None:
         if self.drill.turn_ended(failed=ended.outcome == "failed"):
-            self.frontend.renderer.show(events.Notice(self.drill.announcement()))
+            self.frontend.renderer.show(facts.Notice(self.drill.announcement()))
             self._lay_ready()
 
     def _lay_ready(self) -> None:

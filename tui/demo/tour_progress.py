@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tui.agent.events import Event
+from tui.core.facts import Fact
 from tui.demo import tour_steps
 from tui.demo.guide import Guide
 from tui.demo.tour_steps import Cue, Observations, TourStep, Words
@@ -48,7 +48,7 @@ class Tour(Guide[TourStep]):
         news = _words(cue.news, self.seen) or (self._happened if here else "")
         return PanelText(f"{TITLE}{number} · {self.step.title}", news, cue.say, lay, self.over)
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Fact) -> None:
         """Take note of an event."""
         self.seen.hear(event)
 

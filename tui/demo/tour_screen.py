@@ -16,9 +16,9 @@ from textual.screen import SystemModalScreen
 from textual.style import Style
 from textual.widgets import Static
 
-from tui.agent.events import Event
 from tui.app.services import Opening
 from tui.core.clock import Clock, SystemClock
+from tui.core.facts import Fact
 from tui.demo import tour_scene
 from tui.demo.drill_screen import GuidedApp, GuidedProgram
 from tui.demo.tour_progress import TITLE, PanelText, Tour
@@ -124,7 +124,7 @@ class ObservedEventLog(EventLog):
         super().__init__(clock)
         self._tour = tour
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Fact) -> None:
         super().add(event)
         self._tour.hear(event)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.context.file_changes import changes
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.formatting import size
 from tui.demo.guide import GuideStep
 from tui.provider.practice.script import Fault
@@ -25,12 +25,12 @@ SESSIONS, REPAIR, DEBUG = "SessionsScreen", "RepairScreen", "DebugLogScreen"
 E = TypeVar("E")
 
 _SMALL: Final = (
-    events.TextDelta,
-    events.ThinkingDelta,
-    events.ToolInputDelta,
-    events.ToolOutputChunk,
-    events.CompactionDelta,
-    events.Alive,
+    facts.TextDelta,
+    facts.ThinkingDelta,
+    facts.ToolInputDelta,
+    facts.ToolOutputChunk,
+    facts.CompactionDelta,
+    facts.Alive,
 )
 """Many, and nothing that a step waits for."""
 
@@ -49,9 +49,9 @@ class Observations:
     """The records of the session that is open."""
     been: set[str] = field(default_factory=set[str])
     """The places where the person has been."""
-    _heard: list[Event] = field(default_factory=list[Event])
+    _heard: list[Fact] = field(default_factory=list[Fact])
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Fact) -> None:
         if not isinstance(event, _SMALL):
             self._heard.append(event)
 
@@ -59,7 +59,7 @@ class Observations:
         """The events of a kind, in order."""
         return [event for event in self._heard if isinstance(event, kind)]
 
-    def has(self, kind: type[Event], *, after: type[Event] | None = None) -> bool:
+    def has(self, kind: type[Fact], *, after: type[Fact] | None = None) -> bool:
         """Whether an event of a kind was heard; with `after`, since the first one of that."""
         heard = self._heard
         if after is not None:
@@ -80,17 +80,17 @@ class Observations:
     @property
     def cut(self) -> dict[str, object] | None:
         """The receipt of the first output that was cut."""
-        finished = self.all(events.ToolFinished)
+        finished = self.all(facts.ToolFinished)
         return next((event.receipt for event in finished if event.receipt), None)
 
     @property
     def views(self) -> list[str]:
         """What results were changed to in the context, in order: masked, full and so on."""
-        changed = self.all(events.ContextChanged)
+        changed = self.all(facts.ContextChanged)
         return [str(one.get("view", "")) for event in changed for one in event.changes]
 
 
-Fact: TypeAlias = Callable[[Observations], bool]
+Condition: TypeAlias = Callable[[Observations], bool]
 Words: TypeAlias = str | Callable[[Observations], str]
 
 ENOUGH_PROMPTS: Final = 2
@@ -114,7 +114,7 @@ class Cue:
     """What to press, keys in backticks."""
     lay: str = ""
     """A prompt that is put into the input line."""
-    when: Fact = _always
+    when: Condition = _always
     news: Words = ""
     """What has just happened, or is shown there."""
 
@@ -128,7 +128,7 @@ class TourStep(GuideStep):
     title: str
     cues: tuple[Cue, ...]
     """The first that fits is shown."""
-    done: Fact
+    done: Condition
     happened: Words
     """What is said above the next step when this one is done."""
 
@@ -152,14 +152,14 @@ ELSEWHERE: Final = Cue("", "`Esc` returns to the conversation.")
 
 
 def _edit_answered(seen: Observations) -> bool:
-    answered = seen.all(events.PermissionAnswered)
+    answered = seen.all(facts.PermissionAnswered)
     return seen.back and any(
         one.name in {"edit_file", "write_file", "apply_patch"} for one in answered
     )
 
 
 def _edit_outcome(seen: Observations) -> str:
-    answered = seen.all(events.PermissionAnswered)
+    answered = seen.all(facts.PermissionAnswered)
     if answered and answered[-1].answer in {"no", "deny"}:
         return "You declined: the file is unchanged and the model was told."
     return "You allowed it: the file has changed. `/diff` shows every change in a session."
@@ -175,22 +175,22 @@ def _cut_sizes(seen: Observations) -> str:
 
 def _waits(seen: Observations) -> bool:
     """Whether the wait that was announced is not over yet."""
-    return seen.has(events.RetryScheduled) and not seen.has(
-        events.RequestSent, after=events.RetryScheduled
+    return seen.has(facts.RetryScheduled) and not seen.has(
+        facts.RequestSent, after=facts.RetryScheduled
     )
 
 
 def _stopped(seen: Observations) -> bool:
-    return any(one.outcome == "interrupted" for one in seen.all(events.TurnFinished))
+    return any(one.outcome == "interrupted" for one in seen.all(facts.TurnFinished))
 
 
 def _queued(seen: Observations) -> bool:
-    return any(one.texts for one in seen.all(events.QueueChanged))
+    return any(one.texts for one in seen.all(facts.QueueChanged))
 
 
 def _given_back(seen: Observations) -> bool:
     """Whether what was queued is in the prompt again, and was not sent yet."""
-    sent = seen.has(events.UserMessage, after=events.TurnFinished)
+    sent = seen.has(facts.UserMessage, after=facts.TurnFinished)
     return _stopped(seen) and _queued(seen) and not sent
 
 
@@ -202,7 +202,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
              "read README.md"),
          Cue(BUSY, "Wait for the answer; `Esc` stops it.", "",
              news="The model calls a tool, shown as a card. Its answer streams in.")),
-        lambda seen: seen.back and seen.has(events.ToolFinished),
+        lambda seen: seen.back and seen.has(facts.ToolFinished),
         "It read the file with a tool. Every step is on disk before you see it.",
     ),
     TourStep(
@@ -253,13 +253,13 @@ STEPS: Final[tuple[TourStep, ...]] = (
         (Cue(CHAT, "Press `Enter` to run a sample prompt first.", "read README.md",
              lambda seen: seen.prompts < ENOUGH_PROMPTS),
          Cue(CHAT, "Press `Enter` to summarize older messages; a preview comes first.",
-             "/compact", lambda seen: not seen.has(events.CompactionFinished)),
+             "/compact", lambda seen: not seen.has(facts.CompactionFinished)),
          Cue(CHAT, "Press `Enter` to send the full conversation again.", "/uncompact",
              news="The model now sees a summary instead of older messages."),
          Cue(BUSY, "Wait for the summary; `Esc` stops it."),
          Cue(WAYS, "Press `c` to compact, `Esc` to cancel.", "",
              news="The preview: what is summarized, and what is kept verbatim.")),
-        lambda seen: seen.back and seen.has(events.CompactionUndone),
+        lambda seen: seen.back and seen.has(facts.CompactionUndone),
         "The full conversation is back: its record never changed.",
     ),
     TourStep(
@@ -270,7 +270,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
              "/retry", _waits,
              f"The server asks for a wait of {WAIT_S:.0f} s; the line counts down."),
          Cue(BUSY, "Wait for the answer.")),
-        lambda seen: seen.back and seen.has(events.TurnFinished, after=events.RetryScheduled),
+        lambda seen: seen.back and seen.has(facts.TurnFinished, after=facts.RetryScheduled),
         "Holdfast retried and the answer is complete. You had nothing to retype.",
         fault=Fault(status=429, retry_after=WAIT_S),
     ),
@@ -285,7 +285,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
          Cue(BUSY, "Press `Esc` to stop the command and everything it started.", "", _queued,
              "Queued: it is sent as soon as the agent can take it."),
          Cue(BUSY, "You can type ahead: press `Enter` to queue this prompt.", "read notes.md",
-             lambda seen: seen.has(events.PermissionAnswered),
+             lambda seen: seen.has(facts.PermissionAnswered),
              "It runs and prints one line per second.")),
         lambda seen: seen.back and _stopped(seen) and not _given_back(seen),
         "What was printed and typed until then is kept.",
@@ -298,7 +298,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
          Cue(CHAT, "Press `Esc` twice to rewind to an earlier prompt."),
          Cue(PICK, "Press `↑` to reach a prompt with a changed file, then `Enter`."),
          Cue(WAYS, "Press `f` to restore conversation and files.")),
-        lambda seen: seen.back and seen.has(events.SessionStarted) and PICK in seen.been,
+        lambda seen: seen.back and seen.has(facts.SessionStarted) and PICK in seen.been,
         "Nothing is thrown away: later messages stay in the session file.",
     ),
     TourStep(
@@ -323,10 +323,10 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "debug view",
         "every decision",
         (Cue(CHAT, "Press `Enter` to turn on debug lines. `/think` and `/elevated` work like it.",
-             "/verbose on", lambda seen: not seen.has(events.DirectivesChanged)),
+             "/verbose on", lambda seen: not seen.has(facts.DirectivesChanged)),
          Cue(CHAT, "Press `F12` to see every event with its time and reason."),
          Cue(DEBUG, "`/` filters, `Enter` shows the whole event. `F12` again closes it.")),
-        lambda seen: seen.back and DEBUG in seen.been and seen.has(events.DirectivesChanged),
+        lambda seen: seen.back and DEBUG in seen.been and seen.has(facts.DirectivesChanged),
         "That was the tour. It leaves nothing on this machine.",
     ),
 )  # fmt: skip

@@ -26,9 +26,6 @@ END, KILL, NO_LIMIT = b"e", b"k", b"n"
 VERSION = 1
 """Of `state` and `call`: a program of another version may read them."""
 
-END_UNKNOWN = "end unknown"
-"""The state of a command whose keeper was killed: it may run still, and nobody watches it."""
-
 LIMIT = "limit"
 """Why no more is written into `output`, where it is that."""
 

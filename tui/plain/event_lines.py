@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from math import floor
 from typing import Any
 
-from tui.agent import events
 from tui.agent.event_text import hook_report, moment_of
-from tui.agent.events import Event
 from tui.agent.prompts import acknowledgement
 from tui.context import project_files
 from tui.context.interrupted_calls import INTERRUPTION
+from tui.core import facts
 from tui.core.errors import words
+from tui.core.facts import Fact
 from tui.core.formatting import duration, moment, money, plural
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took
@@ -35,55 +35,55 @@ _ERROR_LINES = 5
 """How many lines of a failed tool's output are spoken: its last."""
 
 
-def lines(event: Event, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - one case per event
+def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - one case per event
     """The lines that tell an event. `label` is of the tool call that it is about."""
     match event:
-        case events.SessionStarted():
+        case facts.SessionStarted():
             return _started(event)
-        case events.UserMessage(text, attached):
+        case facts.UserMessage(text, attached):
             typed = text.removesuffix(attached).rstrip() if attached else text
             return labelled("You", shown(typed))
-        case events.DirectivesChanged(think, verbose, elevated):
+        case facts.DirectivesChanged(think, verbose, elevated):
             on = {"think": think, "verbose": verbose, "elevated": elevated}
             return [
                 spoken(f"{acknowledgement({name: True})}.") for name, value in on.items() if value
             ]
-        case events.AssistantMessage(text=text):
+        case facts.AssistantMessage(text=text):
             return labelled("Holdfast", read(text))
-        case events.SourcesCited(pages):
+        case facts.SourcesCited(pages):
             names = (spoken(f"{page['title']}, {page['url']}") for page in pages)
             return ["Sources:", *(f"  {name}" for name in names)]
-        case events.ToolStarted(name=name):
+        case facts.ToolStarted(name=name):
             return [f"{tool(name, event.label)}: started."]
-        case events.PermissionAnswered():
+        case facts.PermissionAnswered():
             return _answered(event, label)
-        case events.ToolFinished():
+        case facts.ToolFinished():
             return _finished(event, label)
-        case events.HookFinished():
+        case facts.HookFinished():
             return [sentence(spoken(said))] if (said := hook_report(event)) else []
-        case events.JobStarted() | events.JobFinished():
+        case facts.JobStarted() | facts.JobFinished():
             return [sentence(spoken(event.summary))]
-        case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
+        case facts.SubAgentStarted() | facts.SubAgentEvent() | facts.SubAgentFinished():
             return _of_a_sub_agent(event)
-        case events.TodosChanged(todos):
+        case facts.TodosChanged(todos):
             return todo_lines(todos)
-        case events.StorageChanged(saved, detail):
+        case facts.StorageChanged(saved, detail):
             return [sentence("Everything is saved again" if saved else f"Not saved: {detail}")]
         case (
-            events.Notice(text)
-            | events.ToolsChanged(text=text)
-            | events.FilesChanged(text=text)
-            | events.ContextBroken(text=text)
-            | events.ThinkingDropped(text=text)
+            facts.Notice(text)
+            | facts.ToolsChanged(text=text)
+            | facts.FilesChanged(text=text)
+            | facts.ContextBroken(text=text)
+            | facts.ThinkingDropped(text=text)
         ):
             return [sentence(text)]
-        case events.Debug(text):
+        case facts.Debug(text):
             return labelled("Debug", [line for line in shown(text.strip("\n")) if line.strip()])
-        case events.ErrorRaised("unknown", message, _, hint):
+        case facts.ErrorRaised("unknown", message, _, hint):
             return [sentence(f"Error: {message}", hint)]
-        case events.ErrorRaised(error_class, message, _, hint):
+        case facts.ErrorRaised(error_class, message, _, hint):
             return [sentence(f"Error, {words(error_class)}: {message}", hint)]
-        case events.TurnFinished(outcome):
+        case facts.TurnFinished(outcome):
             return _ENDED.get(outcome, [])
         case _:
             return _of_the_context(event) or of_a_request(event)
@@ -124,7 +124,7 @@ def todo_lines(todos: tuple[dict[str, str], ...]) -> list[str]:
     ]
 
 
-def meter(event: events.ContextMeasured) -> str:
+def meter(event: facts.ContextMeasured) -> str:
     """How full the context is, in a sentence."""
     full = percent(event.tokens, event.window)
     mark = f"compacts at {round(100 * event.threshold)} percent"
@@ -133,7 +133,7 @@ def meter(event: events.ContextMeasured) -> str:
     return f"{full} of the context, {figures}{source}, {mark}."
 
 
-def spending(event: events.ContextMeasured) -> str:
+def spending(event: facts.ContextMeasured) -> str:
     """What came from the cache and what the session has cost, as far as it is known."""
     if event.cache_share is None:
         return ""
@@ -142,87 +142,87 @@ def spending(event: events.ContextMeasured) -> str:
     return sentence(cached, cost)
 
 
-def of_a_request(event: Event, now: datetime | None = None) -> list[str]:
+def of_a_request(event: Fact, now: datetime | None = None) -> list[str]:
     """What became of a request that did not go well."""
     match event:
-        case events.RetryScheduled():
+        case facts.RetryScheduled():
             void = "Discard what was read of this answer" if event.received else ""
             wait = "Retrying now" if event.delay_s < 1 else f"Waiting {_wait(event.delay_s)}"
             which = f"try {event.attempt} of {event.max_attempts}"
             return [sentence(event.reason, void, f"{wait}, {which}; Ctrl+C stops")]
-        case events.Parked(until, reason, error_class):
+        case facts.Parked(until, reason, error_class):
             at = moment_of(until)
             when = f" until {moment(at, now or datetime.now(UTC))}" if at else ""
             goes_on = "Continues by itself; Ctrl+C stops it"
             return [sentence(f"Parked{when}: {words(error_class)}", reason, goes_on)]
-        case events.ModelSwitched():
+        case facts.ModelSwitched():
             return [_switched(event)]
-        case events.RecoveryStep():
+        case facts.RecoveryStep():
             size = f"from {event.tokens_before:,} to {counted(event.tokens_after)}"
             return [
                 sentence(f"The request was too large: {event.text}, {size}", "Sending it again")
             ]
-        case events.LoopStopped(name, _, times):
+        case facts.LoopStopped(name, _, times):
             stopped = f"Stopped: {name} was called {times} times in a row with the same result"
             return [sentence(stopped, "What should it do instead?")]
         case _:
             return []
 
 
-def _of_the_context(event: Event) -> list[str]:  # noqa: C901, PLR0912 - one case per event
+def _of_the_context(event: Fact) -> list[str]:  # noqa: C901, PLR0912 - one case per event
     """What was done to the context."""
     match event:
-        case events.OverflowCompactionStarted(number, of, size):
+        case facts.OverflowCompactionStarted(number, of, size):
             return [f"Compacting, part {number} of at most {of}, {counted(size)}."]
-        case events.CompactionStarted(_, size, messages):
+        case facts.CompactionStarted(_, size, messages):
             what = (
                 f"{plural(messages, 'message')}, {counted(size)}" if messages else "older messages"
             )
             return [f"Compacting {what}. Ctrl+C stops it."]
-        case events.CompactionFinished(problem=problem) if problem:
+        case facts.CompactionFinished(problem=problem) if problem:
             return [sentence(f"Not compacted: {problem}")]
-        case events.CompactionFinished(before, after, removed):
+        case facts.CompactionFinished(before, after, removed):
             size = f"from {before:,} to {counted(after)}"
             what = f"a summary replaces {plural(removed, 'message')}"
             return [f"Compacted {size}: {what}. /uncompact restores everything."]
-        case events.ExamStarted(_, model):
+        case facts.ExamStarted(_, model):
             return [f"Checking the summary with {model}. Ctrl+C stops it."]
-        case events.ExamFinished():
+        case facts.ExamFinished():
             lost = [f"  {line}" for line in event.detail.splitlines() if not line.startswith("✓")]
             return [event.text, *map(spoken, lost)]
-        case events.CompactionUndone(size):
+        case facts.CompactionUndone(size):
             return [f"Sending the full conversation again: {counted(size)}."]
-        case events.Pruned(results, saved):
+        case facts.Pruned(results, saved):
             return [f"{plural(results, 'old result')} pruned, saving {counted(saved)} per request."]
-        case events.MemorySaved(path, entries):
+        case facts.MemorySaved(path, entries):
             if not entries:
                 return []
             return [f"Saved {plural(entries, 'line')} to memory: {path}."]
-        case events.HandOff(asked, done, left):
+        case facts.HandOff(asked, done, left):
             return [
                 sentence(f"Stopped: the work was going in circles. Asked: {asked}"),
                 *(spoken(f"  done: {each}") for each in done),
                 *(spoken(f"  left: {each}") for each in left),
             ]
-        case events.ContextFiles(files):
+        case facts.ContextFiles(files):
             return [sentence(text) for text in project_files.context_file_cuts(files)]
-        case events.ToolsAwaited(servers):
+        case facts.ToolsAwaited(servers):
             return [f"Waiting for MCP servers: {', '.join(servers)}."]
-        case events.RepairApplied(findings):
+        case facts.RepairApplied(findings):
             return _repaired(findings)
-        case events.ContextChanged(changes):
+        case facts.ContextChanged(changes):
             return [_context_change(change) for change in changes]
         case _:
             return []
 
 
-def _started(event: events.SessionStarted) -> list[str]:
+def _started(event: facts.SessionStarted) -> list[str]:
     how = "resumed" if event.resumed else "new"
     kept = "" if event.path else "It is kept in memory only"
     return [sentence(f"Session {event.session_id}, {how}, model {event.model}", kept)]
 
 
-def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
+def _answered(event: facts.PermissionAnswered, label: str) -> list[str]:
     """Who said yes without being asked, and every no."""
     if event.answer in {"no", "deny"}:
         reason = f": {event.reason}" if event.reason else ""
@@ -232,7 +232,7 @@ def _answered(event: events.PermissionAnswered, label: str) -> list[str]:
     return [f"{tool(event.name, label)}: runs {event.level}."] if event.level else []
 
 
-def _finished(event: events.ToolFinished, label: str) -> list[str]:
+def _finished(event: facts.ToolFinished, label: str) -> list[str]:
     name = "Your command" if event.name == "shell" else tool(event.name, label)
     seconds = took(event.seconds)
     if event.summary in {"interrupted", "stopped"}:
@@ -241,8 +241,8 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
         return []  # as it was answered
     how = "failed after" if event.is_error else "finished in"
     images = plural(len(event.images), "image") if event.images else ""
-    facts = [_summary(event.summary), images, cut(event.receipt)]
-    line = ", ".join([f"{name}: {how} {seconds}", *filter(None, facts)])
+    parts = [_summary(event.summary), images, cut(event.receipt)]
+    line = ", ".join([f"{name}: {how} {seconds}", *filter(None, parts)])
     told = [line if line.endswith(".") else f"{line}."]
     if event.is_error and event.name != "shell":
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
@@ -250,7 +250,7 @@ def _finished(event: events.ToolFinished, label: str) -> list[str]:
     return [*told, *_problems(event)]
 
 
-def _problems(event: events.ToolFinished) -> list[str]:
+def _problems(event: facts.ToolFinished) -> list[str]:
     """The problems that an edit brought along, which are above its difference."""
     if not _PROBLEMS.search(event.summary):
         return []
@@ -261,25 +261,25 @@ def _problems(event: events.ToolFinished) -> list[str]:
 
 
 def _of_a_sub_agent(
-    event: events.SubAgentStarted | events.SubAgentEvent | events.SubAgentFinished,
+    event: facts.SubAgentStarted | facts.SubAgentEvent | facts.SubAgentFinished,
 ) -> list[str]:
     """That it works, how it ended, and of what it does what went wrong or was not allowed."""
     name = f"Sub-agent {spoken(event.agent)}"
     match event:
-        case events.SubAgentStarted(description=about, model=model, resumed=resumed):
+        case facts.SubAgentStarted(description=about, model=model, resumed=resumed):
             begins = "continues" if resumed else "started"
             return [sentence(f"{name}: {begins}, {spoken(about)}, model {model}")]
-        case events.SubAgentFinished(outcome=outcome, calls=calls, usage=usage, cost_usd=usd):
+        case facts.SubAgentFinished(outcome=outcome, calls=calls, usage=usage, cost_usd=usd):
             cost = money(usd) if usd else ""
-            facts = [plural(calls, "call"), f"{usage.total:,} tokens", cost]
-            return [sentence(f"{name}: {outcome}, {', '.join(filter(None, facts))}")]
-        case events.SubAgentEvent(event=inner):
+            parts = [plural(calls, "call"), f"{usage.total:,} tokens", cost]
+            return [sentence(f"{name}: {outcome}, {', '.join(filter(None, parts))}")]
+        case facts.SubAgentEvent(event=inner):
             match inner:
                 case (
-                    events.PermissionAnswered()
-                    | events.RetryScheduled()
-                    | events.ErrorRaised()
-                    | events.Notice()
+                    facts.PermissionAnswered()
+                    | facts.RetryScheduled()
+                    | facts.ErrorRaised()
+                    | facts.Notice()
                 ):
                     return [f"{name}: {line}" for line in lines(inner)]
                 case _:
@@ -295,7 +295,7 @@ def _summary(summary: str) -> str:
     return spoken(summary)
 
 
-def _switched(event: events.ModelSwitched) -> str:
+def _switched(event: facts.ModelSwitched) -> str:
     if event.error_class is None:
         return sentence(f"Back to the model {event.new}: {event.reason}")
     at = moment_of(event.back_at)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from tui.agent import events
 from tui.agent.event_text import moment_of
-from tui.agent.events import Event
+from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.facts import Fact
 from tui.core.formatting import duration
 from tui.core.images import without_words, words_in
 from tui.plain.event_lines import image, labelled, lines, meter, of_a_request, tool
@@ -51,7 +51,7 @@ class EventSpeaker:
     clock: Clock
     say: Callable[..., None]
     typed: list[str] = field(default_factory=list[str])
-    measured: events.ContextMeasured | None = None
+    measured: facts.ContextMeasured | None = None
     todos: tuple[dict[str, str], ...] = ()
     elevated: bool = False
     verbose: bool = False
@@ -63,7 +63,7 @@ class EventSpeaker:
     _thinking: bool = False
     _labels: dict[str, str] = field(default_factory=dict[str, str])
     _open: dict[str, Output] = field(default_factory=dict[str, Output])
-    _unsaid: dict[str, events.ToolStarted] = field(default_factory=dict[str, events.ToolStarted])
+    _unsaid: dict[str, facts.ToolStarted] = field(default_factory=dict[str, facts.ToolStarted])
     """Calls that have begun, which was not said yet."""
     _shell: str = ""
     _begun: str = ""
@@ -71,28 +71,28 @@ class EventSpeaker:
     _over: bool = False
     _wait: asyncio.Task[None] | None = None
 
-    def speak(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per event
+    def speak(self, event: Fact) -> None:  # noqa: C901, PLR0912 - one case per event
         """Say one event."""
         self._follow(event)
         match event:
-            case events.TextDelta(text):
+            case facts.TextDelta(text):
                 self._thinking = False
                 self._streamed = True
                 self._speak(self._reader.feed(text))
-            case events.ThinkingDelta():
+            case facts.ThinkingDelta():
                 if not self._thinking:
                     self._end_speech()
                     self._thinking = True
                     self.say("Thinking.")
-            case events.AssistantMessage(text=text):
+            case facts.AssistantMessage(text=text):
                 streamed = self._streamed
                 self._end_speech()
                 self._streamed = False
                 if text and not streamed:
                     self.say(*lines(event))
-            case events.RequestSent():
+            case facts.RequestSent():
                 self._void()
-            case events.UserMessage(text, attached):
+            case facts.UserMessage(text, attached):
                 self._end_speech()
                 typed = text.removesuffix(attached).rstrip() if attached else text
                 if (plain := without_words(typed)) in self.typed:
@@ -100,21 +100,21 @@ class EventSpeaker:
                     self.say(*(image(word) for word in words_in(typed)))
                 else:
                     self.say(*lines(event))
-            case events.ToolStarted():
+            case facts.ToolStarted():
                 self._end_speech()
-            case events.ToolOutputChunk(id_, text):
+            case facts.ToolOutputChunk(id_, text):
                 self._hear(id_, text)
-            case events.ContextMeasured():
+            case facts.ContextMeasured():
                 self._measure(event)
-            case events.TodosChanged(todos):
+            case facts.TodosChanged(todos):
                 self.todos = todos
                 self.say(*lines(event))
-            case events.DirectivesChanged():
+            case facts.DirectivesChanged():
                 self.elevated, self.verbose = event.elevated, event.verbose
-            case events.RetryScheduled() | events.ModelSwitched() | events.ErrorRaised():
+            case facts.RetryScheduled() | facts.ModelSwitched() | facts.ErrorRaised():
                 self._void()
                 self.say(*lines(event))
-            case events.Parked():
+            case facts.Parked():
                 self._void()
                 self.say(*of_a_request(event, self.clock.now()))
             case _:
@@ -130,16 +130,16 @@ class EventSpeaker:
             self._wait.cancel()
             self._wait = None
 
-    def _follow(self, event: Event) -> None:
+    def _follow(self, event: Fact) -> None:
         """Remember the call, and speak of a wait again when there is something to say."""
         match event:
-            case events.ToolStarted():
+            case facts.ToolStarted():
                 self._start(event)
-            case events.PermissionAsked() | events.QuestionAsked():
+            case facts.PermissionAsked() | facts.QuestionAsked():
                 self._begin(None)
-            case events.PermissionAnswered(id_, name) | events.QuestionAnswered(id_, name):
+            case facts.PermissionAnswered(id_, name) | facts.QuestionAnswered(id_, name):
                 self._begin(self._at_work(tool(name, self._labels.get(id_, ""))))
-            case events.ToolFinished():
+            case facts.ToolFinished():
                 if self._begun:
                     self.say(*shown(self._begun))
                 self._shell = self._begun = ""
@@ -148,22 +148,22 @@ class EventSpeaker:
                 output.text = output.text or event.text
                 self.outputs.append(output)
                 self._begin(None)
-            case events.RequestSent(model=model):
+            case facts.RequestSent(model=model):
                 self._begin(self._at_work(f"Waiting for {model}"))
-            case events.CompactionStarted():
+            case facts.CompactionStarted():
                 self._begin(self._at_work("Compacting"))
-            case events.RetryScheduled(delay_s=delay):
+            case facts.RetryScheduled(delay_s=delay):
                 self._begin(self._countdown(delay))
-            case events.Parked(until):
+            case facts.Parked(until):
                 at = moment_of(until)
                 left = at - self.clock.now() if at else timedelta(0)
                 self._begin(self._countdown(left.total_seconds()))
-            case events.TextDelta() | events.AssistantMessage() | events.TurnFinished():
+            case facts.TextDelta() | facts.AssistantMessage() | facts.TurnFinished():
                 self._begin(None)
             case _:
                 pass
 
-    def _start(self, event: events.ToolStarted) -> None:
+    def _start(self, event: facts.ToolStarted) -> None:
         """Remember a call; the person's own command is said at once, unless it was just typed."""
         id_, name, label = event.id, event.name, event.label
         self._labels[id_] = label
@@ -200,7 +200,7 @@ class EventSpeaker:
             *whole, self._begun = (self._begun + text).split("\n")
             self.say(*(line for each in whole for line in shown(each)))
 
-    def _measure(self, event: events.ContextMeasured) -> None:
+    def _measure(self, event: facts.ContextMeasured) -> None:
         """Say that the context is nearly full, once for every time that it gets so."""
         self.measured = event
         over = bool(event.window) and event.tokens >= event.threshold * event.window

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tui.agent.events import ErrorRaised, Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
@@ -15,6 +14,7 @@ from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
 from tui.app.services import AppServices, SessionChoice
+from tui.core.facts import ErrorRaised, Fact
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
 from tui.plain.event_speaker import EventSpeaker
@@ -134,7 +134,7 @@ class PlainFrontend:
     def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:  # noqa: ARG002 - as the port has it
         self.terminal.say(sentence(title), *map(spoken, lines))
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Fact) -> None:
         self.speaker.speak(event)
 
     def show_unfinished(self, answer: str) -> None:

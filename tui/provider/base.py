@@ -4,7 +4,7 @@
 
 A stream yields, per attempt, one `AttemptStarted`, then deltas, and ends with one `Completed`.
 `Alive` may be anywhere after the `AttemptStarted`. Parts with a `type` are events: an agent
-publishes them as they are (see `tui.agent.events`).
+publishes them as they are (see `tui.core.facts`).
 
 When an attempt fails and another will follow, a `RetryScheduled` is between them; when
 another model follows, a `ModelSwitched`. Every delta since the last `AttemptStarted` is void
@@ -34,9 +34,14 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-import msgspec
-
-from tui.core.errors import ErrorClass
+from tui.core.facts import (
+    Alive,
+    ModelSwitched,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 from tui.core.messages import Block, Message, Usage
 
 
@@ -106,43 +111,12 @@ class ModelInfo:
         return "adaptive" in self.thinking_types
 
 
-class WireEvent(msgspec.Struct, frozen=True, tag_field="type"):
-    """Something that happened, of the type that its `tag` names in JSON."""
-
-    @property
-    def type(self) -> str:
-        return str(self.__struct_config__.tag)
-
-    def to_json(self) -> dict[str, Any]:
-        """As one JSON object: its `type`, then its fields."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        if isinstance(usage := getattr(self, "usage", None), Usage):
-            found["usage"] = usage.to_json()
-        return found
-
-
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
     """The request is being sent. `attempt` counts from 1."""
 
     attempt: int
     model: str
-
-
-class TextDelta(WireEvent, frozen=True, tag="text_delta"):
-    text: str
-
-
-class ThinkingDelta(WireEvent, frozen=True, tag="thinking_delta"):
-    text: str
-
-
-class ToolInputDelta(WireEvent, frozen=True, tag="tool_input_delta"):
-    """The model is writing a call: a piece of the JSON of its input, the first may be empty."""
-
-    id: str
-    name: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,50 +134,6 @@ class ServerToolReturned:
     this one."""
 
     block: Block
-
-
-class RetryScheduled(WireEvent, frozen=True, tag="retry_scheduled"):
-    """An attempt failed and the next starts in `delay_s` seconds; what it had streamed is void.
-
-    `attempt` is the number of the coming retry, 1 to `max_attempts`; `status` is None without
-    an HTTP answer. `request_id` is the failed attempt's, `received` the characters that it had
-    streamed (text, thinking and tool input).
-    """
-
-    attempt: int
-    max_attempts: int
-    delay_s: float
-    reason: str
-    status: int | None
-    error_class: ErrorClass
-    request_id: str | None = None
-    received: int = 0
-
-
-class ModelSwitched(WireEvent, frozen=True, tag="model_switched"):
-    """The model `new` is asked from now on, `old` was before; what had been streamed is void.
-
-    `back_at` (ISO 8601) is when the model first asked for may be asked again, None where that is
-    now or not known. The rest is of the error that led to it, as in `RetryScheduled`;
-    `error_class` is None on the way back.
-    """
-
-    old: str = msgspec.field(name="from")
-    new: str = msgspec.field(name="to")
-    reason: str
-    back_at: str | None = None
-    error_class: ErrorClass | None = None
-    status: int | None = None
-    request_id: str | None = None
-    received: int = 0
-
-
-class Alive(WireEvent, frozen=True, tag="alive"):
-    """The server is there, but sent no delta (a ping, a signature); at most one a second.
-
-    The seconds since the last part of any kind are the seconds since the last sign of life, give
-    or take that one.
-    """
 
 
 @dataclass(frozen=True, slots=True)

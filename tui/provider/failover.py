@@ -23,8 +23,9 @@ from typing import Final, TypeAlias
 
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import ErrorClass, ProviderError
+from tui.core.facts import ModelSwitched
 from tui.core.formatting import wait_time
-from tui.provider.base import ModelInfo, ModelSwitched, Provider, Request, StreamPart
+from tui.provider.base import ModelInfo, Provider, Request, StreamPart
 from tui.provider.provider_wrapper import ProviderWrapper
 
 Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]

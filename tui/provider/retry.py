@@ -13,15 +13,9 @@ from typing import Final
 from tui.core.clock import Clock
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
+from tui.core.facts import RetryScheduled
 from tui.core.formatting import wait_time
-from tui.provider.base import (
-    AttemptStarted,
-    Provider,
-    Request,
-    RetryScheduled,
-    StreamPart,
-    characters,
-)
+from tui.provider.base import AttemptStarted, Provider, Request, StreamPart, characters
 from tui.provider.provider_wrapper import ProviderWrapper
 
 _log = logging.getLogger(__name__)

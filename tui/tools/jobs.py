@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.clock import Clock, SystemClock
+from tui.core.command_ends import END_UNKNOWN
 from tui.core.config import Guard
 from tui.core.errors import StorageError, ToolError
 from tui.core.messages import RawOutput, string_of
 from tui.core.private_files import open_private, private_link
 from tui.keeper.command import PlainStarter, Starter, SupervisedCommand
-from tui.keeper.folder import END_UNKNOWN
 from tui.tools.output_capture import (
     SPILL_AFTER,
     Cleaner,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from tui.core.cancellation import to_the_end
+from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.keeper.command import CommandEnd, SupervisedCommand
-from tui.keeper.folder import END_UNKNOWN
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep

@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tui.agent import events
 from tui.agent.event_text import hook_report
-from tui.agent.events import Event
 from tui.context import project_files
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -77,161 +77,161 @@ class EventRenderer:
         self.last_answer = past.last_answer
         self._status(turns=past.turns, trouble="")
 
-    def show(self, event: Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
+    def show(self, event: Fact) -> None:  # noqa: C901, PLR0912, PLR0915 - one case per event
         """Draw one event."""
         chat = self._chat
         self.log.add(event)
         match event:
-            case events.SessionStarted(path=path, model=model):
+            case facts.SessionStarted(path=path, model=model):
                 self.head(model=model, think=False, verbose=False, elevated=False, effort="")
                 chat.show_mode()
                 self._status(keeping=path is not None)
-            case events.UserMessage(text, attached):
+            case facts.UserMessage(text, attached):
                 self._answer.pause()
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
                     chat.add(record_items.sent_along_item(attached))
-            case events.DirectivesChanged(think, verbose, elevated, effort):
+            case facts.DirectivesChanged(think, verbose, elevated, effort):
                 self.head(think=think, verbose=verbose, elevated=elevated, effort=effort)
                 chat.show_mode()
-            case events.RequestSent(model=model):
+            case facts.RequestSent(model=model):
                 self._take_back()
                 chat.settle()
                 chat.retry.done()
                 chat.work(f"waiting for {model}", listening=True)
-            case events.ThinkingDelta(text):
+            case facts.ThinkingDelta(text):
                 chat.work("thinking", listening=True, streamed=text)
                 self._answer.stream(ThinkingItem, text)
-            case events.TextDelta(text):
+            case facts.TextDelta(text):
                 chat.work("answering", listening=True, streamed=text)
                 self._answer.stream(AssistantItem, text)
-            case events.ToolInputDelta(id_, name, text):
+            case facts.ToolInputDelta(id_, name, text):
                 chat.work(f"writing: {verb(name)}", listening=True, streamed=text)
                 if item := self._calls.write(id_, name):
                     self._answer.pause()
                     self._answer.add(item)
-            case events.AssistantMessage(text=text, usage=usage):
+            case facts.AssistantMessage(text=text, usage=usage):
                 self._answer.keep()
                 chat.settle(usage.output_tokens)
                 self._calls.written()
                 self.last_answer = text or self.last_answer
-            case events.SourcesCited(pages):
+            case facts.SourcesCited(pages):
                 chat.add(record_items.sources_item(pages))
-            case events.ToolStarted(id_, name, input_, label, seconds):
+            case facts.ToolStarted(id_, name, input_, label, seconds):
                 self._calls.begin(id_, name, input_, label, seconds)
                 self._show_calls()
-            case events.PermissionAsked(id_) | events.QuestionAsked(id_):
+            case facts.PermissionAsked(id_) | facts.QuestionAsked(id_):
                 self._calls.change(id_, state="waiting")
                 self._show_calls()
-            case events.PermissionAnswered(id_, _, answer, by, _, level):
+            case facts.PermissionAnswered(id_, _, answer, by, _, level):
                 refused = answer in {"no", "deny"}
                 state, now = "denied" if refused else "running", chat.clock.monotonic()
                 level = "" if refused else level
                 elevated = by == "elevated"
                 self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
                 self._show_calls()
-            case events.QuestionAnswered(id_):
+            case facts.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())
                 self._show_calls()
-            case events.HookFinished() if said := hook_report(event):
+            case facts.HookFinished() if said := hook_report(event):
                 level = "info" if event.outcome == "ok" else "warning"
                 chat.add(NoticeItem(f"{said}.", level))
-            case events.JobFinished():
+            case facts.JobFinished():
                 chat.add(record_items.job_item(event))
-            case events.SubAgentEvent(id_) if (waits := events.awaits_person(event)) is not None:
+            case facts.SubAgentEvent(id_) if (waits := facts.awaits_person(event)) is not None:
                 self._calls.change(id_, state="waiting" if waits else "running")
                 self._show_calls()
-            case events.ToolOutputChunk(id_, text):
+            case facts.ToolOutputChunk(id_, text):
                 self._calls.hear(id_, text)
-            case events.ToolFinished():
+            case facts.ToolFinished():
                 self._calls.finish(event)
                 self._show_calls()
-            case events.RetryScheduled():
+            case facts.RetryScheduled():
                 voided = self._take_back()
                 chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
                 chat.add(record_items.attempt_item(event.to_json() | {"text": voided}))
-            case events.Parked():
+            case facts.Parked():
                 self._park(event)
-            case events.ModelSwitched():
+            case facts.ModelSwitched():
                 self._switch(event)
-            case events.RecoveryStep(step, text, before, after):
+            case facts.RecoveryStep(step, text, before, after):
                 voided = self._take_back()
                 chat.retry.recover(_FULL, f"{_STEPS[step]}, retrying …")
                 chat.add(record_items.recovery_item(text, before, after, voided))
-            case events.LoopStopped(name, input_, times):
+            case facts.LoopStopped(name, input_, times):
                 self._take_back()
                 text = f"Stopped: {name} was called {times} times in a row with the same result."
                 given = "\n".join(f"{key}: {value}" for key, value in input_.items())
                 chat.add(NoticeItem(f"{text} What should it do instead?", "warning", given))
-            case events.OverflowCompactionStarted(number, of, size):
+            case facts.OverflowCompactionStarted(number, of, size):
                 chat.work("compacting")
                 chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
-            case events.CompactionStarted(reason, size, messages):
+            case facts.CompactionStarted(reason, size, messages):
                 chat.work("compacting")
                 if reason != "overflow":  # which was announced
                     what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
                     chat.retry.recover("context", f"compacting {what} …")
-            case events.CompactionFinished(before, after, removed, summary, reason, problem):
+            case facts.CompactionFinished(before, after, removed, summary, reason, problem):
                 chat.retry.done()
                 if reason != "overflow":  # of which the step is told
                     made = record_items.compacted_item(before, after, removed, summary, problem)
                     chat.add(made)
-            case events.ExamStarted():
+            case facts.ExamStarted():
                 chat.retry.recover("context", "checking the summary …")
-            case events.ExamFinished():
+            case facts.ExamFinished():
                 chat.add(record_items.exam_item(event))
-            case events.CompactionUndone(size):
+            case facts.CompactionUndone(size):
                 text = f"Sending the full conversation again: {tokens(size)} tokens."
                 chat.add(NoticeItem(f"{text} /compact summarizes it again.", "success"))
-            case events.MemorySaved(path, entries):
+            case facts.MemorySaved(path, entries):
                 text = f"Saved {plural(entries, 'line')} to memory: {shorten(Path(path))}."
                 chat.add(NoticeItem(text if entries else _NOTHING_NEW))
-            case events.Alive():
+            case facts.Alive():
                 chat.hear()
-            case events.ContextMeasured():
+            case facts.ContextMeasured():
                 chat.measure(event)
-            case events.ContextChanged(changes):
+            case facts.ContextChanged(changes):
                 for change in changes:
                     self._calls.mark(change)
-            case events.TodosChanged(todos):
+            case facts.TodosChanged(todos):
                 chat.todos.todos = todos
-            case events.StorageChanged(saved, detail):
+            case facts.StorageChanged(saved, detail):
                 trouble = "" if saved else detail or "the disk refused"
                 self._status(trouble=trouble)
                 chat.show_saving(trouble)
-            case events.RepairApplied(findings):
+            case facts.RepairApplied(findings):
                 for item in record_items.repair_items(findings):
                     chat.add(item)
-            case events.ToolsAwaited(servers):
+            case facts.ToolsAwaited(servers):
                 chat.work(f"waiting for MCP servers: {', '.join(servers)}")
-            case events.FilesChanged(files, text):
+            case facts.FilesChanged(files, text):
                 self._calls.outdate(files)
                 chat.add(NoticeItem(text))
             case (
-                events.Notice(text)
-                | events.ToolsChanged(text=text)
-                | events.ContextBroken(text=text)
-                | events.ThinkingDropped(text=text)
+                facts.Notice(text)
+                | facts.ToolsChanged(text=text)
+                | facts.ContextBroken(text=text)
+                | facts.ThinkingDropped(text=text)
             ):
                 chat.add(NoticeItem(text))
-            case events.ContextFiles(files):
+            case facts.ContextFiles(files):
                 title, detail = project_files.context_files_card(files)
                 folded = not project_files.context_file_cuts(files)  # opened where one was cut
                 chat.add(NoticeItem(title, detail=detail, folded=folded))
-            case events.Debug(text):
+            case facts.Debug(text):
                 chat.add(record_items.debug_item(text))
-            case events.ErrorRaised(message=message, hint=hint):
+            case facts.ErrorRaised(message=message, hint=hint):
                 voided = self._take_back()
                 stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
                 chat.add(NoticeItem(f"{message}{stop}", "error", voided, hint=hint))
-            case events.TurnFinished(outcome):
+            case facts.TurnFinished(outcome):
                 self._end(outcome)
             case _:
                 pass
 
-    def _park(self, event: events.Parked) -> None:
+    def _park(self, event: facts.Parked) -> None:
         """Every model is limited: the turn continues by itself."""
         chat, voided = self._chat, self._take_back()
         until, kind = datetime.fromisoformat(event.until), event.error_class
@@ -243,7 +243,7 @@ class EventRenderer:
         if not (isinstance(last, NoticeItem) and last.text == told.text):  # told by the record
             chat.add(told)
 
-    def _switch(self, event: events.ModelSwitched) -> None:
+    def _switch(self, event: facts.ModelSwitched) -> None:
         """Another model: why, and the way back."""
         back = f"switches back to {event.old} by itself, or with /model {event.old}"
         if event.back_at:

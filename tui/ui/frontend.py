@@ -15,8 +15,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.signal import Signal
 
-from tui.agent import events
-from tui.agent.events import Event
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app import dialog_data
 from tui.app.conversation import Conversation
@@ -31,7 +29,9 @@ from tui.app.dialog_data import (
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
+from tui.core import facts
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
 from tui.core.formatting import plural
 from tui.core.gc_pause import gc_pause
 from tui.core.git.branch import branch_of
@@ -56,7 +56,7 @@ class TurnEnded(Message):
     """A turn is over, told to the app. `error` is what it failed with, where that was told."""
 
     outcome: str
-    error: events.ErrorRaised | None = None
+    error: facts.ErrorRaised | None = None
 
 
 _SEVERITY: Mapping[Level, Literal["warning", "error"]] = {"warning": "warning", "error": "error"}
@@ -140,23 +140,23 @@ class ScreenFrontend:
 
         self.chat.add(NoticeItem(title, level, "\n".join(lines), folded=False))
 
-    def show(self, event: Event) -> None:
+    def show(self, event: Fact) -> None:
         self.renderer.show(event)
         agent = self.conversation.agent
-        if agent and events.awaits_person(event) is False:
+        if agent and facts.awaits_person(event) is False:
             self.chat.show_mode(agent.mode, agent.gate.allowances)
-        if isinstance(event, events.ContextMeasured):
+        if isinstance(event, facts.ContextMeasured):
             self.status.poke()
-        inner = event.event if isinstance(event, events.SubAgentEvent) else event
-        if isinstance(inner, events.JobStarted | events.JobFinished | events.SubAgentFinished):
+        inner = event.event if isinstance(event, facts.SubAgentEvent) else event
+        if isinstance(inner, facts.JobStarted | facts.JobFinished | facts.SubAgentFinished):
             self._count_jobs()
-        if self._in_turn or isinstance(event, events.JobFinished):
+        if self._in_turn or isinstance(event, facts.JobFinished):
             self.notifier.see(event)
         if self._in_turn:
-            waits = events.awaits_person(event)
-            if waits or isinstance(event, events.Parked):
+            waits = facts.awaits_person(event)
+            if waits or isinstance(event, facts.Parked):
                 self._tell_terminal("waiting")
-            elif waits is False or isinstance(event, events.RequestSent):
+            elif waits is False or isinstance(event, facts.RequestSent):
                 self._tell_terminal("working")
 
     def _count_jobs(self) -> None:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from textual.app import App
 
-from tui.agent import events
-from tui.agent.events import Event
+from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.facts import Fact
 
 LONG_S: Final = 20.0
 """A turn that took longer calls when it ends."""
@@ -35,16 +35,16 @@ class Notifier:
         """A turn begins."""
         self._began = self.clock.monotonic()
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         """Call where the person should come and does not look."""
-        if events.awaits_person(event):
+        if facts.awaits_person(event):
             self._call("Needs your answer.")
         match event:
-            case events.Parked():
+            case facts.Parked():
                 self._call("Waiting for the server.")
-            case events.JobFinished(stopped_by="", seconds=seconds) if seconds > LONG_S:
+            case facts.JobFinished(stopped_by="", seconds=seconds) if seconds > LONG_S:
                 self._call(f"{event.summary}.")
-            case events.TurnFinished(outcome) if outcome != "interrupted":
+            case facts.TurnFinished(outcome) if outcome != "interrupted":
                 self.end(done=outcome == "done")
             case _:
                 pass

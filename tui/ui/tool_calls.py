@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tui.agent.events import ToolFinished
+from tui.core.facts import ToolFinished
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem

@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from tests.support.clock import PATIENCE_S
 from tests.support.script import MODEL, Step
 from tests.support.world import World
-from tui.agent import events
 from tui.app.services import Opening
+from tui.core import facts
 from tui.core.messages import Usage
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import AssistantItem, Item
@@ -73,12 +73,12 @@ async def begun(app: HoldfastApp, pilot: Pilot[None]) -> None:
 
 def turn(*steps: Step) -> list[Step]:
     """A script that begins as every turn does."""
-    return [events.UserMessage("go"), events.RequestSent(1, 100, MODEL, 1), *steps]
+    return [facts.UserMessage("go"), facts.RequestSent(1, 100, MODEL, 1), *steps]
 
 
 def answer(text: str) -> list[Step]:
     """An answer, streamed in one piece."""
-    return [events.TextDelta(text), events.AssistantMessage(text, "end_turn", Usage(1000, 50))]
+    return [facts.TextDelta(text), facts.AssistantMessage(text, "end_turn", Usage(1000, 50))]
 
 
 def items(app: HoldfastApp, kind: type[Item]) -> list[Any]:

@@ -10,14 +10,14 @@ from typing import Any
 from tests.context.sessions import MODEL, Told, answer, output, prompt
 from tests.context.wild import call
 from tests.support.clock import FakeClock
-from tui.agent import events
 from tui.agent.break_cost import ChangePrice
-from tui.agent.events import ContextBroken, ContextMeasured, Event
 from tui.agent.pruning import Waiting
 from tui.context import request_assembly
 from tui.context.overrides import Overlay, pending
 from tui.context.token_ledger import Ledger
 from tui.context.view import View, Viewer
+from tui.core import facts
+from tui.core.facts import ContextBroken, ContextMeasured, Fact
 from tui.core.messages import text_block
 from tui.provider.base import ModelInfo, Request
 from tui.session.session import Session
@@ -74,7 +74,7 @@ class Inspected:
         )
         return request
 
-    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Event]:
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         return self._change("overlay", [asdict(change) for change in changes])
 
     def cost_of_change(self, targets: Collection[str]) -> ContextBroken | None:
@@ -89,15 +89,15 @@ class Inspected:
     async def show_difference(self, record: str) -> str:
         return "src/m0.py"
 
-    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Event]:
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
         changes = [{"target": target, "pinned": pinned} for target, pinned in pins.items()]
         return self._change("pin", changes)
 
-    def _change(self, type_: str, changes: Sequence[dict[str, Any]]) -> Sequence[Event]:
+    def _change(self, type_: str, changes: Sequence[dict[str, Any]]) -> Sequence[Fact]:
         for change in changes:
             self.session.append(type_, **change)
         self.view()
-        return (events.ContextChanged(tuple(changes)),)
+        return (facts.ContextChanged(tuple(changes)),)
 
     def state_of(self, number: int) -> str:
         """How the record of a number stands."""

@@ -9,7 +9,7 @@ import pytest
 from tests.support.script import MODEL, Ask, Hold, Step
 from tests.support.world import World
 from tests.ui.screens.driving import items, running, say, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
 from tui.ui.widgets.conversation.items import ToolItem
@@ -33,26 +33,26 @@ async def test_a_long_phase_gives_way_to_the_seconds_and_the_mode(size: tuple[in
 
 
 def began(id_: str, name: str) -> Step:
-    return events.ToolStarted(id_, name, {})
+    return facts.ToolStarted(id_, name, {})
 
 
 def ended(id_: str, name: str) -> Step:
-    return events.ToolFinished(id_, name, False, 0.1, None)
+    return facts.ToolFinished(id_, name, False, 0.1, None)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 async def test_the_tokens_so_far_stand_beside_the_seconds_and_move_nothing(width: int) -> None:
     world = World()
     holds = [Hold() for _ in range(6)]
-    busy = events.RetryScheduled(1, 3, 0.0, "busy", 529, "overloaded")
+    busy = facts.RetryScheduled(1, 3, 0.0, "busy", 529, "overloaded")
     world.scripts.append(
         turn(
-            *(events.ThinkingDelta("x" * 400), holds[0], events.TextDelta("é" * 1000), holds[1]),
-            *(events.TextDelta("y" * 4000), holds[2]),
-            *(events.AssistantMessage("é", "tool_use", Usage(1000, 9_500)), began("1", "x")),
-            *(holds[3], ended("1", "x"), events.RequestSent(2, 100, MODEL, 1)),
-            *(events.TextDelta("z" * 40_000), holds[4], busy, events.RequestSent(2, 9, MODEL, 2)),
-            *(holds[5], events.AssistantMessage("zz", "end_turn", Usage(1000, 2))),
+            *(facts.ThinkingDelta("x" * 400), holds[0], facts.TextDelta("é" * 1000), holds[1]),
+            *(facts.TextDelta("y" * 4000), holds[2]),
+            *(facts.AssistantMessage("é", "tool_use", Usage(1000, 9_500)), began("1", "x")),
+            *(holds[3], ended("1", "x"), facts.RequestSent(2, 100, MODEL, 1)),
+            *(facts.TextDelta("z" * 40_000), holds[4], busy, facts.RequestSent(2, 9, MODEL, 2)),
+            *(holds[5], facts.AssistantMessage("zz", "end_turn", Usage(1000, 2))),
         )
     )
     figures = ("100", "600", "1.6k", "9.5k", "19.5k", "9.5k")
@@ -88,9 +88,9 @@ async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
             holds[0],
             ended("1", "grep_search"),
             holds[1],
-            events.PermissionAsked("3", "find_files", "why"),
+            facts.PermissionAsked("3", "find_files", "why"),
             holds[2],
-            events.PermissionAnswered("3", "find_files", "no", "person"),
+            facts.PermissionAnswered("3", "find_files", "no", "person"),
             holds[3],
             *(ended("2", "run_command"), ended("3", "find_files")),
             holds[4],
@@ -113,7 +113,7 @@ async def test_it_names_a_call_that_runs_and_counts_the_others() -> None:
 
 async def test_its_seconds_are_those_of_the_card_while_a_command_runs() -> None:
     world, thinks, runs = World(), Hold(), Hold()
-    begins = events.ToolStarted("1", "run_command", {}, "pytest -q")
+    begins = facts.ToolStarted("1", "run_command", {}, "pytest -q")
     world.scripts.append(turn(thinks, begins, runs, ended("1", "run_command")))
     async with running(world) as (app, pilot):
 
@@ -135,7 +135,7 @@ async def test_its_seconds_are_those_of_the_card_while_a_command_runs() -> None:
 
 async def test_beside_a_countdown_nothing_counts_up() -> None:
     world, waits = World(), Hold()
-    retry = events.RetryScheduled(1, 3, 30.0, "Overloaded", 529, "overloaded")
+    retry = facts.RetryScheduled(1, 3, 30.0, "Overloaded", 529, "overloaded")
     world.scripts.append(turn(retry, waits))
     async with running(world) as (app, pilot):
 
@@ -157,10 +157,10 @@ async def test_a_call_that_is_written_waits_its_turn() -> None:
     call = Call("1", "edit_file", "write", "a.py")
     world.scripts.append(
         turn(
-            events.ToolInputDelta("1", "edit_file", "{"),
-            events.ToolInputDelta("2", "edit_file", "{"),
+            facts.ToolInputDelta("1", "edit_file", "{"),
+            facts.ToolInputDelta("2", "edit_file", "{"),
             first,
-            events.AssistantMessage("", "tool_use", Usage()),
+            facts.AssistantMessage("", "tool_use", Usage()),
             began("1", "edit_file"),
             Ask(call, Decision("ask", "why", "default")),
         )
@@ -181,7 +181,7 @@ async def test_a_call_that_is_written_waits_its_turn() -> None:
 async def test_K43_what_is_asked_is_said_as_it_holds() -> None:
     world = World()
     for on in (True, False):
-        world.scripts.append([events.DirectivesChanged(False, False, on)])
+        world.scripts.append([facts.DirectivesChanged(False, False, on)])
     async with running(world) as (app, pilot):
 
         def label() -> str:

@@ -17,7 +17,6 @@ from tests.support.script import MODEL
 from tests.support.world import World
 from tests.ui.screens.driving import running, until
 from tests.ui.toolkit.test_key_parser import Keyboard
-from tui.agent.events import RetryScheduled
 from tui.app.damage_report import Damage
 from tui.app.dialog_data import (
     AnswerOption,
@@ -26,6 +25,7 @@ from tui.app.dialog_data import (
     RecoveryOption,
     YesNoQuestion,
 )
+from tui.core.facts import RetryScheduled
 from tui.core.questions import AnswerChoice, UserQuestion
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp

@@ -16,8 +16,8 @@ from textual.widgets import Static
 from tests.support.script import Ask, Step
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, answer, items, running, say, turn, until
-from tui.agent import events
 from tui.app.dialog_data import YesNoQuestion
+from tui.core import facts
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 from tui.ui.app import HoldfastApp
@@ -49,10 +49,10 @@ async def test_k47_elevated_is_shown_and_marks_the_calls_it_let_through() -> Non
     world = World()
     world.scripts.append(
         turn(
-            events.DirectivesChanged(think=False, verbose=False, elevated=True),
-            events.ToolStarted("t1", "run_command", {"command": "make"}, "make"),
-            events.PermissionAnswered("t1", "run_command", "allow", "elevated"),
-            events.ToolFinished("t1", "run_command", False, 1.0, None, "built", "ok"),
+            facts.DirectivesChanged(think=False, verbose=False, elevated=True),
+            facts.ToolStarted("t1", "run_command", {"command": "make"}, "make"),
+            facts.PermissionAnswered("t1", "run_command", "allow", "elevated"),
+            facts.ToolFinished("t1", "run_command", False, 1.0, None, "built", "ok"),
         )
     )
     async with running(world) as (app, pilot):

@@ -9,7 +9,7 @@ from tests.context.pictures import jpeg, png
 from tests.support.world import World
 from tests.ui.screens.driving import answer, until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, opened
-from tui.agent import events
+from tui.core import facts
 from tui.core.clipboard import Clip
 from tui.core.messages import Usage
 from tui.ui.screens.chat import ChatScreen
@@ -50,11 +50,11 @@ def sent(stage: Stage) -> Shot:
         app = here(pilot.app)
         text = app.chat.prompt.text
         steps = answer("The button is cut off on the right.")
-        world.scripts.append([events.UserMessage(text), *steps])
+        world.scripts.append([facts.UserMessage(text), *steps])
         await pilot.press("enter")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         app.chat.prompt.past.add(text)
-        world.scripts.append([events.TurnFinished("done", Usage(), None)])
+        world.scripts.append([facts.TurnFinished("done", Usage(), None)])
         await pilot.press("up")
         await pilot.pause()
 

@@ -7,9 +7,9 @@ import pytest
 from tests.support.script import MODEL, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
-from tui.agent import events
 from tui.app.commands.registry import COMMANDS, ELSEWHERE, find
 from tui.context.system_prompt import Injected
+from tui.core import facts
 from tui.core.paths import folders
 from tui.ui.screens.help import HelpScreen, HelpTable
 from tui.ui.widgets.conversation.items import (
@@ -123,7 +123,7 @@ async def test_copy_takes_the_last_answer() -> None:
 
 async def test_copy_takes_a_stopped_answer_and_an_unfinished_one() -> None:
     world = World()
-    half = [events.TextDelta("\n"), events.TextDelta("half an")]
+    half = [facts.TextDelta("\n"), facts.TextDelta("half an")]
     world.scripts += [turn(*answer("whole")), turn(*half, Hold()), turn(Hold())]
     async with running(world) as (app, pilot):
         await say(pilot, "one")

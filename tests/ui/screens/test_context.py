@@ -19,9 +19,9 @@ from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.break_cost import ChangePrice
-from tui.agent.events import ContextChanged, Event
 from tui.app.services import SessionChoice
 from tui.context.overrides import Overlay, overlays_of, pins_of
+from tui.core.facts import ContextChanged, Fact
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
@@ -38,9 +38,9 @@ and the answer."""
 @asynccontextmanager
 async def inspecting(
     agent: Inspected, size: tuple[int, int] = WIDE, *, as_opened: bool = False
-) -> AsyncGenerator[tuple[ContextScreen, Pilot[None], list[Event]]]:
+) -> AsyncGenerator[tuple[ContextScreen, Pilot[None], list[Fact]]]:
     """The inspector, in the order of the request or as it opens."""
-    app, told = app_of(World()), list[Event]()
+    app, told = app_of(World()), list[Fact]()
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: session_open(app))
         screen = ContextScreen(cast("Any", agent), told.append)
@@ -112,7 +112,7 @@ async def test_three_large_results_are_masked_one_after_the_other() -> None:
     agent = worked()
     write = agent.overlay
 
-    async def slowly(changes: Sequence[Overlay]) -> Sequence[Event]:
+    async def slowly(changes: Sequence[Overlay]) -> Sequence[Fact]:
         for _ in range(20):
             await asyncio.sleep(0)
         return await write(changes)

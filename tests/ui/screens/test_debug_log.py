@@ -20,7 +20,7 @@ from tests.ui.screens.driving import (
     turn,
     until,
 )
-from tui.agent import events
+from tui.core import facts
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
 from tui.ui.screens.debug_log import DebugLogScreen
@@ -47,7 +47,7 @@ class Host(App[None]):
 def log() -> EventLog:
     log = EventLog(FakeClock())
     for n in range(100):
-        log.add(events.Notice(f"notice {n}"))
+        log.add(facts.Notice(f"notice {n}"))
     return log
 
 
@@ -65,11 +65,11 @@ async def test_it_shows_what_was_and_follows_what_comes(log: EventLog):
     async with Host(log).run_test() as pilot:
         assert len(view(pilot).shown) == 100
         assert view(pilot).rows.cursor == 99
-        log.add(events.Notice("one more"))
+        log.add(facts.Notice("one more"))
         view(pilot).follow()
         assert view(pilot).rows.cursor == 100
         await pilot.press("up", "up")
-        log.add(events.Notice("and more"))
+        log.add(facts.Notice("and more"))
         view(pilot).follow()
         assert len(view(pilot).shown) == 102
         assert view(pilot).rows.cursor == 98
@@ -79,7 +79,7 @@ async def test_paused_it_stands_still(log: EventLog):
     async with Host(log).run_test() as pilot:
         await pilot.press("space")
         assert "paused" in state(pilot)
-        log.add(events.Notice("unseen"))
+        log.add(facts.Notice("unseen"))
         view(pilot).follow()
         assert len(view(pilot).shown) == 100
         await pilot.press("space")
@@ -126,14 +126,14 @@ async def test_without_an_event_it_says_what_will_be_here():
         assert not isinstance(pilot.app.screen, DebugLogScreen)
 
 
-MEASURED = events.ContextMeasured(12_345, 12_000, 345, 200_000, {"messages": 9000})
+MEASURED = facts.ContextMeasured(12_345, 12_000, 345, 200_000, {"messages": 9000})
 WORK = (
-    events.TextDelta("I look."),
-    events.AssistantMessage("I look.", "tool_use", Usage(12_000, 30), "req_0123"),
-    events.ToolStarted("t1", "run_command", {"command": "make"}, "make"),
-    events.PermissionAsked("t1", "run_command", "`make` runs what the Makefile says."),
-    events.PermissionAnswered("t1", "run_command", "session", "person", "It was asked for."),
-    events.ToolFinished("t1", "run_command", False, 0.4, None, "", "ok"),
+    facts.TextDelta("I look."),
+    facts.AssistantMessage("I look.", "tool_use", Usage(12_000, 30), "req_0123"),
+    facts.ToolStarted("t1", "run_command", {"command": "make"}, "make"),
+    facts.PermissionAsked("t1", "run_command", "`make` runs what the Makefile says."),
+    facts.PermissionAnswered("t1", "run_command", "session", "person", "It was asked for."),
+    facts.ToolFinished("t1", "run_command", False, 0.4, None, "", "ok"),
     MEASURED,
 )
 
@@ -196,12 +196,12 @@ async def test_verbose_on_the_command_line_starts_with_the_debug_view() -> None:
 
 
 def test_an_event_of_a_stream_costs_microseconds() -> None:
-    log, delta = EventLog(FakeClock()), events.TextDelta("word ")
+    log, delta = EventLog(FakeClock()), facts.TextDelta("word ")
     best = min(_seconds(log, delta) for _ in range(5))
     assert best / 10_000 < 20e-6  # 5 µs where nothing else runs
 
 
-def _seconds(log: EventLog, event: events.Event) -> float:
+def _seconds(log: EventLog, event: facts.Fact) -> float:
     began = process_time()
     for _ in range(10_000):
         log.add(event)

@@ -7,9 +7,9 @@ import pytest
 from tests.support.script import Hold
 from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import answer, items, running, say, session_open, turn, until
-from tui.agent import events
 from tui.app import drafts
 from tui.app.services import SessionChoice
+from tui.core import facts
 from tui.session.drafts import UnsentWork
 from tui.ui.widgets.conversation.items import AssistantItem, NoticeItem, ToolItem
 
@@ -39,7 +39,7 @@ async def test_what_was_sent_is_typed_no_more() -> None:
 
 async def test_the_queue_and_the_answer_are_kept_while_it_comes() -> None:
     world, hold = World(), Hold()
-    world.scripts.append(turn(events.TextDelta("Half of"), hold, *answer(" it.")))
+    world.scripts.append(turn(facts.TextDelta("Half of"), hold, *answer(" it.")))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, "go")
@@ -64,7 +64,7 @@ async def test_what_was_left_behind_comes_back_before_what_is_typed() -> None:
 
 async def test_commands_that_wait_are_kept() -> None:
     world, hold = World(), Hold()
-    world.scripts.append(turn(events.TextDelta("Half of"), hold, *answer(" it.")))
+    world.scripts.append(turn(facts.TextDelta("Half of"), hold, *answer(" it.")))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, "go")

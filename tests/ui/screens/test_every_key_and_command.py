@@ -20,7 +20,7 @@ from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
 from tests.ui.screens.test_interface import BOUND, SHOWN, promised
-from tui.agent import events
+from tui.core import facts
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import NoticeItem, ToolItem
 
@@ -186,7 +186,7 @@ async def test_a_new_line_and_enter(world: World, key: str) -> None:
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 async def test_a_running_turn_is_stopped(world: World, key: str) -> None:
     world.scripts.clear()
-    world.scripts.append(turn(events.TextDelta("I be"), Hold()))
+    world.scripts.append(turn(facts.TextDelta("I be"), Hold()))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.conversation.busy)
@@ -245,8 +245,8 @@ async def test_shift_tab_goes_through_the_modes(world: World) -> None:
 async def test_ctrl_o_unfolds_every_call_and_folds_it(world: World) -> None:
     world.scripts.clear()
     tool = [
-        events.ToolStarted("t1", "read_file", {"path": "a"}, "a"),
-        events.ToolFinished("t1", "read_file", False, 0.1, None, "3 lines", "one\ntwo\nthree"),
+        facts.ToolStarted("t1", "read_file", {"path": "a"}, "a"),
+        facts.ToolFinished("t1", "read_file", False, 0.1, None, "3 lines", "one\ntwo\nthree"),
     ]
     world.scripts.append(turn(*tool, *answer("read")))
     async with running(world) as (app, pilot):

@@ -16,13 +16,13 @@ from tests.support.agents import Yes, make_agent
 from tests.support.faults import PROMPT, Cell, WithSummaries, cases, check_cell, script_of
 from tests.support.world import World
 from tests.ui.screens.driving import items, say, until
-from tui.agent import events
 from tui.agent.agent import Agent
-from tui.agent.events import Event
 from tui.agent.prompts import ParsedPrompt
 from tui.app.services import Opening, SessionChoice
+from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Retry
+from tui.core.facts import Fact
 from tui.core.messages import blocks_of, text_block, text_of, tool_calls
 from tui.core.paths import folders
 from tui.permissions.types import Approver
@@ -49,7 +49,7 @@ class Played:
     def __init__(self, cell: Cell, root: Path) -> None:
         self.world = World(root)
         self.session = Session.create(root, folders=folders(), clock=SystemClock())
-        self.seen: list[Event] = []
+        self.seen: list[Fact] = []
         earlier(self.session)
         self._model = PracticeModel(self.world.clock, script=script_of(cell))
         services = replace(self.world.services(), make_agent=self._make_agent)
@@ -66,7 +66,7 @@ class Played:
         )
         send = agent.send
 
-        async def told(prompt: ParsedPrompt) -> AsyncIterator[Event]:
+        async def told(prompt: ParsedPrompt) -> AsyncIterator[Fact]:
             async for event in send(prompt):
                 self.seen.append(event)
                 yield event
@@ -153,4 +153,4 @@ async def test_a_turn_that_failed_goes_on_from_where_it_stopped(tmp_path: Path) 
         texts = [item.text for item in items(app, AssistantItem)]
         assert texts[-1] == "The note is written."
         assert (root / "ran.txt").read_text().splitlines() == ["ran"]
-        assert [e.outcome for e in played.seen if isinstance(e, events.TurnFinished)] == ["failed"]
+        assert [e.outcome for e in played.seen if isinstance(e, facts.TurnFinished)] == ["failed"]

@@ -8,7 +8,7 @@ from textual.widgets import Static
 from tests.support.script import Hold, Step
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, ROOMY, begun, running, say, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.bars import status_line
 
@@ -25,8 +25,8 @@ def keys(app: HoldfastApp, count: int = 3) -> list[str]:
 
 def printed(text: str = "out") -> list[Step]:
     return turn(
-        events.ToolStarted("t", "run_command", {"command": "x"}, "x"),
-        events.ToolFinished("t", "run_command", False, 2, None, "done", text),
+        facts.ToolStarted("t", "run_command", {"command": "x"}, "x"),
+        facts.ToolFinished("t", "run_command", False, 2, None, "done", text),
     )
 
 

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
-from tui.agent import events
+from tui.core import facts
 from tui.tools.jobs import Job
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
@@ -148,6 +148,6 @@ async def test_a_long_one_calls_the_person_who_is_elsewhere(tmp_path: Path) -> N
         app.frontend.notifier.call = called.append
         app.frontend.notifier.away = lambda: True
         for seconds, by in ((2.0, ""), (60.0, "person"), (60.0, "")):
-            ended = events.JobFinished("job-1", "c", "make", 0, "exit code 0", by, seconds, "", 0)
+            ended = facts.JobFinished("job-1", "c", "make", 0, "exit code 0", by, seconds, "", 0)
             app.frontend.show(ended)
     assert called == ["job-1 finished, exit code 0, 1 min 00 s: make."]

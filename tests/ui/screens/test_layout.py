@@ -7,7 +7,7 @@ import pytest
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, ROOMY, begun, items, running, say, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.ui.widgets.conversation.items import (
     NoticeItem,
 )
@@ -15,7 +15,7 @@ from tui.ui.widgets.conversation.items import (
 
 async def test_storage_trouble_is_shown_until_it_is_over() -> None:
     world, hold = World(), Hold()
-    broken, mended = events.StorageChanged(False, "no space left"), events.StorageChanged(True)
+    broken, mended = facts.StorageChanged(False, "no space left"), facts.StorageChanged(True)
     world.scripts.append(turn(broken, hold, mended))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
@@ -33,7 +33,7 @@ async def test_todos_live_while_something_is_open() -> None:
     world, hold = World(), Hold()
     todo = {"text": "test it", "status": "in_progress"}
     done = todo | {"status": "completed"}
-    world.scripts.append(turn(events.TodosChanged((todo,)), hold, events.TodosChanged((done,))))
+    world.scripts.append(turn(facts.TodosChanged((todo,)), hold, facts.TodosChanged((done,))))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.todos.display)
@@ -44,8 +44,8 @@ async def test_todos_live_while_something_is_open() -> None:
 
 async def test_on_the_smallest_terminal_a_row_each_says_what_waits_and_what_is_done() -> None:
     world, todos = World(), tuple({"text": f"step {n}", "status": "pending"} for n in range(9))
-    retry = events.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
-    world.scripts.append(turn(events.TodosChanged(todos), retry, Hold()))
+    retry = facts.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
+    world.scripts.append(turn(facts.TodosChanged(todos), retry, Hold()))
     async with running(world, (40, 10)) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.retry.display)
@@ -132,10 +132,10 @@ async def test_tool_text_is_never_markup() -> None:
     evil = "[bold red]x[/] [@click=app.quit]here[/]"
     world.scripts.append(
         turn(
-            events.TodosChanged(({"text": evil, "status": "pending"},)),
-            events.ToolStarted("t1", "run_command", {"command": evil}, evil),
-            events.ToolOutputChunk("t1", evil),
-            events.Notice(evil),
+            facts.TodosChanged(({"text": evil, "status": "pending"},)),
+            facts.ToolStarted("t1", "run_command", {"command": evil}, evil),
+            facts.ToolOutputChunk("t1", evil),
+            facts.Notice(evil),
             Hold(),
         )
     )

@@ -15,10 +15,10 @@ from tests.support.processes import gone as ended
 from tests.support.script import Hold
 from tests.support.world import WatchedAgent, World
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
-from tui.agent import events
-from tui.agent.events import Event
 from tui.app import conversation
 from tui.app.options.arguments import Options
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.keeper.command import lives
 from tui.keeper.folder import KILL, send
 from tui.tools.jobs import Job
@@ -36,9 +36,9 @@ class Slow:
         agent.flush_memory = self.flush  # type: ignore[method-assign]
         agent.cancel = self.cancelled.set  # type: ignore[method-assign]
 
-    async def flush(self) -> AsyncIterator[Event]:
+    async def flush(self) -> AsyncIterator[Fact]:
         self.began.set()
-        yield events.Notice("📝 Saving context...")
+        yield facts.Notice("📝 Saving context...")
         await self.cancelled.wait()
 
 
@@ -92,10 +92,10 @@ async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
         slow = Slow(world.agent)
         began, wait = slow.flush, asyncio.Event()
 
-        async def flush() -> AsyncIterator[Event]:
-            yield events.Notice("📝 Saving context...")
+        async def flush() -> AsyncIterator[Fact]:
+            yield facts.Notice("📝 Saving context...")
             await wait.wait()
-            yield events.RetryScheduled(1, 3, 60.0, "no connection", None, "network")
+            yield facts.RetryScheduled(1, 3, 60.0, "no connection", None, "network")
             async for event in began():
                 yield event
 

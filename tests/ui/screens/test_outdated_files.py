@@ -20,7 +20,7 @@ from tests.ui.screens.driving import (
     turn,
     until,
 )
-from tui.agent import events
+from tui.core import facts
 from tui.core.messages import Usage
 from tui.ui.screens.context import ContextScreen
 from tui.ui.widgets import record_items
@@ -30,22 +30,22 @@ from tui.ui.widgets.conversation.items import NoticeItem, ToolItem
 async def test_the_card_of_a_read_says_that_it_is_outdated_and_no_longer(tmp_path: Path) -> None:
     world = World()
     reads = [
-        events.AssistantMessage("", "tool_use", Usage(1000, 50)),
+        facts.AssistantMessage("", "tool_use", Usage(1000, 50)),
         *(
             step
             for name in ("a.py", "b.py")
             for step in (
-                events.ToolStarted(name, "read_file", {"path": name}, name),
-                events.ToolFinished(name, "read_file", False, 0.1, None, "3 lines", "x"),
+                facts.ToolStarted(name, "read_file", {"path": name}, name),
+                facts.ToolFinished(name, "read_file", False, 0.1, None, "3 lines", "x"),
             )
         ),
-        events.RequestSent(1, 100, MODEL, 1),
+        facts.RequestSent(1, 100, MODEL, 1),
     ]
     said = 'Changed since the model last saw it: "a.py".'
     for state in ("changed", "back"):
         file = {"path": "a.py", "state": state, "why": "", "calls": ["a.py"]}
         steps = reads if state == "changed" else []
-        world.scripts.append(turn(*steps, events.FilesChanged((file,), said), *answer("ok")))
+        world.scripts.append(turn(*steps, facts.FilesChanged((file,), said), *answer("ok")))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: any(one.text == said for one in items(app, NoticeItem)))

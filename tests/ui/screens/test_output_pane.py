@@ -14,7 +14,7 @@ from tests.support.script import MODEL, Ask, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import ROOMY, items, running, say, turn, until
 from tests.ui.widgets.stage import search_status
-from tui.agent import events
+from tui.core import facts
 from tui.core.workspace import Workspace
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
@@ -41,8 +41,8 @@ def badge(app: HoldfastApp) -> str:
 
 
 def script(path: Path, diff: str = "") -> list[Any]:
-    done = events.ToolFinished("t", "run_command", False, 2, receipt(path), "done", "the cut", diff)
-    return turn(events.ToolStarted("t", "run_command", {"command": "x"}, "x"), done)
+    done = facts.ToolFinished("t", "run_command", False, 2, receipt(path), "done", "the cut", diff)
+    return turn(facts.ToolStarted("t", "run_command", {"command": "x"}, "x"), done)
 
 
 async def test_opening_the_card_of_a_cut_output_shows_all_of_it(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ async def test_slash_searches_the_whole_copy(tmp_path: Path) -> None:
 
 async def test_slash_searches_what_was_not_cut_too() -> None:
     world = World()
-    done = events.ToolFinished("t", "run_command", False, 2, None, "done", "one\ntwo\nthree")
-    world.scripts.append(turn(events.ToolStarted("t", "run_command", {}, "x"), done))
+    done = facts.ToolFinished("t", "run_command", False, 2, None, "done", "one\ntwo\nthree")
+    world.scripts.append(turn(facts.ToolStarted("t", "run_command", {}, "x"), done))
     async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, Path(), pilot, app)
         await pilot.press("slash", *"two", "enter")
@@ -199,8 +199,8 @@ async def test_a_pipe_in_the_place_of_the_copy_is_not_read(tmp_path: Path) -> No
 
 async def test_an_edit_shows_its_diff_and_no_badge() -> None:
     world = World()
-    done = events.ToolFinished("t", "edit_file", False, 2, None, "+1 −1", "ok", DIFF)
-    world.scripts.append(turn(events.ToolStarted("t", "edit_file", {}, "a.py"), done))
+    done = facts.ToolFinished("t", "edit_file", False, 2, None, "+1 −1", "ok", DIFF)
+    world.scripts.append(turn(facts.ToolStarted("t", "edit_file", {}, "a.py"), done))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
@@ -213,10 +213,10 @@ async def test_seconds_of_a_running_call_and_of_silence_are_counted() -> None:
     world.scripts.append(
         turn(
             wait,
-            events.TextDelta("I"),
-            events.ToolStarted("t", "run_command", {"command": "x"}, "x"),
+            facts.TextDelta("I"),
+            facts.ToolStarted("t", "run_command", {"command": "x"}, "x"),
             run,
-            events.ToolFinished("t", "run_command", False, 7.04, None, "done", ""),
+            facts.ToolFinished("t", "run_command", False, 7.04, None, "done", ""),
         )
     )
     async with running(world) as (app, pilot):
@@ -254,9 +254,9 @@ async def test_ctrl_o_opens_every_call_and_closes_them_again() -> None:
 async def test_a_commands_colours_are_seen_in_the_pane_and_on_its_card() -> None:
     """The model gets none; the result of `!` was drawn in colours all along."""
     red, world, hold = "\x1b[31mE  boom\x1b[0m here\n", World(), Hold()
-    ended = events.ToolFinished("t", "run_command", True, 2, None, "exit 1", "E  boom here\n")
-    began = events.ToolStarted("t", "run_command", {"command": "make"}, "make")
-    world.scripts.append(turn(began, events.ToolOutputChunk("t", red), hold, ended))
+    ended = facts.ToolFinished("t", "run_command", True, 2, None, "exit 1", "E  boom here\n")
+    began = facts.ToolStarted("t", "run_command", {"command": "make"}, "make")
+    world.scripts.append(turn(began, facts.ToolOutputChunk("t", red), hold, ended))
     async with running(world, ROOMY) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: "boom" in app.chat.output.text)
@@ -289,8 +289,8 @@ async def test_why_a_call_did_not_run_is_read_whole_in_the_pane(declined: bool) 
     call = Call("t", "run_command", "run", "make")
     asked = Ask(call, Decision("ask", "why", "default"))
     summary = "denied" if declined else "Wrong arguments for run_command"
-    ended = events.ToolFinished("t", "run_command", True, 0.1, None, summary, why)
-    began = events.ToolStarted("t", "run_command", {"command": "make"}, "make")
+    ended = facts.ToolFinished("t", "run_command", True, 0.1, None, summary, why)
+    began = facts.ToolStarted("t", "run_command", {"command": "make"}, "make")
     world.scripts.append(turn(began, *([asked] if declined else []), ended))
     async with running(world, ROOMY) as (app, pilot):
         await say(pilot, "go")
@@ -322,9 +322,9 @@ async def test_what_a_card_cuts_is_whole_in_the_pane() -> None:
     """Events have the beginning of a result; its end is on the card, and all of it in the pane."""
     text = "".join(f"line {n}\n" for n in range(1_500))
     world = World()
-    began = events.ToolStarted("t", "read_file", {"path": "big"}, "big")
+    began = facts.ToolStarted("t", "read_file", {"path": "big"}, "big")
     world.scripts.append(
-        turn(began, events.ToolFinished("t", "read_file", False, 0.1, None, "", text))
+        turn(began, facts.ToolFinished("t", "read_file", False, 0.1, None, "", text))
     )
     async with running(world) as (app, pilot):
         await say(pilot, "go")

@@ -29,12 +29,12 @@ from tests.ui.screens.pictures import (
 from tests.ui.screens.test_mcp import AsksToSignIn, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
 from tests.ui.screens.test_sub_agents import child_records
-from tui.agent import events
 from tui.agent.background_jobs import OwnedJob
 from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
 from tui.app.doctor import Check, Subject
 from tui.app.services import SessionChoice
+from tui.core import facts
 from tui.core.config import McpServer, Permissions
 from tui.permissions.types import Call
 from tui.session.records import Record
@@ -94,15 +94,15 @@ def happened(*keys: str) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
         world.untitled = True
-        retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit", "req_0124")
+        retry = facts.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit", "req_0124")
         run = Call("t1", "run_command", "run", "pytest -q", "pytest -q", (), "command", "pytest -q")
         world.scripts.append(
             turn(
-                events.ThinkingDelta("The test opens a file and never closes it."),
-                events.ToolStarted(run.id, run.tool, {"command": run.subject}, run.subject),
-                events.PermissionAnswered(run.id, run.tool, "allow", "safe"),
-                events.ToolFinished(run.id, run.tool, True, 12.3, None, "exit code 1", "1 failed"),
-                events.RequestSent(3, 12_345, MODEL, 1),
+                facts.ThinkingDelta("The test opens a file and never closes it."),
+                facts.ToolStarted(run.id, run.tool, {"command": run.subject}, run.subject),
+                facts.PermissionAnswered(run.id, run.tool, "allow", "safe"),
+                facts.ToolFinished(run.id, run.tool, True, 12.3, None, "exit code 1", "1 failed"),
+                facts.RequestSent(3, 12_345, MODEL, 1),
                 retry,
                 Hold(),
             )

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, answer, items, running, say, turn, until
-from tui.agent import events
 from tui.agent.plans import last_approved
+from tui.core import facts
 from tui.permissions.types import Mode
 from tui.ui.app import HoldfastApp
 from tui.ui.screens import plan as plan_screen
@@ -31,7 +31,7 @@ async def presented(
     tmp_path: Path, size: tuple[int, int] = WIDE
 ) -> AsyncGenerator[tuple[World, HoldfastApp, Pilot[None]]]:
     world = World(tmp_path)
-    called = events.ToolStarted("p1", "present_plan", {"title": "Rename a module", "plan": PLAN})
+    called = facts.ToolStarted("p1", "present_plan", {"title": "Rename a module", "plan": PLAN})
     world.scripts.append(turn(called, *answer("done")))
     async with running(world, size) as (app, pilot):
         world.agent.mode = "plan"

@@ -7,7 +7,7 @@ from textual import events as keys
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, session_open, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.core.messages import Usage
 from tui.ui.widgets.conversation.items import UserItem
 from tui.ui.widgets.prompt import Prompt
@@ -124,9 +124,9 @@ async def test_a_selected_tool_call_shows_its_output_again() -> None:
                 step
                 for n in ("1", "2")
                 for step in (
-                    events.AssistantMessage("", "tool_use", Usage()),
-                    events.ToolStarted(n, "read_file", {"path": n}, f"{n}.py"),
-                    events.ToolFinished(n, "read_file", False, 0.1, None, "", f"text of {n}"),
+                    facts.AssistantMessage("", "tool_use", Usage()),
+                    facts.ToolStarted(n, "read_file", {"path": n}, f"{n}.py"),
+                    facts.ToolFinished(n, "read_file", False, 0.1, None, "", f"text of {n}"),
                 )
             )
         )

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, answer, items, running, say, turn, until
-from tui.agent import events
+from tui.core import facts
 from tui.core.questions import Alternative, AnswerChoice, UserAnswer, UserQuestion
 from tui.ui.app import HoldfastApp
 from tui.ui.toolkit.answer_guard import TYPING_S
@@ -41,7 +41,7 @@ async def asked(
     *questions: dict[str, Any], size: tuple[int, int] = WIDE
 ) -> AsyncGenerator[tuple[World, HoldfastApp, Pilot[None]]]:
     world = World()
-    called = events.ToolStarted("q1", "ask_user", {"questions": list(questions)})
+    called = facts.ToolStarted("q1", "ask_user", {"questions": list(questions)})
     world.scripts.append(turn(called, *answer("done")))
     async with running(world, size) as (app, pilot):
         await say(pilot, "go")

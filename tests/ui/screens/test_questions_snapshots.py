@@ -23,12 +23,12 @@ from tests.ui.screens.pictures import (
     prompt,
 )
 from tests.ui.screens.test_recovery import ROWS
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.compaction import CompactionPreview
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.context.repair_levels import REPAIR_LEVELS
+from tui.core import facts
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.permissions.types import Call, Decision
@@ -82,8 +82,8 @@ def asks(call: Call, decision: Decision, *keys: str) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
         world.untitled = True
-        started = events.ToolStarted(call.id, call.tool, {}, call.subject)
-        asked = events.PermissionAsked(call.id, call.tool, decision.reason)
+        started = facts.ToolStarted(call.id, call.tool, {}, call.subject)
+        asked = facts.PermissionAsked(call.id, call.tool, decision.reason)
         world.scripts.append(turn(started, asked, Ask(call, decision)))
 
         async def drive(pilot: Pilot[None]) -> None:
@@ -114,7 +114,7 @@ def questions(stage: Stage) -> Shot:
             {"label": "Redis"},
         ],
     }
-    called = events.ToolStarted("q1", "ask_user", {"questions": [database, database]})
+    called = facts.ToolStarted("q1", "ask_user", {"questions": [database, database]})
     world.scripts.append(turn(called))
 
     async def drive(pilot: Pilot[None]) -> None:
@@ -182,7 +182,7 @@ pytest -q tests/test_store.py
 def plan(stage: Stage) -> Shot:
     world = World(stage.workspace())
     world.untitled = True
-    called = events.ToolStarted(
+    called = facts.ToolStarted(
         "p1", "present_plan", {"title": "One class for the store", "plan": PLAN}
     )
     world.scripts.append(turn(called))

@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 from tests.support.script import MODEL, Hold, Step
 from tests.support.world import OldSession, World, old_path, record
 from tests.ui.screens.driving import answer, items, running, say, turn, until
-from tui.agent import events
-from tui.agent.events import Event
 from tui.app.dialog_data import KeySetup, ModelRow
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import REPAIR_LEVELS
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.ui.app import HoldfastApp
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.picker import ModelsScreen
@@ -24,8 +24,8 @@ from tui.ui.toolkit.answer_guard import QUIET_S, TYPING_S
 from tui.ui.widgets.conversation.items import AssistantItem, AttemptItem, NoticeItem, UserItem
 from tui.ui.widgets.questions import Confirmation
 
-RETRY = events.RetryScheduled(2, 3, 4.0, "Too many requests.", 429, "rate_limit", "req_1", 11)
-PARKED = events.Parked("2026-11-21T09:23:00.000Z", "Usage limit reached.")
+RETRY = facts.RetryScheduled(2, 3, 4.0, "Too many requests.", 429, "rate_limit", "req_1", 11)
+PARKED = facts.Parked("2026-11-21T09:23:00.000Z", "Usage limit reached.")
 OTHER = "claude-haiku-5-5"
 ROWS = (
     ModelRow(MODEL, 200_000, "catalogue", "$3 in, $15 out"),
@@ -35,14 +35,14 @@ ROWS = (
 
 
 def failed(error_class: str, *, told: str = "messages.3: tool_use without a result") -> list[Step]:
-    error = events.ErrorRaised(error_class, told, True, "The same request fails again.")
-    return turn(error, events.TurnFinished("failed"))
+    error = facts.ErrorRaised(error_class, told, True, "The same request fails again.")
+    return turn(error, facts.TurnFinished("failed"))
 
 
-def waiting(event: Event = RETRY) -> World:
+def waiting(event: Fact = RETRY) -> World:
     world = World()
     world.models, world.fallbacks = ROWS, (OTHER,)
-    world.scripts.append(turn(events.TextDelta("half an ans"), event, Hold()))
+    world.scripts.append(turn(facts.TextDelta("half an ans"), event, Hold()))
     return world
 
 
@@ -70,7 +70,7 @@ async def test_typed_keys_go_to_the_prompt_while_it_counts_down() -> None:
 @pytest.mark.parametrize("event", [RETRY, PARKED], ids=["retry", "parked"])
 @pytest.mark.parametrize(("key", "wish"), [("r", "now"), ("f", "other")])
 async def test_r_and_f_count_once_tab_has_come_to_the_banner(
-    event: Event, key: str, wish: str
+    event: Fact, key: str, wish: str
 ) -> None:
     world = waiting(event)
     async with running(world) as (app, pilot):
@@ -134,10 +134,10 @@ async def test_R18_what_was_streamed_is_void_at_once_and_stays_in_the_line() -> 
 
 async def test_a_switch_is_one_line_with_cause_and_way_back() -> None:
     world = World()
-    switched = events.ModelSwitched(
+    switched = facts.ModelSwitched(
         MODEL, OTHER, f"{MODEL}: overloaded", "2026-11-21T09:01:00.000Z", "overloaded", 529
     )
-    back = events.ModelSwitched(OTHER, MODEL, f"{MODEL} is available again")
+    back = facts.ModelSwitched(OTHER, MODEL, f"{MODEL} is available again")
     world.scripts.append(turn(switched, *answer("Hello.")))
     world.scripts.append(turn(back, *answer("Again.")))
     async with running(world) as (app, pilot):
@@ -160,13 +160,13 @@ async def test_O22_a_compaction_is_shown_while_it_is_made() -> None:
     making, sent = Hold(), Hold()
     world.scripts.append(
         turn(
-            events.OverflowCompactionStarted(2, 3, 204_000),
-            events.CompactionStarted("overflow", 204_000, 120),
+            facts.OverflowCompactionStarted(2, 3, 204_000),
+            facts.CompactionStarted("overflow", 204_000, 120),
             making,
-            events.CompactionFinished(204_000, 41_000, 114, "They talked.", "overflow"),
-            events.RecoveryStep("compaction", "it was summarised", 204_000, 41_000),
+            facts.CompactionFinished(204_000, 41_000, 114, "They talked.", "overflow"),
+            facts.RecoveryStep("compaction", "it was summarised", 204_000, 41_000),
             sent,
-            events.RequestSent(7, 41_000, MODEL, 1),
+            facts.RequestSent(7, 41_000, MODEL, 1),
             *answer("Hello."),
         )
     )
@@ -191,17 +191,17 @@ def told(app: HoldfastApp) -> list[tuple[str, str]]:
     return [(item.kind, item.text) for item in items(app, NoticeItem)]
 
 
-async def compaction() -> AsyncIterator[Event]:
-    yield events.CompactionStarted("manual", 50_000, 12)
-    yield events.CompactionFinished(50_000, 8_000, 12, "what was said", "manual")
+async def compaction() -> AsyncIterator[Fact]:
+    yield facts.CompactionStarted("manual", 50_000, 12)
+    yield facts.CompactionFinished(50_000, 8_000, 12, "what was said", "manual")
 
 
 async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
     done = "Compacted 50.0k → 8.0k tokens: a summary replaces 12 messages."
     async with running(World()) as (app, pilot):
         show = app.frontend.renderer.show
-        show(events.Notice("📝 Saving context..."))
-        show(events.MemorySaved("/home/me/proj/.holdfast/MEMORY.md", 2))
+        show(facts.Notice("📝 Saving context..."))
+        show(facts.MemorySaved("/home/me/proj/.holdfast/MEMORY.md", 2))
         app.conversation.start_side_work("compacting", compaction())
         await until(pilot, lambda: not app.conversation.busy)
         assert told(app)[1:] == [
@@ -209,7 +209,7 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
             ("success", f"{done} /uncompact restores everything."),
         ]
         assert items(app, NoticeItem)[-1].detail == "what was said"
-        show(events.CompactionUndone(50_100))
+        show(facts.CompactionUndone(50_100))
         assert told(app)[-1] == (
             "success",
             "Sending the full conversation again: 50.1k tokens. /compact summarizes it again.",
@@ -221,7 +221,7 @@ async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
     facts = ({**fact, "held": True}, {**fact, "question": "Who?", "held": False})
     async with running(World()) as (app, _):
         show = app.frontend.renderer.show
-        show(events.ExamFinished(facts, 1, 1, "m", cost_usd=0.0041))
+        show(facts.ExamFinished(facts, 1, 1, "m", cost_usd=0.0041))
         card = items(app, NoticeItem)[-1]
         assert (card.kind, card.text) == (
             "success", "Summary checked: 1 of 2 facts kept, 1 more sent verbatim ($0.0041)."
@@ -229,7 +229,7 @@ async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
         assert card.detail.splitlines() == [
             "✗ Who? — on Fridays", "  “Never on Fridays.”", "✓ When? — on Fridays"
         ]  # fmt: skip
-        show(events.ExamFinished(facts, 1, 0, "m", "It was busy."))
+        show(facts.ExamFinished(facts, 1, 0, "m", "It was busy."))
         assert told(app)[-1] == (
             "warning",
             (
@@ -237,7 +237,7 @@ async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
                 " Not all of it was checked: It was busy."
             ),
         )
-        show(events.ExamFinished((), 0, 0, "m", "It was busy."))
+        show(facts.ExamFinished((), 0, 0, "m", "It was busy."))
         assert told(app)[-1] == ("warning", "The summary wasn't checked: It was busy.")
 
 
@@ -245,14 +245,14 @@ async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
 async def test_R11_a_compaction_that_failed_says_why(problem: str) -> None:
     async with running(World()) as (app, _):
         app.frontend.renderer.show(
-            events.CompactionFinished(50_000, 50_000, 0, "", "automatic", problem)
+            facts.CompactionFinished(50_000, 50_000, 0, "", "automatic", problem)
         )
         assert told(app) == [("warning", f"Not compacted: {problem.rstrip('.')}.")]
 
 
 async def test_the_loop_breaker_says_so_in_a_card() -> None:
     world = World()
-    stopped = events.LoopStopped("run_command", {"command": "make"}, 5)
+    stopped = facts.LoopStopped("run_command", {"command": "make"}, 5)
     world.scripts.append(turn(stopped))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
@@ -265,7 +265,7 @@ async def test_the_loop_breaker_says_so_in_a_card() -> None:
 async def test_silence_is_counted_from_five_seconds_on_and_ends_with_a_sign_of_life() -> None:
     world = World()
     alive, end = Hold(), Hold()
-    world.scripts.append(turn(alive, events.Alive(), end, *answer("Hello.")))
+    world.scripts.append(turn(alive, facts.Alive(), end, *answer("Hello.")))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: bool(world.agent.scripted.requests))
@@ -325,7 +325,7 @@ async def test_R12_a_refused_request_shows_the_error_and_the_ways_on() -> None:
         assert [way.name for way in screen.trouble.ways] == [*REPAIR_LEVELS, "new"]
         assert "tool_use without a result" in screen.trouble.error
         assert screen.trouble.findings is not None
-        world.scripts.append([events.RequestSent(1, 100, MODEL, 1), *answer("It works.")])
+        world.scripts.append([facts.RequestSent(1, 100, MODEL, 1), *answer("It works.")])
         await pilot.press("1")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
         assert world.agent.repaired == ["strict"]
@@ -456,7 +456,7 @@ async def test_other_failures_need_no_dialog(error_class: str) -> None:
 
 async def test_retry_goes_on_after_a_failed_turn() -> None:
     world = refusing("network")
-    world.scripts.append([events.RequestSent(1, 100, MODEL, 1), *answer("Hello.")])
+    world.scripts.append([facts.RequestSent(1, 100, MODEL, 1), *answer("Hello.")])
     async with running(world) as (app, pilot):
         await say(pilot, "look at it")
         await until(pilot, lambda: app.chat.status.state.turns == 1)

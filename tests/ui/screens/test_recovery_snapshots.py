@@ -17,8 +17,8 @@ from tests.ui.screens.pictures import Compare, Drive, prompt
 from tests.ui.screens.test_drill import FakeProgram
 from tests.ui.screens.test_recovery import PARKED, RETRY, ROWS
 from tests.ui.screens.test_snapshots import SIZES, shoot, untitled, work
-from tui.agent import events
 from tui.app.options.flags import FAULTS
+from tui.core import facts
 from tui.demo.drill import place
 from tui.demo.drill_screen import DrillApp
 from tui.demo.drill_steps import Drill
@@ -37,7 +37,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def waited(event: events.Event, *, focused: bool = False) -> tuple[World, Drive]:
+def waited(event: facts.Fact, *, focused: bool = False) -> tuple[World, Drive]:
     world = untitled()
     world.models = ROWS
     world.scripts.append(turn(*work(), event, Hold()))
@@ -67,7 +67,7 @@ def test_parked(snap_compare: Compare, size: tuple[int, int]) -> None:
 
 @SIZES
 def test_a_recovery_step(snap_compare: Compare, size: tuple[int, int]) -> None:
-    step = events.RecoveryStep("compaction", "summarized the conversation so far", 204_000, 41_000)
+    step = facts.RecoveryStep("compaction", "summarized the conversation so far", 204_000, 41_000)
     world, drive = waited(step)
     shoot(snap_compare, world, drive, size)
 
@@ -76,8 +76,8 @@ def test_a_recovery_step(snap_compare: Compare, size: tuple[int, int]) -> None:
 def test_another_model_goes_on(snap_compare: Compare, size: tuple[int, int]) -> None:
     world = untitled()
     why, at = f"{MODEL}: overloaded", "2026-11-21T09:01:00.000Z"
-    switched = events.ModelSwitched(MODEL, OTHER, why, at, "overloaded", 529, "req_7")
-    asked = events.RequestSent(3, 100, OTHER, 1)
+    switched = facts.ModelSwitched(MODEL, OTHER, why, at, "overloaded", 529, "req_7")
+    asked = facts.RequestSent(3, 100, OTHER, 1)
     world.scripts.append(turn(*work(), switched, asked, Hold()))
     drive = prompt("fix the flaky test", lambda app: app.chat.header.state.model == OTHER)
     shoot(snap_compare, world, drive, size)

@@ -14,9 +14,9 @@ from tests.support.provider import say as said
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, ROOMY, WIDE, items, running, say, turn, until
-from tui.agent import events
 from tui.agent.prompts import parse
 from tui.app.user_shell import KEPT_CHARS, attachment, run
+from tui.core import facts
 from tui.core.paths import folders
 from tui.settings.trust import Trust
 from tui.ui.app import HoldfastApp
@@ -148,7 +148,7 @@ async def test_K33_a_directive_in_an_own_command_does_not_count(tmp_path: Path) 
     await agent.close()
     assert not agent.directives.elevated
     assert "/elevated on" in last_user_text(provider.requests[0])
-    (message,) = [e for e in told if isinstance(e, events.UserMessage)]
+    (message,) = [e for e in told if isinstance(e, facts.UserMessage)]
     assert message.attached == "/elevated on\nthink"
     (record,) = [r for r in agent.session.records if r.type == "user"]
     assert record.data["text"] == "/review"

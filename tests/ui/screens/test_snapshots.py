@@ -11,12 +11,12 @@ from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn
 from tests.ui.screens.pictures import Compare, Drive, here, opened, prompt
-from tui.agent import events
+from tui.core import facts
 from tui.core.messages import Usage
 
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW], ids=["120x40", "80x24"])
 
-METER = events.ContextMeasured(
+METER = facts.ContextMeasured(
     82_100,
     81_400,
     700,
@@ -36,16 +36,16 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 def work() -> list[Any]:
     """The beginning of a turn in which everything happens."""
     return [
-        events.ThinkingDelta("The test opens a file and never closes it."),
-        events.TextDelta("I'll run it first."),
-        events.AssistantMessage("I'll run it first.", "tool_use", Usage(81_400, 300)),
+        facts.ThinkingDelta("The test opens a file and never closes it."),
+        facts.TextDelta("I'll run it first."),
+        facts.AssistantMessage("I'll run it first.", "tool_use", Usage(81_400, 300)),
         METER,
-        events.ToolStarted("t1", "run_command", {"command": "pytest -q"}, "pytest -q"),
-        events.ToolOutputChunk("t1", "....F\n1 failed, 4 passed in 0.31s\n"),
-        events.ToolFinished(
+        facts.ToolStarted("t1", "run_command", {"command": "pytest -q"}, "pytest -q"),
+        facts.ToolOutputChunk("t1", "....F\n1 failed, 4 passed in 0.31s\n"),
+        facts.ToolFinished(
             "t1", "run_command", True, 12.3, None, "exit code 1", "....F\n1 failed, 4 passed"
         ),
-        events.TodosChanged(
+        facts.TodosChanged(
             (
                 {"text": "run the test", "status": "completed"},
                 {"text": "find what makes it flaky", "status": "in_progress"},
@@ -77,8 +77,8 @@ def test_a_new_session(snap_compare: Compare, size: tuple[int, int]) -> None:
 @SIZES
 def test_at_work(snap_compare: Compare, size: tuple[int, int]) -> None:
     world = untitled()
-    retry = events.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
-    lights = events.DirectivesChanged(think=True, verbose=True, elevated=True)
+    retry = facts.RetryScheduled(2, 3, 4.0, "rate limited", 429, "rate_limit")
+    lights = facts.DirectivesChanged(think=True, verbose=True, elevated=True)
     world.scripts.append(turn(*work(), lights, retry, Hold()))
 
     async def drive(pilot: Pilot[None]) -> None:
@@ -95,7 +95,7 @@ def test_at_work(snap_compare: Compare, size: tuple[int, int]) -> None:
 def test_done(snap_compare: Compare, size: tuple[int, int]) -> None:
     world = untitled()
     text = "The file was never closed. It is now:\n\n- `Store` is used as a context manager\n"
-    done = events.TurnFinished("done", Usage(1, 1), 0.42)
+    done = facts.TurnFinished("done", Usage(1, 1), 0.42)
     world.scripts.append(turn(*work(), *answer(text), done))
     drive = prompt(
         "fix the flaky test", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy
@@ -116,11 +116,11 @@ def test_done_in_other_colours(snap_compare: Compare, theme: str) -> None:
 @SIZES
 def test_a_failed_turn(snap_compare: Compare, size: tuple[int, int]) -> None:
     world = untitled()
-    failed = events.ErrorRaised(
+    failed = facts.ErrorRaised(
         "network", "The server cannot be reached.", True, "Check the connection and send it again."
     )
-    trouble = events.StorageChanged(False, "no space left on device")
-    world.scripts.append([failed, trouble, events.TurnFinished("failed")])
+    trouble = facts.StorageChanged(False, "no space left on device")
+    world.scripts.append([failed, trouble, facts.TurnFinished("failed")])
     drive = prompt("fix the flaky test", lambda app: bool(app.chat.prompt.text))
     shoot(snap_compare, world, drive, size)
 
@@ -147,8 +147,8 @@ def test_the_output_over_the_conversation(snap_compare: Compare) -> None:
 def test_a_cut_output(snap_compare: Compare) -> None:
     world = untitled()
     receipt = {"bytes_total": 482_300, "bytes_shown": 3100, "path": "/p/full.txt"}
-    started = events.ToolStarted("c", "run_command", {"command": "make"}, "make")
-    cut = events.ToolFinished("c", "run_command", False, 75, receipt, "exit code 0", "all\nof it")
+    started = facts.ToolStarted("c", "run_command", {"command": "make"}, "make")
+    cut = facts.ToolFinished("c", "run_command", False, 75, receipt, "exit code 0", "all\nof it")
     world.scripts.append(turn(started, cut, *answer("Done.")))
     drive = prompt("go", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy)
     shoot(snap_compare, world, drive, WIDE)

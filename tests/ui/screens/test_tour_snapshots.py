@@ -23,7 +23,7 @@ from tests.ui.screens.test_tour import (
     send_laid,
     skip_to,
 )
-from tui.agent.events import ContextMeasured
+from tui.core.facts import ContextMeasured
 from tui.demo import guide, tour_scene
 from tui.demo.tour_screen import TourApp, TourPanel
 from tui.demo.tour_steps import APPROVAL, END

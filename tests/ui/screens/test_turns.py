@@ -12,9 +12,9 @@ from tests.support.idle import threads_held
 from tests.support.script import MODEL, Burst, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, app_of, items, running, say, session_open, turn, until
-from tui.agent import events
 from tui.app.services import Opening
 from tui.app.work import BURST
+from tui.core import facts
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
 from tui.core.tool_titles import title
@@ -32,7 +32,7 @@ from tui.ui.widgets.conversation.items import (
 
 async def test_a_prompt_becomes_a_conversation() -> None:
     world = World()
-    world.scripts.append(turn(events.ThinkingDelta("Hm."), *answer("Hello there.")))
+    world.scripts.append(turn(facts.ThinkingDelta("Hm."), *answer("Hello there.")))
     async with running(world) as (app, pilot):
         await say(pilot, "hi you")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
@@ -76,7 +76,7 @@ async def test_what_is_typed_meanwhile_is_queued_and_shown() -> None:
 
 async def test_escape_stops_and_gives_back_what_was_queued() -> None:
     world = World()
-    world.scripts.append(turn(events.TextDelta("I am"), Hold()))
+    world.scripts.append(turn(facts.TextDelta("I am"), Hold()))
     async with running(world) as (app, pilot):
         await say(pilot, "work")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
@@ -91,7 +91,7 @@ async def test_escape_stops_and_gives_back_what_was_queued() -> None:
 
 async def test_what_is_sent_while_a_stopped_turn_closes_is_the_next_turn() -> None:
     world = World()
-    world.scripts.extend([turn(events.TextDelta("I am"), Hold()), turn(*answer("Yes."))])
+    world.scripts.extend([turn(facts.TextDelta("I am"), Hold()), turn(*answer("Yes."))])
     async with running(world) as (app, pilot):
         await say(pilot, "work")
         await until(pilot, lambda: bool(items(app, AssistantItem)))
@@ -186,14 +186,14 @@ async def test_a_shell_command_runs_where_no_session_can_be_opened(tmp_path: Pat
 
 async def test_deltas_of_a_failed_attempt_are_taken_back() -> None:
     world, hold = World(), Hold()
-    retry = events.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit")
+    retry = facts.RetryScheduled(1, 3, 4.0, "rate limited", 429, "rate_limit")
     world.scripts.append(
         turn(
-            events.TextDelta("half an ans"),
-            events.ToolInputDelta("t9", "read_file", '{"pa'),
+            facts.TextDelta("half an ans"),
+            facts.ToolInputDelta("t9", "read_file", '{"pa'),
             retry,
             hold,
-            events.RequestSent(1, 100, MODEL, 2),
+            facts.RequestSent(1, 100, MODEL, 2),
             *answer("whole"),
         )
     )
@@ -219,13 +219,13 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
     world, hold = World(), Hold()
     world.scripts.append(
         turn(
-            events.ToolInputDelta("t1", "run_command", '{"command": "ls"}'),
-            events.AssistantMessage("", "tool_use", Usage(10, 5)),
-            events.ToolStarted("t1", "run_command", {"command": "ls"}, "ls"),
-            events.ToolOutputChunk("t1", "a.py\n"),
-            events.ToolOutputChunk("t1", "b.py\n"),
+            facts.ToolInputDelta("t1", "run_command", '{"command": "ls"}'),
+            facts.AssistantMessage("", "tool_use", Usage(10, 5)),
+            facts.ToolStarted("t1", "run_command", {"command": "ls"}, "ls"),
+            facts.ToolOutputChunk("t1", "a.py\n"),
+            facts.ToolOutputChunk("t1", "b.py\n"),
             hold,
-            events.ToolFinished("t1", "run_command", False, 0.2, None, "2 files", "a.py\nb.py"),
+            facts.ToolFinished("t1", "run_command", False, 0.2, None, "2 files", "a.py\nb.py"),
         )
     )
     async with running(world) as (app, pilot):
@@ -254,7 +254,7 @@ async def test_a_call_of_a_tool_found_by_search_has_the_name_of_that_tool() -> N
 
 async def test_calls_that_the_turn_left_open_are_shown_as_interrupted() -> None:
     world = World()
-    started = events.ToolStarted("t1", "run_command", {"command": "sleep 9"}, "sleep 9")
+    started = facts.ToolStarted("t1", "run_command", {"command": "sleep 9"}, "sleep 9")
     world.scripts.append(turn(started, Hold()))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
@@ -268,8 +268,8 @@ async def test_a_turn_that_failed_before_it_began_gives_the_prompt_back() -> Non
     world = World()
     world.scripts.append(
         [
-            events.ErrorRaised("unknown", "The disk is full.", True, "Free some space."),
-            events.TurnFinished("failed"),
+            facts.ErrorRaised("unknown", "The disk is full.", True, "Free some space."),
+            facts.TurnFinished("failed"),
         ]
     )
     async with running(world) as (app, pilot):
@@ -283,8 +283,8 @@ async def test_a_turn_that_failed_before_it_began_gives_the_prompt_back() -> Non
 
 async def test_the_words_of_a_server_end_before_the_hint_begins() -> None:
     world = World()
-    told = events.ErrorRaised("auth", "invalid x-api-key", True, "The same request fails again.")
-    world.scripts.append([told, events.TurnFinished("failed")])
+    told = facts.ErrorRaised("auth", "invalid x-api-key", True, "The same request fails again.")
+    world.scripts.append([told, facts.TurnFinished("failed")])
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: bool(items(app, NoticeItem)))
@@ -294,7 +294,7 @@ async def test_the_words_of_a_server_end_before_the_hint_begins() -> None:
 
 async def test_a_turn_that_failed_later_does_not() -> None:
     world = World()
-    world.scripts.append(turn(events.TurnFinished("failed")))
+    world.scripts.append(turn(facts.TurnFinished("failed")))
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
@@ -327,10 +327,10 @@ async def test_a_broken_agent_does_not_take_the_screen_with_it(error: Exception,
 async def test_figures_of_the_turn_reach_the_screen() -> None:
     world = World()
     for cost in (0.25, 0.5, None):
-        measured = events.ContextMeasured(
+        measured = facts.ContextMeasured(
             41_000, 41_000, 0, 1_000_000, {}, "server", cache_share=0.97, cost_usd=cost
         )
-        world.scripts.append(turn(measured, events.TurnFinished("done", Usage(10, 5), cost)))
+        world.scripts.append(turn(measured, facts.TurnFinished("done", Usage(10, 5), cost)))
     async with running(world) as (app, pilot):
         for n, cost in enumerate((" · $0.25", " · $0.50", ""), start=1):
             await say(pilot, "go")

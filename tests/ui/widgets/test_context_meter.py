@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.agent.events import ContextMeasured
+from tui.core.facts import ContextMeasured
 from tui.ui.widgets.context_meter import bar, details, forecast, meter_line
 
 PARTS = {"system": 4000, "tools": 6000, "memory": 900, "messages": 39_200, "results": 32_000}

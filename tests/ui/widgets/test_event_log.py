@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from tests.support.clock import FakeClock
-from tui.agent import events
+from tui.core import facts
 from tui.core.messages import Usage
 from tui.ui.widgets.event_log import ENTRIES_MAX, EventLog
 
 
 def filled() -> EventLog:
     log = EventLog(FakeClock())
-    log.add(events.RequestSent(3, 1200, "m", 1))
+    log.add(facts.RequestSent(3, 1200, "m", 1))
     for text in ("Hel", "lo", "!"):
-        log.add(events.TextDelta(text))
-    log.add(events.ToolOutputChunk("a", "x"))
-    log.add(events.ToolOutputChunk("b", "yy"))
-    log.add(events.ToolOutputChunk("b", "z"))
-    log.add(events.TurnFinished("done", Usage(input_tokens=5), None))
+        log.add(facts.TextDelta(text))
+    log.add(facts.ToolOutputChunk("a", "x"))
+    log.add(facts.ToolOutputChunk("b", "yy"))
+    log.add(facts.ToolOutputChunk("b", "z"))
+    log.add(facts.TurnFinished("done", Usage(input_tokens=5), None))
     return log
 
 
@@ -42,7 +42,7 @@ def test_entries_are_found_by_all_words():
 def test_the_oldest_make_room_and_long_values_are_cut():
     log = EventLog(FakeClock())
     for n in range(ENTRIES_MAX + 10):
-        log.add(events.Notice(f"notice {n} " + "x" * 10_000))
+        log.add(facts.Notice(f"notice {n} " + "x" * 10_000))
     entries = log.entries()
     assert len(entries) == ENTRIES_MAX
     assert f"notice {ENTRIES_MAX + 9} " in entries[-1].line
@@ -52,7 +52,7 @@ def test_the_oldest_make_room_and_long_values_are_cut():
 
 def test_the_whole_event_is_json_with_its_secrets_masked():
     log = EventLog(FakeClock())
-    log.add(events.Notice("key sk-ant-api03-abcdefghijklmnopqrstuvwxyz\n\x1b[31m"))
+    log.add(facts.Notice("key sk-ant-api03-abcdefghijklmnopqrstuvwxyz\n\x1b[31m"))
     whole = log.entries()[0].whole
     assert '"type": "notice"' in whole
     assert '"time": "2026-11-21T09:00:00+00:00"' in whole

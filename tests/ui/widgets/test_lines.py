@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.agent.events import ContextMeasured
 from tui.app.dialog_data import SessionRow
 from tui.core import formatting
+from tui.core.facts import ContextMeasured
 from tui.ui.screens.session_rows import heading, matching, row_parts
 from tui.ui.widgets.bars import HeaderState, KeyHint, StatusState, header_line, status_line
 from tui.ui.widgets.context_meter import bar, details, meter_line

@@ -13,8 +13,8 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from tests.support.clock import FakeClock
-from tui.agent.events import RetryScheduled
 from tui.core.errors import ErrorClass, words
+from tui.core.facts import RetryScheduled
 from tui.ui.widgets.retry_banner import RetryBanner, span
 
 LONG = "The server limits the number of requests per minute of this organisation"

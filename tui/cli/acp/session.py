@@ -11,10 +11,8 @@ from acp import RequestError, schema
 from acp.connection import Connection
 from acp.helpers import update_available_commands, update_current_mode
 
-from tui.agent import events
 from tui.agent.agent import Agent
 from tui.agent.event_text import event_lines
-from tui.agent.events import Event
 from tui.agent.prompts import parse
 from tui.app.api import Conversation, opened
 from tui.app.commands.registry import find, split
@@ -27,7 +25,9 @@ from tui.app.session_path import workspace_of
 from tui.cli.acp.editor import COMMANDS, EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import Block, read
 from tui.cli.acp.updates import SessionUpdates, info, notice
+from tui.core import facts
 from tui.core.errors import UsageError
+from tui.core.facts import Fact
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
 
@@ -50,16 +50,16 @@ class PromptWatch:
     outcome: Outcome = field(default_factory=Outcome)
     stop: str = ""
     over: bool = False
-    error: events.ErrorRaised | None = None
+    error: facts.ErrorRaised | None = None
 
-    def see(self, event: Event) -> None:
+    def see(self, event: Fact) -> None:
         self.outcome.see(event)
         match event:
-            case events.AssistantMessage():
+            case facts.AssistantMessage():
                 self.stop, self.error = event.stop_reason, None
-            case events.ErrorRaised():
+            case facts.ErrorRaised():
                 self.error = event
-            case events.TurnFinished():
+            case facts.TurnFinished():
                 self.over = True
             case _:
                 pass
@@ -122,8 +122,8 @@ class EditorSession:
         self.outbox.release()
         return {"modes": self.modes(), "config_options": config}
 
-    def _see(self, event: Event) -> None:
-        if isinstance(event, events.ErrorRaised) and not self._prompts:
+    def _see(self, event: Fact) -> None:
+        if isinstance(event, facts.ErrorRaised) and not self._prompts:
             self.outbox.put(notice(event_lines(event)))
         for update, key in self.updates.of(event):
             self.outbox.put(update, key)

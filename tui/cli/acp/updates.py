@@ -13,13 +13,12 @@ from typing import Any, Final, Literal, TypeAlias
 import acp
 from acp import helpers, schema
 
-from tui.agent import events
 from tui.agent.event_text import event_lines
-from tui.agent.events import Event
+from tui.core import facts
+from tui.core.facts import Fact, TextDelta, ThinkingDelta
 from tui.core.messages import blocks_of, list_of, object_of, string_of, text_of
 from tui.core.text_cleaning import one_line, without_colours
 from tui.core.tool_titles import title
-from tui.provider.base import TextDelta, ThinkingDelta
 from tui.session.records import Record
 from tui.tools.diff import hunks
 
@@ -112,10 +111,10 @@ class SessionUpdates:
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     _steps: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
-    def of(self, event: Event) -> Iterator[tuple[Update, str]]:
+    def of(self, event: Fact) -> Iterator[tuple[Update, str]]:
         """The updates of an event. One with a key makes one before it with that key needless."""
         match event:
-            case events.RequestSent():
+            case facts.RequestSent():
                 self._message = token_hex(8)
             case TextDelta(text=text) | ThinkingDelta(text=text) if text:
                 said = isinstance(event, TextDelta)
@@ -123,9 +122,9 @@ class SessionUpdates:
                 chunk = make(text)
                 chunk.message_id = self._message or None
                 yield chunk, ""
-            case events.TodosChanged(todos):
+            case facts.TodosChanged(todos):
                 yield plan_of(todos), "plan"
-            case events.ContextMeasured():
+            case facts.ContextMeasured():
                 cost = event.cost_usd
                 yield (
                     schema.UsageUpdate(
@@ -136,11 +135,11 @@ class SessionUpdates:
                     ),
                     "usage",
                 )
-            case events.TitleChanged(title=named):
+            case facts.TitleChanged(title=named):
                 yield info(named), ""
-            case events.ErrorRaised() | events.PermissionAnswered() | events.QuestionAnswered():
+            case facts.ErrorRaised() | facts.PermissionAnswered() | facts.QuestionAnswered():
                 yield from self._of_a_call(event)
-            case events.SubAgentStarted() | events.SubAgentEvent() | events.SubAgentFinished():
+            case facts.SubAgentStarted() | facts.SubAgentEvent() | facts.SubAgentFinished():
                 steps = self._steps.setdefault(event.id, [])
                 steps += _step(event)
                 text = "\n".join(f"- {step}" for step in steps[-_STEPS:])
@@ -149,19 +148,19 @@ class SessionUpdates:
                 lines = [line for line in event_lines(event) if line]
                 yield from [(notice(lines), "")] if lines else self._of_a_call(event)
 
-    def _of_a_call(self, event: Event) -> Iterator[tuple[Update, str]]:
+    def _of_a_call(self, event: Fact) -> Iterator[tuple[Update, str]]:
         match event:
-            case events.ToolStarted():
+            case facts.ToolStarted():
                 if event.name in {"ask_user", "present_plan"}:
                     self.asking = event.id
                 yield self.started(event.id, event.name, event.input, event.label), ""
-            case events.PermissionAnswered(answer="once" | "session" | "always"):
+            case facts.PermissionAnswered(answer="once" | "session" | "always"):
                 yield acp.update_tool_call(event.id, status="in_progress"), ""
-            case events.ToolOutputChunk(id=id_, text=text):
+            case facts.ToolOutputChunk(id=id_, text=text):
                 kept = self._texts.get(id_, "") + without_colours(text)
                 self._texts[id_] = kept = kept[-_OUTPUT_MAX:]
                 yield _progress(id_, text_content(kept, verbatim=True)), f"out {id_}"
-            case events.ToolFinished():
+            case facts.ToolFinished():
                 self._texts.pop(event.id, None)
                 self._steps.pop(event.id, None)
                 output = {"text": event.text, "is_error": event.is_error}
@@ -268,15 +267,15 @@ def _prompt(data: Mapping[str, Any]) -> Iterator[Update]:
 
 
 def _step(
-    event: events.SubAgentStarted | events.SubAgentEvent | events.SubAgentFinished,
+    event: facts.SubAgentStarted | facts.SubAgentEvent | facts.SubAgentFinished,
 ) -> Sequence[str]:
     """What a sub-agent did, in a line."""
     match event:
-        case events.SubAgentEvent(event=events.ToolStarted() as call):
+        case facts.SubAgentEvent(event=facts.ToolStarted() as call):
             return [one_line(title(call.name, call.label))]
-        case events.SubAgentEvent(event=events.AssistantMessage(text=text)) if text:
+        case facts.SubAgentEvent(event=facts.AssistantMessage(text=text)) if text:
             return [one_line(text)[:200]]
-        case events.SubAgentEvent(event=events.ToolFinished(is_error=True) as call):
+        case facts.SubAgentEvent(event=facts.ToolFinished(is_error=True) as call):
             return [f"{call.name} failed: {one_line(call.summary)}"]
         case _:
             return [one_line(line) for line in event_lines(event) if line]

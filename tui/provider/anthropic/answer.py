@@ -14,15 +14,9 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec import structs
 
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import USAGE_PARTS, Block, Usage, list_of, object_of, string_of
-from tui.provider.base import (
-    Completed,
-    ServerToolCalled,
-    ServerToolReturned,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import Completed, ServerToolCalled, ServerToolReturned
 from tui.provider.server_tools import CALL, is_result
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError
+from tui.core.facts import Alive
 from tui.core.messages import list_of, object_of
 from tui.provider import catalogue
 from tui.provider.anthropic import client_factory, convert
@@ -46,7 +47,7 @@ from tui.provider.anthropic.stall_timeout import (
     PROGRESS,
     Silence,
 )
-from tui.provider.base import Alive, AttemptStarted, ModelInfo, Request, StreamPart
+from tui.provider.base import AttemptStarted, ModelInfo, Request, StreamPart
 
 if TYPE_CHECKING:
     import httpx2

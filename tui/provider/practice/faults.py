@@ -16,16 +16,8 @@ from msgspec import structs
 
 from tui.core.clock import Clock
 from tui.core.errors import ProviderError
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    Provider,
-    Request,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
+from tui.provider.base import AttemptStarted, Completed, Provider, Request, StreamPart
 from tui.provider.practice.script import Fault
 from tui.provider.practice.stream import count_input, overflow
 from tui.provider.provider_wrapper import ProviderWrapper

@@ -12,16 +12,9 @@ import msgspec
 
 from tui.core.clock import Clock
 from tui.core.errors import Overflow, ProviderError
+from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Block, Usage, text_block
-from tui.provider.base import (
-    AttemptStarted,
-    Completed,
-    Request,
-    StreamPart,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from tui.provider.base import AttemptStarted, Completed, Request, StreamPart
 from tui.provider.practice.script import ScriptedTurn
 from tui.tokens.estimate import request_weight, weight
 

@@ -39,7 +39,7 @@ from tui.ui.widgets.prompt import Prompt
 from tui.ui.widgets.welcome_text import Cover, Intro
 
 if TYPE_CHECKING:
-    from tui.agent.events import ContextMeasured
+    from tui.core.facts import ContextMeasured
     from tui.permissions.types import Mode
     from tui.ui.widgets.autocomplete import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item

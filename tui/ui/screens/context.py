@@ -18,13 +18,13 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui.agent import answer_reports
-from tui.agent.events import Event
 from tui.agent.pruning import Waiting
 from tui.context import masks, request_assembly
 from tui.context.file_changes import change_checker
 from tui.context.masks import record_of
 from tui.context.token_ledger import Item, Kind
 from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
 from tui.core.formatting import plural
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -63,7 +63,7 @@ class ContextScreen(TableScreen[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, agent: Agent, tell: Callable[[Event], None], root: Path = Path()) -> None:
+    def __init__(self, agent: Agent, tell: Callable[[Fact], None], root: Path = Path()) -> None:
         super().__init__()
         self._agent, self._tell, self._root = agent, tell, root
         self._records_seen = -1

@@ -10,9 +10,9 @@ from msgspec import structs
 from rich.cells import cell_len
 from textual.content import Content
 
-from tui.agent.events import ContextMeasured
 from tui.agent.pruning import Waiting
 from tui.context.token_ledger import PARTS, Item, Kind
+from tui.core.facts import ContextMeasured
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.table_screen import cell

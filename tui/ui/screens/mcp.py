@@ -26,7 +26,7 @@ from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.agent.events import Event
+    from tui.core.facts import Fact
     from tui.tools.mcp import Server
     from tui.tools.mcp.tool import McpTool
 
@@ -74,7 +74,7 @@ class McpScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#servers"
 
-    def __init__(self, agent: Agent, tell: Callable[[Event], None]) -> None:
+    def __init__(self, agent: Agent, tell: Callable[[Fact], None]) -> None:
         super().__init__(classes="-table")
         self._agent, self._tell = agent, tell
         self._opened: set[str] = set()

@@ -16,8 +16,6 @@ from typing import Any
 from textual import work
 from textual.app import App
 
-from tui.agent import events
-from tui.agent.events import Notice
 from tui.app.options.arguments import Options
 from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
 from tui.batch.composition import RunComposition
@@ -26,8 +24,10 @@ from tui.batch.plan import RunPlan, plan
 from tui.batch.report import RunSummary
 from tui.batch.runner import Runner
 from tui.batch.state import RunState, TaskState, begin
+from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
+from tui.core.facts import Notice
 from tui.core.git.branch import branch_of
 from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
@@ -267,7 +267,7 @@ class RunOnScreen:
             case FromAgent(task=task, event=inner):
                 if task == self._shown:
                     self._renderer.show(inner)
-                elif events.awaits_person(inner):
+                elif facts.awaits_person(inner):
                     screen.queue.follow(task)  # whose question it is
                 return
             case RetryDelayed(task, seconds):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tui.agent import events
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.state import RunState
+from tui.core import facts
 from tui.ui.notifications import Notifier
 from tui.ui.terminal import State, TerminalStatus
 from tui.ui.widgets.event_log import EventLog
@@ -32,11 +32,11 @@ class RunSignals:
         match event:
             case FromAgent(event=inner):
                 self.log.add(inner)
-                waits = events.awaits_person(inner)
-                if waits or isinstance(inner, events.Parked):
+                waits = facts.awaits_person(inner)
+                if waits or isinstance(inner, facts.Parked):
                     self.notifier.see(inner)
                     self._tell(state, "waiting")
-                elif waits is False or isinstance(inner, events.RequestSent):
+                elif waits is False or isinstance(inner, facts.RequestSent):
                     self._tell(state, "working")
             case _:
                 self._tell(state)

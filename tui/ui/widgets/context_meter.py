@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tui.core.formatting import money, tokens
 
 if TYPE_CHECKING:
-    from tui.agent.events import ContextMeasured
+    from tui.core.facts import ContextMeasured
 
 KINDS: dict[str, tuple[str, str]] = {
     "system": ("▓", "$text-secondary"),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from tui.agent.events import Event
 from tui.core.clock import Clock
+from tui.core.facts import Fact
 from tui.core.redaction import mask
 
 ENTRIES_MAX: Final = 5000
@@ -78,7 +78,7 @@ class EventLog:
         self._entries: deque[LogEntry] = deque(maxlen=ENTRIES_MAX)
         self.version = 0
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Fact) -> None:
         """Take note of an event."""
         self.version += 1
         kind = event.type

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 from rich.style import Style
 
-from tui.agent.events import ExamFinished, JobFinished, ToolFinished
 from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
 from tui.core.errors import words
+from tui.core.facts import ExamFinished, JobFinished, ToolFinished
 from tui.core.formatting import moment, plural, tokens
 from tui.core.images import prompt_of
 from tui.core.messages import Block, as_meant, blocks_of, object_of, text_of

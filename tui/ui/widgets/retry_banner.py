@@ -26,7 +26,7 @@ from tui.ui.widgets.keys import BANNER_KEYS, bindings
 from tui.ui.widgets.panes import TextLines
 
 if TYPE_CHECKING:
-    from tui.agent.events import RetryScheduled
+    from tui.core.facts import RetryScheduled
 
 Wish: TypeAlias = Literal["now", "other"]
 

@@ -1,0 +1,145 @@
+"""What becomes of the model's calls, and of the questions that they ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tui.core.facts.base import WireFact
+from tui.core.text_cleaning import without_colours
+
+
+class ToolStarted(WireFact, frozen=True, tag="tool_started"):
+    """A call is being looked at. `label` is for the card; running begins after permission.
+
+    `seconds` is how long its command runs already, where an earlier run of the program began it.
+    """
+
+    id: str
+    name: str
+    input: dict[str, Any]
+    label: str = ""
+    seconds: float = 0.0
+
+
+class PermissionAsked(WireFact, frozen=True, tag="permission_asked"):
+    id: str
+    name: str
+    reason: str
+
+
+class PermissionAnswered(WireFact, frozen=True, tag="permission_answered"):
+    """`answer` is once, session, always, no, allow or deny; `by` says who decided. `level` is what
+    the sandbox lets a command do, "" where there is none."""
+
+    id: str
+    name: str
+    answer: str
+    by: str
+    reason: str = ""
+    level: str = ""
+
+
+class QuestionAsked(WireFact, frozen=True, tag="question_asked"):
+    """The call `id` puts questions to the person. `questions` are `{"header", "question",
+    "choices", "several"}`, choices `{"label", "description"}`. `server` is the MCP server that
+    asks, "" for the model."""
+
+    id: str
+    name: str
+    questions: tuple[dict[str, Any], ...]
+    server: str = ""
+
+
+class QuestionAnswered(WireFact, frozen=True, tag="question_answered"):
+    """`answers` are `{"header", "chosen", "text"}`: labels, and the person's own words; neither
+    where a question was not answered. `by` is person, or default where nobody can be asked."""
+
+    id: str
+    name: str
+    answers: tuple[dict[str, Any], ...]
+    by: str
+    server: str = ""
+
+
+class PlanProposed(WireFact, frozen=True, tag="plan_proposed"):
+    """The call `id` presents a plan, in Markdown; `question_asked` comes with it."""
+
+    id: str
+    title: str
+    plan: str
+
+
+class PlanApproved(WireFact, frozen=True, tag="plan_approved"):
+    """The person approved the plan of the call `id`: `plan` is how they left it, `mode` that in
+    which it is carried out, `path` the file where it is kept, "" for none."""
+
+    id: str
+    title: str
+    plan: str
+    mode: str
+    path: str
+
+
+class ToolOutputChunk(WireFact, frozen=True, tag="tool_output"):
+    """A tool printed something: for the person, with its colors, which JSON has not."""
+
+    id: str
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"text": without_colours(self.text)}
+
+
+class ToolFinished(WireFact, frozen=True, tag="tool_finished"):
+    """`text` is what the model gets, at most 8,000 characters of it; `display` a diff.
+
+    `images` are `{"type", "media_type", "bytes", "omitted": true}` without their data.
+    """
+
+    id: str
+    name: str
+    is_error: bool
+    seconds: float
+    receipt: dict[str, Any] | None
+    summary: str = ""
+    text: str = ""
+    display: str = ""
+    images: tuple[dict[str, Any], ...] = ()
+
+
+class HookFinished(WireFact, frozen=True, tag="hook_finished"):
+    """A hook of the person's ran: `event` is what it ran for, `call_id` the call, "" for none.
+    `outcome` is ok, blocked, failed, timeout or cancelled; `text` is why, where that is not ok;
+    else what it printed that is no answer."""
+
+    event: str
+    command: str
+    outcome: str
+    exit_code: int | None
+    seconds: float
+    text: str = ""
+    call_id: str = ""
+
+
+class CheckpointTaken(WireFact, frozen=True, tag="checkpoint"):
+    """A call changed files that git doesn't ignore: how many. `id` is the checkpoint after it."""
+
+    id: str
+    files: int
+    call_id: str
+
+
+class ToolsAwaited(WireFact, frozen=True, tag="tools_awaited"):
+    """The first request waits for MCP `servers` that are still starting, `limit_s` at most."""
+
+    servers: tuple[str, ...]
+    limit_s: float
+
+
+class ToolsChanged(WireFact, frozen=True, tag="tools_changed"):
+    """The tools of an MCP server changed, from the next request on; `text` says it and why."""
+
+    server: str
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    text: str
