@@ -14,13 +14,13 @@ from tests.support.agents import make_agent, record_types
 from tests.support.clock import PATIENCE_S, FakeClock, ManualClock
 from tests.support.provider import ScriptedProvider, say
 from tui.agent.agent import Agent
-from tui.agent.event_text import moment_of
 from tui.agent.prompts import parse
 from tui.cli.print_mode import Countdown
 from tui.core import facts
 from tui.core.config import Retry
 from tui.core.errors import ProviderError
 from tui.core.facts import Fact
+from tui.core.formatting import moment_of
 from tui.core.paths import folders
 from tui.provider.base import ModelInfo
 from tui.provider.retry import RetryControl, RetryProvider

@@ -16,11 +16,11 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
-from tui.agent.event_text import event_lines as said
 from tui.app.commands.hooks import hook_lines
 from tui.app.commands.rewind import points
 from tui.context.file_changes import changes, restore
 from tui.core import facts
+from tui.core.fact_words import fact_lines as said
 from tui.core.messages import text_of
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy

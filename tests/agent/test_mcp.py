@@ -18,10 +18,10 @@ from tests.tools.mcp.test_elicitation import ASKING
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_servers
 from tui.agent.composition import make_agent as assembled
-from tui.agent.event_text import event_lines
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Guard, McpServer
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.messages import Block, text_of
 from tui.core.paths import folders
@@ -364,7 +364,7 @@ async def test_a_long_form_that_nobody_answers_is_named_in_short(tmp_path: Path)
     gate = Gate(Policy.of(allow=["mcp__asking__*"]))
     async with agent_with(tmp_path, provider, {"asking": ASKING}, gate=gate) as agent:
         (answered,) = [e for e in await turn(agent, "go") if isinstance(e, facts.QuestionAnswered)]
-        (line,) = event_lines(answered)
+        (line,) = fact_lines(answered)
         assert line.endswith(" asking (Field 0, Field 1, Field 2 and 6 more): declined.")
 
 
@@ -376,6 +376,6 @@ async def test_a_question_of_a_server_is_declined_and_said_where_nobody_is(tmp_p
         told = await turn(agent, "go")
         assert '"action": "decline"' in text_of(result(agent)["content"])
         (answered,) = [e for e in told if isinstance(e, facts.QuestionAnswered)]
-        assert event_lines(answered) == (
+        assert fact_lines(answered) == (
             "Nobody could answer the MCP server asking (Name): declined.",
         )

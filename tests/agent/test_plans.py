@@ -11,12 +11,12 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.event_text import event_lines
 from tui.agent.plans import last_approved
 from tui.cli.print_mode import Outcome
 from tui.context.overrides import pins_of
 from tui.core import facts
 from tui.core.clock import SystemClock
+from tui.core.fact_words import fact_lines
 from tui.core.messages import text_of
 from tui.core.paths import Folders
 from tui.core.questions import PlanReview, Verdict
@@ -135,7 +135,7 @@ async def test_without_anybody_the_plan_is_the_result_and_nothing_is_approved(
     outcome, lines = Outcome(), list[str]()
     for event in await events_of(agent, "plan it"):
         outcome.see(event)
-        lines += event_lines(event)
+        lines += fact_lines(event)
     assert outcome.answer == f"{PLAN}\n\ndone"
     assert "Nobody could approve the plan: it is the result of this run." in lines
     assert agent.mode == "plan"

@@ -11,10 +11,10 @@ from tests.support.agents import MODEL, events_of, make_agent, record_types
 from tests.support.clock import FakeClock
 from tests.support.provider import Answer, ScriptedProvider, say
 from tui.agent.agent import Agent
-from tui.agent.event_text import event_lines
 from tui.core import facts
 from tui.core.config import Config, Price, Retry
 from tui.core.errors import ProviderError
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Alive, RetryScheduled, TextDelta
 from tui.core.messages import text_block
 from tui.provider.base import AttemptStarted, ModelInfo, Request, StreamPart
@@ -72,7 +72,7 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
         "overloaded",
     )
     assert agent.session.records[-1].data["model"] == OTHER
-    (said,) = event_lines(switch)
+    (said,) = fact_lines(switch)
     assert said.startswith(f"Model switched: test-model → {OTHER} (")
     assert seen[-1].type == "turn_finished"
 
@@ -171,6 +171,6 @@ async def test_a_failed_attempt_is_told_with_its_request_and_what_was_received(
     assert record.data["text"] == "half of it"
     assert (record.data["request_id"], record.data["received"]) == ("req_9", 10)
     assert [e for e in seen if isinstance(e, facts.Alive)]
-    assert event_lines(retry) == (
+    assert fact_lines(retry) == (
         "It broke. Retry 1 of 3 in 2 s (request req_9, 10 characters received were discarded).",
     )

@@ -13,9 +13,9 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.agent.event_text import event_lines
 from tui.agent.prompts import parse
 from tui.core import facts
+from tui.core.fact_words import fact_lines
 from tui.core.messages import text_of
 from tui.core.questions import UserAnswer, UserAnswers, UserQuestion
 from tui.permissions.gate import Gate
@@ -122,7 +122,7 @@ async def test_where_nobody_can_be_asked_the_model_decides_and_says_so(tmp_path:
     assert text.startswith("Nobody can be asked here. Decide yourself, continue, and say in your")
     (answered,) = (one for one in shown if isinstance(one, facts.QuestionAnswered))
     assert answered.by == "default"
-    assert event_lines(answered) == ("Nobody could answer (Database): the model decides.",)
+    assert fact_lines(answered) == ("Nobody could answer (Database): the model decides.",)
 
 
 async def test_a_rule_keeps_the_model_from_asking(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ async def test_it_says_what_was_asked_done_allowed_changed_seen_and_paid(
     assert "## Seen by the model\n\n- requests 1 to 2\n" in first
     assert "## Cost\n\n- 2 answers, $" in first
     assert first.rstrip().endswith("## Answer\n\nI made **it**.")
-    assert "- error (auth): the key is wrong" in second
+    assert "- auth: the key is wrong" in second
     assert "- request 3\n" in second
 
 

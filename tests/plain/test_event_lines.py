@@ -72,18 +72,18 @@ SPOKEN: list[tuple[Fact, list[str]]] = [
     (facts.PermissionAnswered("1", "run_command", "once", "person"), []),
     (
         facts.RetryScheduled(2, 3, 4.0, "The server is overloaded.", 529, "overloaded", None, 20),
-        [("The server is overloaded. Discard what was read of this answer. Waiting 4 s,"
-         " try 2 of 3; Ctrl+C stops.")],
+        [("The server is overloaded. Retry 2 of 3 in 4 s (20 characters received were discarded)."
+         " Ctrl+C stops.")],
     ),
     (
         facts.ModelSwitched("a", "b", "a does not answer", None, "timeout"),
         ["a does not answer. Switched to b. Back to a by itself, or with /model a."],
     ),
     (facts.CompactionStarted("manual", 50_000, 12),
-     ["Compacting 12 messages, 50,000 tokens. Ctrl+C stops it."]),
+     ["Compacting 12 messages, 50.0k tokens."]),
     (
         facts.CompactionFinished(50_000, 8000, 12, "s", "manual"),
-        [("Compacted from 50,000 to 8,000 tokens: a summary replaces 12 messages. /uncompact"
+        [("Compacted 50.0k to 8.0k tokens: a summary replaces 12 messages. /uncompact"
          " restores everything.")],
     ),
     (facts.CompactionFinished(1, 1, 0, "", "manual", "stopped"), ["Not compacted: stopped."]),
@@ -106,7 +106,7 @@ SPOKEN: list[tuple[Fact, list[str]]] = [
     (facts.RepairApplied(({"code": "B01", "where": "x", "action": "y"},)), []),
     (facts.TurnFinished("done"), []),
     (facts.TurnFinished("interrupted"), ["Stopped. What should it do instead?"]),
-    (facts.ToolsAwaited(("time",), 10), ["Waiting for MCP servers: time."]),
+    (facts.ToolsAwaited(("time",), 10), ["Waiting up to 10 s for the MCP servers: time."]),
     (facts.ContextChanged(({"target": "1", "pinned": True},)), ["Pinned."]),
     (facts.ContextChanged(({"target": "1", "view": "masked"},)),
      ["One item is masked, starting with the next request."]),

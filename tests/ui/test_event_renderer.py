@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.world import record
+from tui.core.facts import Debug, RepairApplied
 from tui.session.records import Record
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (
@@ -17,7 +18,7 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
-from tui.ui.widgets.record_items import debug_item, items_of, repair_item, result_text
+from tui.ui.widgets.record_items import fact_item, items_of, result_text
 
 
 def _text(text: str) -> list[dict[str, Any]]:
@@ -179,7 +180,7 @@ def test_troubles_are_not_hidden() -> None:
         "The server is busy.",
         "half",
     ]
-    assert repair.detail == "line 3 · left out"
+    assert repair.detail == "line 3: left out"
 
 
 def test_a_switch_and_a_wait_of_a_request_are_told() -> None:
@@ -195,10 +196,10 @@ def test_a_switch_and_a_wait_of_a_request_are_told() -> None:
             ),
         ]
     )
-    assert source(switched) == "overloaded · switched to b"
-    assert source(back) == "back to a: the wait is over"
-    assert source(parked).startswith("rate limited until ")
-    assert source(parked).endswith(":00: parked, continues by itself\nSlow.")
+    assert source(switched) == ("overloaded. Switched to b. Back to a by itself, or with /model a.")
+    assert source(back) == "Back to the model a: the wait is over."
+    assert source(parked).startswith("Parked until ")
+    assert source(parked).endswith(":00 (rate limited): Slow. It continues by itself.")
 
 
 def test_a_damaged_record_of_an_attempt_is_told_as_far_as_it_goes() -> None:
@@ -210,7 +211,6 @@ def test_records_of_other_kinds_and_odd_shapes_are_passed_over() -> None:
     odd = {"type": "tool_use", "id": "c9", "name": "x", "input": "no object"}
     found = items_of(
         [
-            record("directive", think=True),
             record("something_new", a=1),
             record("tool_result", call_id="never called", content=None),
             record("assistant", content=[odd, {"type": "later_block"}]),
@@ -220,12 +220,17 @@ def test_records_of_other_kinds_and_odd_shapes_are_passed_over() -> None:
 
 
 def test_one_repair_and_many() -> None:
-    assert "in one place" in repair_item([{"where": "a", "action": "b"}]).text
-    assert "in 2 places" in repair_item([{"where": "a"}, {"action": "b"}]).text
+    one = fact_item(RepairApplied(({"where": "a", "action": "b"},)), None)
+    two = fact_item(RepairApplied(({"where": "a"}, {"action": "b"})), None)
+    assert isinstance(one, NoticeItem)
+    assert isinstance(two, NoticeItem)
+    assert "in one place" in one.text
+    assert "in 2 places" in two.text
 
 
 def test_a_debug_block_is_opened() -> None:
-    item = debug_item("\n\n[DEBUG] Tool: x\n[DEBUG] Tokens: 3\n")
+    item = fact_item(Debug("\n\n[DEBUG] Tool: x\n[DEBUG] Tokens: 3\n"), None)
+    assert isinstance(item, NoticeItem)
     assert (item.text, item.detail, item.folded) == ("[DEBUG] Tool: x", "[DEBUG] Tokens: 3", False)
 
 

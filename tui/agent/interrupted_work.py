@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tui.agent.event_text import moment_of
 from tui.agent.prompts import Directives
 from tui.agent.supervised_commands import ended_jobs, states_of, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core import facts
 from tui.core.errors import SessionError
 from tui.core.files import open_real, safe_name, sha256_of
+from tui.core.formatting import moment_of
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.keeper.command import Kept, lives

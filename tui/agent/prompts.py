@@ -130,21 +130,6 @@ def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
     return (found[2] or "").lower() == "on" and bool(rest) and not rest.startswith("/")
 
 
-def acknowledgement(changes: Mapping[str, bool | str]) -> str:
-    """One line for the person about what was switched."""
-    words: dict[tuple[str, bool | str], str] = {
-        ("think", True): "think is on: the model is asked to reason before acting",
-        ("think", False): "think is off",
-        ("verbose", True): "verbose is on: every decision is shown",
-        ("verbose", False): "verbose is off",
-        ("elevated", True): ("ELEVATED is on: no prompts; blocked commands stay blocked"),
-        ("elevated", False): "elevated is off: writes and commands ask again",
-    }
-    return " · ".join(
-        words.get((name, value)) or f"{name} is {value}" for name, value in changes.items()
-    )
-
-
 def from_json(value: Any) -> Directives:
     """Directives from a record. Anything odd counts as off, and is logged."""
     known = cast("dict[str, object]", value) if isinstance(value, dict) else {}

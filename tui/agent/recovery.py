@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.event_text import moment_of
 from tui.agent.interrupted_work import last_of_turn, parked_in
 from tui.agent.request_builder import RequestBuilder
 from tui.context.breaks import BREAK
@@ -28,7 +27,7 @@ from tui.context.request_trail import has_thinking
 from tui.core.clock import timestamp
 from tui.core.errors import ProviderError
 from tui.core.facts import Parked
-from tui.core.formatting import wait_time
+from tui.core.formatting import moment_of, wait_time
 from tui.provider.base import Request
 from tui.session.records import Finding
 from tui.tokens.estimate import json_weight

@@ -12,24 +12,11 @@ from typing import Final
 from tui.agent.agent_context import AgentContext
 from tui.context.record_index import RecordIndex
 from tui.core.errors import ProviderError
+from tui.core.fact_words import without_feature
 from tui.core.facts import Notice
 
 FEATURE: Final = "feature"
 """The type of the record."""
-
-_WORDS: Final = {
-    "turn_effort": "effort levels inside a conversation",
-    "tool_additions": "tools that join a conversation",
-    "system_messages": "system messages inside a conversation",
-    "diagnostics": "reasons for cache misses",
-    "binding_reports": "reports about earlier thinking",
-    "cache_life": "a one-hour cache",
-    "updates": "thinking shown as updates",
-    "display": "a choice of how to show thinking",
-    "effort": "effort levels",
-    "documents": "PDF documents",
-    "web_search": "searching the web",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +45,7 @@ class ServerFeatures:
         if not error.feature or error.feature in self.off(model):
             return False
         self.note(error.feature, model, error.message, error.request_id)
-        what = _WORDS.get(error.feature, error.feature)
-        text = f"The server doesn't support {what}. Sending the request again without that."
-        self.ctx.publish(Notice(text))
+        self.ctx.publish(Notice(without_feature(error.feature)))
         return True
 
     def note(self, feature: str, model: str, message: str, request_id: str | None = None) -> None:

@@ -27,7 +27,6 @@ from tui.agent.prompts import (
     HOOKS_SAY,
     CommandTurn,
     ParsedPrompt,
-    acknowledgement,
 )
 from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
@@ -38,6 +37,7 @@ from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import BOUND_TO, has_thinking
 from tui.core import facts, images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
+from tui.core.fact_words import acknowledgement, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
@@ -517,7 +517,11 @@ class TurnRunner:
         self.ctx.debug(
             f"[DEBUG] Answer: {answer.model}, {figures}, stop {answer.stop_reason}, "
             f"request {answer.request_id or '—'}"
-            + "".join(f"\n{one.text}" for one in reports if isinstance(one, facts.RequestExtended))
+            + "".join(
+                f"\n{request_line(one)}"
+                for one in reports
+                if isinstance(one, facts.RequestExtended)
+            )
         )
         return content
 

@@ -11,12 +11,13 @@ from typing import Any, Final, Literal
 
 from tui.agent.limits import SessionCost
 from tui.context.file_changes import FileChange, changes
-from tui.context.overrides import overlay_in
+from tui.context.notices import NOTICE
 from tui.core.config import Price
-from tui.core.facts import ExamFinished
+from tui.core.fact_words import fact_lines
 from tui.core.formatting import money, plural, size, tokens
 from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, text_of
 from tui.core.paths import shorten
+from tui.core.retold import retold, retold_lines
 from tui.core.text_cleaning import one_line
 from tui.session.export import DocumentPart, Exported, document
 from tui.session.reader import LoadedSession
@@ -39,7 +40,23 @@ _BY: Final = {
     "hook": "a hook",
     "": "nobody who is recorded",
 }
-_TROUBLE: Final = frozenset({"error", "retry", "failover", "parked", "recovery", "interrupt"})
+_TROUBLE: Final = frozenset({"error", "retry", "failover", "parked", "recovery", "repair"})
+_SEEN: Final = frozenset(
+    [
+        "break",
+        "compaction",
+        "directive",
+        "exam",
+        "feature",
+        "memory",
+        "notice",
+        "overlay",
+        "pin",
+        "reload",
+        "rewind",
+        "uncompaction",
+    ]
+)
 
 
 def session_report(
@@ -154,14 +171,12 @@ def _how(change: FileChange) -> str:
 
 
 def _trouble(turn: Sequence[Record]) -> Iterator[str]:
-    for record in turn:
-        if record.type not in _TROUBLE:
-            continue
-        data = record.data
-        texts = (string_of(data.get(name)) for name in ("message", "reason", "action", "step"))
-        said = next(filter(None, texts), "")
-        kind = string_of(data.get("error_class"))
-        yield f"{record.type}{f' ({kind})' if kind else ''}: {_cut(said) or 'no reason recorded'}"
+    for record, fact in retold(turn):
+        if record.type == "interrupt":
+            why = _cut(string_of(record.data.get("reason")))
+            yield f"interrupted: {why or 'no reason recorded'}"
+        elif fact and record.type in _TROUBLE:
+            yield from map(_cut, fact_lines(fact))
 
 
 def _seen(turn: Sequence[Record]) -> Iterator[str]:
@@ -170,24 +185,12 @@ def _seen(turn: Sequence[Record]) -> Iterator[str]:
     if numbers:
         first, last = numbers[0], numbers[-1]
         yield f"request {first}" if first == last else f"requests {first} to {last}"
-    for record in turn:
-        data = record.data
-        overlay = overlay_in(record)
-        match record.type:
-            case "compaction":
-                yield f"a summary took the place of {data.get('messages_removed', '?')} messages"
-            case "exam":
-                yield ExamFinished.of_record(data).text
-            case "uncompaction":
-                yield "the summary was undone"
-            case "break":
-                yield f"what was sent before changed: {data.get('reason')}, by {data.get('by')}"
-            case "notice":
-                yield f"notice ({data.get('kind')}): {_cut(string_of(data.get('text')))}"
-            case _ if overlay is not None:
-                yield f"a result was sent {overlay.view}, by {overlay.by}"
-            case _:
-                pass
+    for record, fact in retold(turn):
+        if fact and record.type in _SEEN:
+            yield from map(_cut, retold_lines(fact))
+        elif record.type == NOTICE:
+            kind, text = record.data.get("kind"), string_of(record.data.get("text"))
+            yield f"notice ({kind}): {_cut(text)}"
 
 
 def _costs(turn: Sequence[Record], prices: Mapping[str, Price]) -> Iterator[str]:

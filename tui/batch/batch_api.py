@@ -29,7 +29,6 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from tui.agent.composition import make_batches
-from tui.agent.event_text import when
 from tui.agent.limits import Spent
 from tui.agent.mentions import named_files
 from tui.batch.attempt import TaskAttempt, counted
@@ -60,7 +59,7 @@ from tui.core.errors import (
 )
 from tui.core.facts import Notice
 from tui.core.files import replace_file
-from tui.core.formatting import money, plural, wait_time
+from tui.core.formatting import local_time, money, plural, wait_time
 from tui.core.messages import text_of
 from tui.core.paths import shorten
 from tui.provider.base import Completed, Request
@@ -201,7 +200,7 @@ class BatchApiRun:
             self._tried |= waiting
             if not batch.id:
                 batch = await self._send(book, questions, batch, fresh=fresh)
-            self._say(f"Sent {when(batch.noted_at)}: {batch.id}")
+            self._say(f"Sent {local_time(batch.noted_at)}: {batch.id}")
             for task in book.state.tasks:
                 if (session := task.session_id) in waiting and session:
                     self._publish(TaskStarted(task.index, task.group, task.task, 1, session))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tui.agent.composition import refreshed_models
-from tui.agent.event_text import when
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.work import heeded_signals
@@ -32,7 +31,7 @@ from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.clock import SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
-from tui.core.formatting import plural
+from tui.core.formatting import local_time, plural
 from tui.core.paths import shorten
 from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
@@ -169,7 +168,7 @@ def _how(state: RunState, folder: RunFolder) -> str:
     """Whether the run has begun, and whether somebody works on it."""
     if not state.started_at:
         return "not started"
-    begun = f"started {when(state.started_at)}"
+    begun = f"started {local_time(state.started_at)}"
     if folder.worked_on():
         return f"{begun}, running now"
     if state.batch:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tui.agent.event_text import event_lines, when
 from tui.batch.events import (
     BatchEvent,
     FromAgent,
@@ -19,7 +18,8 @@ from tui.batch.events import (
     TaskStarted,
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
-from tui.core import facts as agent
+from tui.core import facts
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage
@@ -59,7 +59,7 @@ def lines_of(event: BatchEvent, *, total: int = 0, numbered: bool = False) -> It
                 yield f"  attempt {attempt}"
         case FromAgent(event=inner):
             yield from _agent_lines(inner)
-        case agent.Notice(text):
+        case facts.Notice(text):
             yield "".join(c if c.isprintable() else " " for c in text).rstrip()
         case TaskFinished():
             yield from _finished(event)
@@ -84,28 +84,14 @@ def _begun(event: RunStarted) -> Iterator[str]:
 
 def _agent_lines(event: Fact) -> Iterator[str]:
     match event:
-        case agent.ToolStarted(name=name, label=label):
+        case facts.ToolStarted(name=name, label=label):
             yield f"  » {one_line(f'{name} {label}', _LINE)}"
-        case agent.ToolFinished(is_error=True, name=name, summary=summary):
+        case facts.ToolFinished(is_error=True, name=name, summary=summary):
             yield f"  » {name} failed{one_line(f': {summary}' if summary else '', _LINE)}"
-        case agent.PermissionAnswered(name=name, answer="no" | "deny", reason=reason):
-            yield f"  {name} was not allowed: {one_line(reason, _LINE)}"
-        case agent.QuestionAnswered(by="default"):
-            yield from (f"  {one_line(line, _LINE)}" for line in event_lines(event))
-        case agent.RetryScheduled(attempt, most, delay_s, reason):
-            yield f"  {one_line(reason, _LINE)} Retry {attempt} of {most} in {delay_s:.2g} s."
-        case agent.Parked(until, reason):
-            yield f"  waiting until {when(until)}: {one_line(reason, _LINE)}"
-        case agent.RecoveryStep(text=text):
-            yield f"  {one_line(text, _LINE)}"
-        case agent.ErrorRaised(kind, message):
-            yield f"  {kind}: {one_line(message, _LINE)}"
-        case agent.StorageChanged(saved=False, detail=detail):
-            yield f"  Not saved: {one_line(detail, _LINE)}"
-        case agent.Notice(text):
-            yield f"  {one_line(text, _LINE)}"
-        case _:
+        case facts.SubAgentStarted() | facts.SubAgentEvent() | facts.SubAgentFinished():
             pass
+        case _:
+            yield from (f"  {one_line(line, _LINE)}" for line in fact_lines(event))
 
 
 def _finished(event: TaskFinished) -> Iterator[str]:

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from tui.agent.event_text import event_lines, when
 from tui.app import api, background
 from tui.app.background import BackgroundSession
 from tui.app.conversation import Conversation
@@ -37,8 +36,9 @@ from tui.core.errors import (
     UsageError,
     words,
 )
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
-from tui.core.formatting import money
+from tui.core.formatting import local_time, money
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, folders
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
@@ -211,7 +211,9 @@ class BackgroundProcess:
             case facts.RequestSent(model=model):
                 self._keep(state="working", detail=f"waiting for {model}")
             case facts.Parked(until, _, error_class):
-                self._keep(state="parked", detail=f"{words(error_class)}, until {when(until)}")
+                self._keep(
+                    state="parked", detail=f"{words(error_class)}, until {local_time(until)}"
+                )
             case _:
                 pass
 
@@ -312,7 +314,7 @@ def log_lines(event: Fact) -> Sequence[str]:
             cost = f", {money(event.cost_usd)}" if event.cost_usd else ""
             return [f"Turn {outcome}{cost}."]
         case _:
-            return event_lines(event)
+            return fact_lines(event)
 
 
 async def _notify(command: str, one: BackgroundSession, text: str) -> None:

@@ -9,10 +9,10 @@ import json
 from contextlib import suppress
 from typing import Literal, TextIO, TypeAlias
 
-from tui.agent.event_text import event_lines
 from tui.app.outcome import Outcome
 from tui.core import facts
 from tui.core.errors import StorageError
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.text_cleaning import clean
 
@@ -34,7 +34,7 @@ def write_event(event: Fact, format_: Format, out: TextIO, err: TextIO) -> None:
     """Write one event: as data where that is asked for, and what the person should know."""
     if format_ == "stream-json" and not isinstance(event, facts.Alive):
         write_line(out, json_line(event.to_json()))
-    to_stderr(err, *event_lines(event))
+    to_stderr(err, *fact_lines(event))
     if isinstance(event, facts.Debug) and format_ == "text":
         to_stderr(err, event.text)
 

@@ -20,7 +20,6 @@ from typing import TextIO
 
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
-from tui.agent.event_text import moment_of
 from tui.agent.prompts import CommandTurn, parse
 from tui.app import launch_config
 from tui.app.commands.own import command_turn, user_commands
@@ -35,7 +34,7 @@ from tui.core import facts
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.facts import Fact
-from tui.core.formatting import plural, wait_time
+from tui.core.formatting import moment_of, plural, wait_time
 from tui.core.standard_output import note
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own

@@ -60,9 +60,6 @@ several, whether any has changed."""
 _CONTINUES = "task"
 """The tool whose calls go on where they were, in a session of their own."""
 
-INTERRUPTION = "B01"
-"""The code of a call without a result: not damage, but a turn that was interrupted."""
-
 _ALONE = frozenset({"write", "run"})
 _SUBJECTS = ("command", "path", "file_path", "pattern", "url", "query")
 _LABEL_CHARS = 200

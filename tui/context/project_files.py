@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from tui.context.system_prompt import Origin, Source
 from tui.core.errors import UsageError
@@ -239,32 +239,3 @@ def _named_boot(path: Path, root: Path) -> Source:
 
 def _shown(path: Path, root: Path) -> str:
     return os.path.relpath(path, root) if root in path.parents else shorten(path)
-
-
-def context_files_card(files: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The notice at the start of a session: a title, and a line for each file with its size and
-    how much of it is in the prompt. `files` are those of the event ContextFiles."""
-    kept, count = sum(int(one["kept"]) for one in files), len(files)
-    what = f"{files[0]['name']}" if count == 1 else f"{count} files"
-    title = f"Loaded {what} ({kept:,} characters)"
-    if cut := [str(one["name"]) for one in files if _is_cut(one)]:
-        title += f" · cut: {', '.join(cut)}"
-    width = max((len(str(one["name"])) for one in files), default=0)
-    return title, "\n".join(f"{one['name']:<{width}}  {_size(one)}" for one in files)
-
-
-def context_file_cuts(files: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each file that is not in the prompt as a whole."""
-    return [f"Loaded {one['name']} ({_size(one)})" for one in files if _is_cut(one)]
-
-
-def _is_cut(one: Mapping[str, Any]) -> bool:
-    return one["kept"] < one["raw"]
-
-
-def _size(one: Mapping[str, Any]) -> str:
-    if not _is_cut(one):
-        return f"{one['raw']:,} chars"
-    if not one["kept"]:
-        return f"{one['raw']:,} chars → left out: the prompt is full"
-    return f"{one['raw']:,} → {one['kept']:,} chars, cut"

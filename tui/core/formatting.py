@@ -43,9 +43,24 @@ def moment(then: datetime, now: datetime) -> str:
     return there.strftime("%H:%M" if there.date() == here.date() else "%a %d %b %H:%M")
 
 
+def moment_of(text: object) -> datetime | None:
+    """A moment as facts and records have it; None where it is none."""
+    try:
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo else None
+
+
 def local(then: datetime) -> str:
     """When, for a line that may be read later or elsewhere: Sat 21 Nov 14:15 CET."""
     return then.astimezone().strftime("%a %d %b %H:%M %Z")
+
+
+def local_time(text: str) -> str:
+    """As `local`, of a moment as facts and records have it; what is none stays as it is."""
+    then = moment_of(text)
+    return local(then) if then else text
 
 
 def retirement(day: str, now: datetime) -> str:

@@ -9,16 +9,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from math import floor
-from typing import Any
 
-from tui.agent.event_text import hook_report, moment_of
-from tui.agent.prompts import acknowledgement
-from tui.context import project_files
-from tui.context.interrupted_calls import INTERRUPTION
 from tui.core import facts
-from tui.core.errors import words
+from tui.core.errors import words as class_in_words
+from tui.core.fact_words import Sentence, acknowledgement, fact_lines, words
 from tui.core.facts import Fact
-from tui.core.formatting import duration, moment, money, plural
+from tui.core.formatting import money, plural
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken, took
 
@@ -26,11 +22,6 @@ _CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _PROBLEMS = re.compile(r"(?:^| · )\d+ new problems?$")
 _PROBLEM_LINES = 10
 """How many of the problems that an edit brought along are spoken."""
-_ENDED = {
-    "interrupted": ["Stopped. What should it do instead?"],
-    "limit": ["Stopped: the turn reached its limit."],
-    "failed": ["The turn failed. Nothing is lost."],
-}
 _ERROR_LINES = 5
 """How many lines of a failed tool's output are spoken: its last."""
 
@@ -59,34 +50,44 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
             return _answered(event, label)
         case facts.ToolFinished():
             return _finished(event, label)
-        case facts.HookFinished():
-            return [sentence(spoken(said))] if (said := hook_report(event)) else []
-        case facts.JobStarted() | facts.JobFinished():
-            return [sentence(spoken(event.summary))]
         case facts.SubAgentStarted() | facts.SubAgentEvent() | facts.SubAgentFinished():
             return _of_a_sub_agent(event)
         case facts.TodosChanged(todos):
             return todo_lines(todos)
-        case facts.StorageChanged(saved, detail):
-            return [sentence("Everything is saved again" if saved else f"Not saved: {detail}")]
-        case (
-            facts.Notice(text)
-            | facts.ToolsChanged(text=text)
-            | facts.FilesChanged(text=text)
-            | facts.ContextBroken(text=text)
-            | facts.ThinkingDropped(text=text)
-        ):
-            return [sentence(text)]
         case facts.Debug(text):
             return labelled("Debug", [line for line in shown(text.strip("\n")) if line.strip()])
         case facts.ErrorRaised("unknown", message, _, hint):
             return [sentence(f"Error: {message}", hint)]
         case facts.ErrorRaised(error_class, message, _, hint):
-            return [sentence(f"Error, {words(error_class)}: {message}", hint)]
-        case facts.TurnFinished(outcome):
-            return _ENDED.get(outcome, [])
+            return [sentence(f"Error, {class_in_words(error_class)}: {message}", hint)]
+        case facts.RetryScheduled() | facts.Parked():
+            return of_a_wait(event, datetime.now(UTC))
+        case facts.RepairApplied() | facts.ExamFinished():
+            return _in_full(event)
+        case facts.ContextFiles():
+            return [sentence(line) for line in fact_lines(event)]
         case _:
-            return _of_the_context(event) or of_a_request(event)
+            return told(words(event, datetime.now(UTC)))
+
+
+def told(said: Sentence | None, *more: str) -> list[str]:
+    """A fact in words, and `more` sentences."""
+    if said is None:
+        return []
+    rows = said.detail.splitlines() if said.open else ()
+    return [sentence(said.text, said.hint, *more), *(f"  {spoken(row)}" for row in rows)]
+
+
+def of_a_wait(event: facts.RetryScheduled | facts.Parked, now: datetime) -> list[str]:
+    """Why nothing comes for a while."""
+    return told(words(event, now), "Ctrl+C stops")
+
+
+def _in_full(event: facts.RepairApplied | facts.ExamFinished) -> list[str]:
+    """What was found, but for what is as it should be."""
+    said = words(event)
+    rows = said.detail.splitlines() if said else []
+    return [*told(said), *(f"  {spoken(row)}" for row in rows if not row.startswith("✓"))]
 
 
 def labelled(who: str, speech: list[str]) -> list[str]:
@@ -140,80 +141,6 @@ def spending(event: facts.ContextMeasured) -> str:
     cached = f"{floor(100 * event.cache_share)} percent of the last request from the cache"
     cost = f"Session cost: {money(event.cost_usd)}" if event.cost_usd else ""
     return sentence(cached, cost)
-
-
-def of_a_request(event: Fact, now: datetime | None = None) -> list[str]:
-    """What became of a request that did not go well."""
-    match event:
-        case facts.RetryScheduled():
-            void = "Discard what was read of this answer" if event.received else ""
-            wait = "Retrying now" if event.delay_s < 1 else f"Waiting {_wait(event.delay_s)}"
-            which = f"try {event.attempt} of {event.max_attempts}"
-            return [sentence(event.reason, void, f"{wait}, {which}; Ctrl+C stops")]
-        case facts.Parked(until, reason, error_class):
-            at = moment_of(until)
-            when = f" until {moment(at, now or datetime.now(UTC))}" if at else ""
-            goes_on = "Continues by itself; Ctrl+C stops it"
-            return [sentence(f"Parked{when}: {words(error_class)}", reason, goes_on)]
-        case facts.ModelSwitched():
-            return [_switched(event)]
-        case facts.RecoveryStep():
-            size = f"from {event.tokens_before:,} to {counted(event.tokens_after)}"
-            return [
-                sentence(f"The request was too large: {event.text}, {size}", "Sending it again")
-            ]
-        case facts.LoopStopped(name, _, times):
-            stopped = f"Stopped: {name} was called {times} times in a row with the same result"
-            return [sentence(stopped, "What should it do instead?")]
-        case _:
-            return []
-
-
-def _of_the_context(event: Fact) -> list[str]:  # noqa: C901, PLR0912 - one case per event
-    """What was done to the context."""
-    match event:
-        case facts.OverflowCompactionStarted(number, of, size):
-            return [f"Compacting, part {number} of at most {of}, {counted(size)}."]
-        case facts.CompactionStarted(_, size, messages):
-            what = (
-                f"{plural(messages, 'message')}, {counted(size)}" if messages else "older messages"
-            )
-            return [f"Compacting {what}. Ctrl+C stops it."]
-        case facts.CompactionFinished(problem=problem) if problem:
-            return [sentence(f"Not compacted: {problem}")]
-        case facts.CompactionFinished(before, after, removed):
-            size = f"from {before:,} to {counted(after)}"
-            what = f"a summary replaces {plural(removed, 'message')}"
-            return [f"Compacted {size}: {what}. /uncompact restores everything."]
-        case facts.ExamStarted(_, model):
-            return [f"Checking the summary with {model}. Ctrl+C stops it."]
-        case facts.ExamFinished():
-            lost = [f"  {line}" for line in event.detail.splitlines() if not line.startswith("✓")]
-            return [event.text, *map(spoken, lost)]
-        case facts.CompactionUndone(size):
-            return [f"Sending the full conversation again: {counted(size)}."]
-        case facts.Pruned(results, saved):
-            return [f"{plural(results, 'old result')} pruned, saving {counted(saved)} per request."]
-        case facts.MemorySaved(path, entries):
-            if not entries:
-                return []
-            return [f"Saved {plural(entries, 'line')} to memory: {path}."]
-        case facts.HandOff(asked, done, left):
-            return [
-                sentence(f"Stopped: the work was going in circles. Asked: {asked}"),
-                *(spoken(f"  done: {each}") for each in done),
-                *(spoken(f"  left: {each}") for each in left),
-            ]
-        case facts.ContextFiles(files):
-            return [sentence(text) for text in project_files.context_file_cuts(files)]
-        case facts.ToolsAwaited(servers):
-            return [f"Waiting for MCP servers: {', '.join(servers)}."]
-        case facts.RepairApplied(findings):
-            return _repaired(findings)
-        case facts.ContextChanged(changes):
-            return [_context_change(change) for change in changes]
-        case _:
-            return []
 
 
 def _started(event: facts.SessionStarted) -> list[str]:
@@ -293,37 +220,3 @@ def _summary(summary: str) -> str:
         changed = f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
         return ", ".join([changed, *map(spoken, others)])
     return spoken(summary)
-
-
-def _switched(event: facts.ModelSwitched) -> str:
-    if event.error_class is None:
-        return sentence(f"Back to the model {event.new}: {event.reason}")
-    at = moment_of(event.back_at)
-    when = f" from {moment(at, datetime.now(UTC))} on" if at else " by itself"
-    back = f"Back to {event.old}{when}, or with /model {event.old}"
-    return sentence(event.reason, f"Switched to {event.new}", back)
-
-
-def _repaired(findings: tuple[dict[str, str], ...]) -> list[str]:
-    """Damage, not mere interruptions: those are told with their calls."""
-    damage = [one for one in findings if one.get("code") != INTERRUPTION]
-    if not damage:
-        return []
-    places = "one place" if len(damage) == 1 else f"{len(damage):,} places"
-    where = (f"  {one.get('where', '')}: {one.get('action', '')}" for one in damage)
-    return [
-        f"Repaired this session in {places}; its file is unchanged.",
-        *(f"  {spoken(text)}" for text in where),
-    ]
-
-
-def _context_change(change: dict[str, Any]) -> str:
-    if "pinned" in change:
-        return "Pinned." if change["pinned"] else "Unpinned."
-    view = change.get("view")
-    states = {"full": "sent in full again", "masked": "masked", "pruned": "pruned"}
-    return f"One item is {states.get(str(view), str(view))}, starting with the next request."
-
-
-def _wait(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 60 else duration(seconds)

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from tui.agent.event_text import moment_of
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.facts import Fact
-from tui.core.formatting import duration
+from tui.core.formatting import duration, moment_of
 from tui.core.images import without_words, words_in
-from tui.plain.event_lines import image, labelled, lines, meter, of_a_request, tool
+from tui.plain.event_lines import image, labelled, lines, meter, of_a_wait, tool
 from tui.plain.markdown_to_speech import Reader
 from tui.plain.speech_text import shown
 
@@ -116,7 +115,7 @@ class EventSpeaker:
                 self.say(*lines(event))
             case facts.Parked():
                 self._void()
-                self.say(*of_a_request(event, self.clock.now()))
+                self.say(*of_a_wait(event, self.clock.now()))
             case _:
                 if told := lines(event, self._labels.get(getattr(event, "id", ""), "")):
                     self._end_speech()

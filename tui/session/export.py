@@ -9,9 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tui.core.fact_words import words
+from tui.core.facts import ErrorRaised
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, text_of
 from tui.core.redaction import mask, mask_values
+from tui.core.retold import retold, retold_lines
 from tui.session.reader import LoadedSession
 from tui.session.records import Record, encode, is_prompt
 
@@ -89,8 +92,8 @@ def _facts(loaded: LoadedSession, count: int) -> list[str]:
     return [fact for fact in facts if fact]
 
 
-def _parts(branch: Iterable[Record]) -> Iterator[DocumentPart]:
-    for record in branch:
+def _parts(branch: Sequence[Record]) -> Iterator[DocumentPart]:
+    for record, fact in retold(branch):
         data = record.data
         match record.type:
             case "user" if not is_prompt(record):
@@ -113,8 +116,11 @@ def _parts(branch: Iterable[Record]) -> Iterator[DocumentPart]:
                 yield from (DocumentPart(name, f"[{title or 'document'}]") for title in titles)
             case "interrupt":
                 yield DocumentPart("Interrupted", str(data.get("text") or ""))
-            case "error":
-                yield DocumentPart("Error", str(data.get("message") or ""))
+            case _ if fact and (lines := retold_lines(fact)):
+                who = "Error" if isinstance(fact, ErrorRaised) else "Holdfast"
+                yield DocumentPart(who, "\n".join(lines))
+                if (said := words(fact)) and said.detail and not said.open:
+                    yield DocumentPart("Details", said.detail, folded=True)
             case _:
                 pass
 

@@ -1,20 +1,15 @@
-"""From events to widgets: one `match`, no decisions. A session has one renderer."""
+"""From facts to widgets: one `match`, no decisions. A session has one renderer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from tui.agent.event_text import hook_report
-from tui.context import project_files
 from tui.core import facts
 from tui.core.facts import Fact
 from tui.core.formatting import plural, tokens
-from tui.core.paths import shorten
-from tui.core.text_cleaning import one_line
 from tui.core.tool_titles import verb
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.tool_calls import ToolCalls
@@ -32,7 +27,6 @@ from tui.ui.widgets.event_log import EventLog
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
-_NOTHING_NEW = "Nothing new to remember."
 _STEPS = {
     "output": "a shorter answer",
     "images": "dropping older images",
@@ -116,8 +110,6 @@ class EventRenderer:
                 chat.settle(usage.output_tokens)
                 self._calls.written()
                 self.last_answer = text or self.last_answer
-            case facts.SourcesCited(pages):
-                chat.add(record_items.sources_item(pages))
             case facts.ToolStarted(id_, name, input_, label, seconds):
                 self._calls.begin(id_, name, input_, label, seconds)
                 self._show_calls()
@@ -134,11 +126,6 @@ class EventRenderer:
             case facts.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())
                 self._show_calls()
-            case facts.HookFinished() if said := hook_report(event):
-                level = "info" if event.outcome == "ok" else "warning"
-                chat.add(NoticeItem(f"{said}.", level))
-            case facts.JobFinished():
-                chat.add(record_items.job_item(event))
             case facts.SubAgentEvent(id_) if (waits := facts.awaits_person(event)) is not None:
                 self._calls.change(id_, state="waiting" if waits else "running")
                 self._show_calls()
@@ -151,20 +138,21 @@ class EventRenderer:
                 voided = self._take_back()
                 chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
-                chat.add(record_items.attempt_item(event.to_json() | {"text": voided}))
+                self._tell(event, voided)
             case facts.Parked():
                 self._park(event)
             case facts.ModelSwitched():
-                self._switch(event)
-            case facts.RecoveryStep(step, text, before, after):
+                self._tell(event, self._take_back())
+                self.head(model=event.new)
+            case facts.RecoveryStep(step):
                 voided = self._take_back()
                 chat.retry.recover(_FULL, f"{_STEPS[step]}, retrying …")
-                chat.add(record_items.recovery_item(text, before, after, voided))
-            case facts.LoopStopped(name, input_, times):
+                self._tell(event, voided)
+            case facts.HandOff() | facts.ErrorRaised():
+                self._tell(event, self._take_back())
+            case facts.LoopStopped():
                 self._take_back()
-                text = f"Stopped: {name} was called {times} times in a row with the same result."
-                given = "\n".join(f"{key}: {value}" for key, value in input_.items())
-                chat.add(NoticeItem(f"{text} What should it do instead?", "warning", given))
+                self._tell(event)
             case facts.OverflowCompactionStarted(number, of, size):
                 chat.work("compacting")
                 chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
@@ -173,21 +161,11 @@ class EventRenderer:
                 if reason != "overflow":  # which was announced
                     what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
                     chat.retry.recover("context", f"compacting {what} …")
-            case facts.CompactionFinished(before, after, removed, summary, reason, problem):
+            case facts.CompactionFinished():
                 chat.retry.done()
-                if reason != "overflow":  # of which the step is told
-                    made = record_items.compacted_item(before, after, removed, summary, problem)
-                    chat.add(made)
+                self._tell(event)
             case facts.ExamStarted():
                 chat.retry.recover("context", "checking the summary …")
-            case facts.ExamFinished():
-                chat.add(record_items.exam_item(event))
-            case facts.CompactionUndone(size):
-                text = f"Sending the full conversation again: {tokens(size)} tokens."
-                chat.add(NoticeItem(f"{text} /compact summarizes it again.", "success"))
-            case facts.MemorySaved(path, entries):
-                text = f"Saved {plural(entries, 'line')} to memory: {shorten(Path(path))}."
-                chat.add(NoticeItem(text if entries else _NOTHING_NEW))
             case facts.Alive():
                 chat.hear()
             case facts.ContextMeasured():
@@ -201,35 +179,21 @@ class EventRenderer:
                 trouble = "" if saved else detail or "the disk refused"
                 self._status(trouble=trouble)
                 chat.show_saving(trouble)
-            case facts.RepairApplied(findings):
-                for item in record_items.repair_items(findings):
-                    chat.add(item)
             case facts.ToolsAwaited(servers):
                 chat.work(f"waiting for MCP servers: {', '.join(servers)}")
-            case facts.FilesChanged(files, text):
+            case facts.FilesChanged(files):
                 self._calls.outdate(files)
-                chat.add(NoticeItem(text))
-            case (
-                facts.Notice(text)
-                | facts.ToolsChanged(text=text)
-                | facts.ContextBroken(text=text)
-                | facts.ThinkingDropped(text=text)
-            ):
-                chat.add(NoticeItem(text))
-            case facts.ContextFiles(files):
-                title, detail = project_files.context_files_card(files)
-                folded = not project_files.context_file_cuts(files)  # opened where one was cut
-                chat.add(NoticeItem(title, detail=detail, folded=folded))
-            case facts.Debug(text):
-                chat.add(record_items.debug_item(text))
-            case facts.ErrorRaised(message=message, hint=hint):
-                voided = self._take_back()
-                stop = "." if hint and message[-1:] not in ".!?:…" else ""  # a server's own words
-                chat.add(NoticeItem(f"{message}{stop}", "error", voided, hint=hint))
+                self._tell(event)
             case facts.TurnFinished(outcome):
                 self._end(outcome)
-            case _:
+            case facts.QueueChanged() | facts.TitleChanged():
                 pass
+            case _:
+                self._tell(event)
+
+    def _tell(self, event: Fact, void: str = "") -> None:
+        if item := record_items.fact_item(event, self._chat.clock.now(), void):
+            self._chat.add(item)
 
     def _park(self, event: facts.Parked) -> None:
         """Every model is limited: the turn continues by itself."""
@@ -237,21 +201,12 @@ class EventRenderer:
         until, kind = datetime.fromisoformat(event.until), event.error_class
         chat.work("parked", counts=False)
         chat.retry.park(until, kind)
-        now, reason = chat.clock.now(), one_line(event.reason)
-        told = record_items.parked_item(kind, until, now, reason, voided)
+        told = record_items.fact_item(event, chat.clock.now(), voided)
         last = chat.conversation.newest
-        if not (isinstance(last, NoticeItem) and last.text == told.text):  # told by the record
+        if isinstance(told, NoticeItem) and not (
+            isinstance(last, NoticeItem) and last.text == told.text  # told by the record
+        ):
             chat.add(told)
-
-    def _switch(self, event: facts.ModelSwitched) -> None:
-        """Another model: why, and the way back."""
-        back = f"switches back to {event.old} by itself, or with /model {event.old}"
-        if event.back_at:
-            at = self._chat.retry.moment(datetime.fromisoformat(event.back_at))
-            back = f"switches back to {event.old} at {at}, or with /model {event.old}"
-        told = event.to_json() | {"text": self._take_back()}
-        self._chat.add(record_items.switch_item(told, back))
-        self.head(model=event.new)
 
     def _show_calls(self) -> None:
         """Say which call runs, and since when."""
@@ -280,7 +235,7 @@ class EventRenderer:
         self._answer.keep()
         self._calls.end()
         if outcome == "interrupted":
-            chat.add(NoticeItem("Stopped. What should it do instead?", "warning"))
+            self._tell(facts.TurnFinished(outcome))
         chat.retry.done()
         chat.queued.texts = ()
         if all(todo.get("status") == "completed" for todo in chat.todos.todos):

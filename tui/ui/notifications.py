@@ -14,6 +14,7 @@ from textual.app import App
 
 from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.fact_words import job_end
 from tui.core.facts import Fact
 
 LONG_S: Final = 20.0
@@ -43,7 +44,7 @@ class Notifier:
             case facts.Parked():
                 self._call("Waiting for the server.")
             case facts.JobFinished(stopped_by="", seconds=seconds) if seconds > LONG_S:
-                self._call(f"{event.summary}.")
+                self._call(f"{job_end(event)}.")
             case facts.TurnFinished(outcome) if outcome != "interrupted":
                 self.end(done=outcome == "done")
             case _:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.context.overrides import Overlay
 from tui.core.errors import StorageError
+from tui.core.fact_words import RELOAD_WAITS, break_price
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -98,8 +99,8 @@ async def reload(conversation: Conversation, _: str) -> None:
         return
     question = ChoiceQuestion(
         "Reload instructions and tools?",
-        f"The next request starts with the current versions: {agent.reload_cost().price}. At the"
-        " next compaction this costs nothing extra.",
+        "The next request starts with the current versions:"
+        f" {break_price(agent.reload_cost())}. At the next compaction this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
             AnswerOption("w", "At the next break", "wait"),
@@ -113,7 +114,7 @@ async def reload(conversation: Conversation, _: str) -> None:
         conversation.frontend.say("The next request uses the current instructions and tools.")
     elif wanted == "wait":
         agent.reload(wait=True)
-        conversation.frontend.say("The next compaction picks up the changes.")
+        conversation.frontend.say(RELOAD_WAITS)
 
 
 async def prune(conversation: Conversation, _: str) -> None:

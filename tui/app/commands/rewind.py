@@ -26,6 +26,7 @@ from tui.context.workspace_changes import (
     own_paths,
 )
 from tui.core.errors import HoldfastError
+from tui.core.fact_words import REWOUND
 from tui.core.formatting import plural
 from tui.core.images import prompt_of
 from tui.core.text_cleaning import one_line
@@ -177,7 +178,7 @@ async def _back_to(
     if conversation.agent.model != model:
         await use_model(conversation, model)
     frontend.refresh()
-    frontend.say("Rewound. Later messages are still in the session file.", "success")
+    frontend.say(REWOUND, "success")
     _report(conversation, done)
 
 

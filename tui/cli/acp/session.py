@@ -12,7 +12,6 @@ from acp.connection import Connection
 from acp.helpers import update_available_commands, update_current_mode
 
 from tui.agent.agent import Agent
-from tui.agent.event_text import event_lines
 from tui.agent.prompts import parse
 from tui.app.api import Conversation, opened
 from tui.app.commands.registry import find, split
@@ -27,6 +26,7 @@ from tui.cli.acp.prompts import Block, read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core import facts
 from tui.core.errors import UsageError
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
@@ -124,7 +124,7 @@ class EditorSession:
 
     def _see(self, event: Fact) -> None:
         if isinstance(event, facts.ErrorRaised) and not self._prompts:
-            self.outbox.put(notice(event_lines(event)))
+            self.outbox.put(notice(fact_lines(event)))
         for update, key in self.updates.of(event):
             self.outbox.put(update, key)
         if self._told and self.conversation.agent and self._told["mode"] != self.mode:

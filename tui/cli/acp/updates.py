@@ -13,10 +13,11 @@ from typing import Any, Final, Literal, TypeAlias
 import acp
 from acp import helpers, schema
 
-from tui.agent.event_text import event_lines
 from tui.core import facts
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact, TextDelta, ThinkingDelta
 from tui.core.messages import blocks_of, list_of, object_of, string_of, text_of
+from tui.core.retold import retold, retold_lines
 from tui.core.text_cleaning import one_line, without_colours
 from tui.core.tool_titles import title
 from tui.session.records import Record
@@ -145,7 +146,7 @@ class SessionUpdates:
                 text = "\n".join(f"- {step}" for step in steps[-_STEPS:])
                 yield _progress(event.id, text_content(text)), f"out {event.id}"
             case _:
-                lines = [line for line in event_lines(event) if line]
+                lines = fact_lines(event)
                 yield from [(notice(lines), "")] if lines else self._of_a_call(event)
 
     def _of_a_call(self, event: Fact) -> Iterator[tuple[Update, str]]:
@@ -206,7 +207,7 @@ class SessionUpdates:
         """A session's history."""
         labels = {r.data.get("call_id"): r.data.get("label") for r in records if r.type == "intent"}
         done = {r.data.get("call_id") for r in records if r.type == "tool_result"}
-        for record in records:
+        for record, fact in retold(records):
             data = record.data
             match record.type:
                 case "user":
@@ -223,8 +224,10 @@ class SessionUpdates:
                     if text := string_of(data.get("text")):
                         yield acp.update_agent_message_text(text)
                     yield notice(["Interrupted."])
-                case "error":
-                    yield notice([f"{data.get('error_class')}: {data.get('message')}"])
+                case "sub_agent":
+                    pass  # the call that started it
+                case _ if fact and (lines := retold_lines(fact)):
+                    yield notice(lines)
                 case _:
                     pass
 
@@ -278,4 +281,4 @@ def _step(
         case facts.SubAgentEvent(event=facts.ToolFinished(is_error=True) as call):
             return [f"{call.name} failed: {one_line(call.summary)}"]
         case _:
-            return [one_line(line) for line in event_lines(event) if line]
+            return [one_line(line) for line in fact_lines(event)]

@@ -30,6 +30,7 @@ from tui.core.facts.calls import (
     ToolStarted,
 )
 from tui.core.facts.context import (
+    INTERRUPTION,
     CompactionDelta,
     CompactionFinished,
     CompactionStarted,
@@ -89,6 +90,7 @@ from tui.core.facts.work import (
 
 __all__ = [
     "CACHE_MISSES",
+    "INTERRUPTION",
     "Alive",
     "AssistantMessage",
     "CheckpointTaken",

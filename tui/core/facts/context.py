@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from tui.core.facts.base import WireFact
-from tui.core.formatting import money, plural
-from tui.core.messages import list_of, object_of, string_of
 
 
 class ContextMeasured(WireFact, frozen=True, tag="context_measured"):
@@ -60,18 +57,6 @@ class ContextBroken(WireFact, frozen=True, tag="break"):
     thoughts: int
     cost_usd: float | None = None
 
-    @property
-    def price(self) -> str:
-        """What it costs, as part of a sentence."""
-        lost = f", {plural(self.thoughts, 'thought')} left out" if self.thoughts else ""
-        usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""
-        return f"{self.tokens:,} tokens written again once{usd}{lost}"
-
-    @property
-    def text(self) -> str:
-        """One line for the person."""
-        return f"Break ({self.reason}): {self.price}."
-
 
 class ContextFiles(WireFact, frozen=True, tag="context_files"):
     """The files in the system prompt: `{"name", "origin", "raw", "kept"}`, sizes in characters."""
@@ -87,6 +72,10 @@ class FilesChanged(WireFact, frozen=True, tag="files_changed"):
 
     files: tuple[dict[str, Any], ...]
     text: str
+
+
+INTERRUPTION: Final = "B01"
+"""The code of a finding that is no damage: a call whose turn was interrupted has no result."""
 
 
 class RepairApplied(WireFact, frozen=True, tag="repair_applied"):
@@ -166,42 +155,6 @@ class ExamFinished(WireFact, frozen=True, tag="exam_finished"):
     model: str
     problem: str = ""
     cost_usd: float | None = None
-
-    @classmethod
-    def of_record(cls, data: Mapping[str, Any]) -> ExamFinished:
-        """What an `exam` record says; what it lacks is empty."""
-        facts = tuple(map(object_of, list_of(data.get("facts"))))
-        return cls(
-            facts,
-            sum(fact.get("held") is True for fact in facts),
-            data.get("verbatim") or 0,
-            string_of(data.get("model")),
-            string_of(data.get("problem")),
-        )
-
-    @property
-    def text(self) -> str:
-        """One line for the person."""
-        count, problem = len(self.facts), self.problem.rstrip(".")
-        if not count:
-            return f"The summary wasn't checked: {problem}."
-        lost, usd = count - self.held, money(self.cost_usd) if self.cost_usd else ""
-        parts = [f"{self.held} of {plural(count, 'fact')} kept"]
-        parts += [f"{self.verbatim} more sent verbatim"] if self.verbatim else []
-        parts += [f"{lost - self.verbatim} lost for lack of room"] if lost > self.verbatim else []
-        text = f"Summary checked: {', '.join(parts)}{f' ({usd})' if usd else ''}."
-        return f"{text} Not all of it was checked: {problem}." if problem else text
-
-    @property
-    def detail(self) -> str:
-        """The facts, first those that the summary lacks."""
-        lines: list[str] = []
-        for held, mark in ((False, "✗"), (True, "✓")):
-            for fact in self.facts:
-                if fact.get("held") is held:
-                    lines.append(f"{mark} {fact.get('question')} — {fact.get('answer')}")
-                    lines += [] if held else [f"  “{fact.get('quote')}”"]
-        return "\n".join(lines)
 
 
 class CompactionUndone(WireFact, frozen=True, tag="compaction_undone"):

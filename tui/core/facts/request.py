@@ -8,7 +8,6 @@ from msgspec import field
 
 from tui.core.errors import ErrorClass
 from tui.core.facts.base import WireFact
-from tui.core.formatting import plural, tokens
 from tui.core.messages import object_of
 
 Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
@@ -22,13 +21,6 @@ CACHE_MISSES: Final = {
     "unavailable": "the server can't say what changed",
 }
 """The server's reasons why the cache was missed, in words."""
-
-_MISFITS: Final = {
-    "prefix_binding_mismatch": "earlier messages have changed",
-    "model_binding_mismatch": "this model can't read another model's thinking",
-    "organization_binding_mismatch": "they belong to another organization's key",
-    "end_user_binding_mismatch": "they belong to another user",
-}
 
 
 class RequestSent(WireFact, frozen=True, tag="request_sent"):
@@ -145,23 +137,6 @@ class RequestExtended(WireFact, frozen=True, tag="request_extended"):
     thought: int = 0
     output: int = 0
 
-    @property
-    def text(self) -> str:
-        """One line for the person."""
-        parts = [f"#{self.n}"]
-        if self.added is not None:
-            parts[0] += f" {self.added:+,} tokens"
-        if self.last is not None:
-            mark = f"breaks with #{self.last} ({self.broken})" if self.broken else ""
-            parts.append(mark or f"extends #{self.last} ✓")
-        parts.append(f"cache {tokens(self.cached)}/{tokens(self.tokens)}")
-        if self.cache_miss:
-            lost = f" ({tokens(self.missed_tokens)} tokens)" if self.missed_tokens else ""
-            parts.append(f"{CACHE_MISSES.get(self.cache_miss, self.cache_miss)}{lost}")
-        if self.thought:
-            parts.append(f"thought {tokens(self.thought)} of {tokens(self.output)}")
-        return " · ".join(parts)
-
 
 class RequestPaid(WireFact, frozen=True, tag="cost"):
     """What the last request cost, and the session with it, in US dollars; null where a price is
@@ -184,16 +159,3 @@ class ThinkingDropped(WireFact, frozen=True, tag="thinking_dropped"):
         found = super().to_json()
         dropped = object_of(found["dropped"])
         return found | {"count": sum(dropped.values()), "reason": ", ".join(dropped)}
-
-    @property
-    def text(self) -> str:
-        """A sentence or two for the person."""
-        said = [
-            f"The server {verb} {plural(count, 'thought')}: {_MISFITS.get(reason, reason)}."
-            for verb, counts in (
-                ("dropped", self.dropped),
-                ("accepted, with a remark,", self.allowed),
-            )
-            for reason, count in counts.items()
-        ]
-        return " ".join(said)

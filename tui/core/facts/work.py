@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import field
 
-from tui.core.command_ends import END_UNKNOWN
 from tui.core.facts.base import WireFact
-from tui.core.formatting import duration
 from tui.core.messages import Usage
 
 
@@ -22,12 +19,6 @@ class JobStarted(WireFact, frozen=True, tag="job_started"):
     command: str
     pid: int
     moved_by: str = ""
-
-    @property
-    def summary(self) -> str:
-        """In words, without a period."""
-        moved = "moved to the background" if self.moved_by else "started in the background"
-        return f"{self.job} {moved}: {self.command}"
 
 
 class JobFinished(WireFact, frozen=True, tag="job_finished"):
@@ -45,35 +36,6 @@ class JobFinished(WireFact, frozen=True, tag="job_finished"):
     path: str
     bytes: int
     text: str = ""
-
-    @classmethod
-    def of_record(cls, data: Mapping[str, Any]) -> JobFinished:
-        """What a `job_ended` record says; what it lacks is empty."""
-        return cls(
-            job=str(data.get("job") or "job"),
-            call_id=str(data.get("call_id") or ""),
-            command=str(data.get("command") or ""),
-            exit_code=data.get("exit_code"),
-            state=str(data.get("state") or "ended"),
-            stopped_by=str(data.get("stopped_by") or ""),
-            seconds=data.get("seconds") or 0.0,
-            path=str(data.get("path") or ""),
-            bytes=data.get("bytes") or 0,
-            text=str(data.get("text") or ""),
-        )
-
-    @property
-    def summary(self) -> str:
-        """In words, without a period."""
-        took = duration(self.seconds)
-        if self.stopped_by:
-            by = {"person": "stopped by you", "model": "stopped by the model"}
-            how = by.get(self.stopped_by, "stopped with the session")
-            return f"{self.job} {how} after {took}: {self.command}"
-        if self.state == END_UNKNOWN:
-            return f"{self.job}: its keeper was killed, end unknown: {self.command}"
-        verb = "finished" if self.exit_code == 0 else "failed"
-        return f"{self.job} {verb}, {self.state}, {took}: {self.command}"
 
 
 class SubAgentStarted(WireFact, frozen=True, tag="subagent_started"):

@@ -24,6 +24,7 @@ from tui.context.file_changes import change_checker
 from tui.context.masks import record_of
 from tui.context.token_ledger import Item, Kind
 from tui.core.errors import HoldfastError
+from tui.core.fact_words import break_price
 from tui.core.facts import Fact
 from tui.core.formatting import plural
 from tui.provider.base import Request
@@ -386,7 +387,7 @@ class ContextScreen(TableScreen[None]):
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
         cost = self._agent.cost_of_change(now) if now else None
-        price = f" Costs {cost.price}." if cost else ""
+        price = f" Costs {break_price(cost)}." if cost else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
         self.notice.say(text + price, "success", hint=hint)
 

@@ -7,21 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 from rich.style import Style
 
 from tui.agent.prompts import HOOKS_SAY
-from tui.context.interrupted_calls import INTERRUPTION, interrupted_calls
-from tui.core.errors import words
-from tui.core.facts import ExamFinished, JobFinished, ToolFinished
-from tui.core.formatting import moment, plural, tokens
+from tui.context.interrupted_calls import interrupted_calls
+from tui.core import facts
+from tui.core.fact_words import words
+from tui.core.facts import Fact, ToolFinished
+from tui.core.formatting import moment_of, plural
 from tui.core.images import prompt_of
-from tui.core.messages import Block, as_meant, blocks_of, object_of, text_of
-from tui.core.paths import shorten
-from tui.core.text_cleaning import one_line, printed_text
+from tui.core.messages import Block, as_meant, blocks_of, object_of, string_of, text_of
+from tui.core.retold import retold
+from tui.core.text_cleaning import printed_text
 from tui.core.tool_titles import title
 from tui.provider.server_tools import is_result, result_of, sources
 from tui.session.reader import read_end
@@ -48,6 +48,24 @@ _OUTCOMES = {
     "finished_result_lost": "finished, result lost",
     "unknown": "end unknown",
 }
+SEEN_ELSEWHERE: Mapping[type[object], str] = {
+    facts.CheckpointTaken: "in /diff and /rewind",
+    facts.ContextChanged: "marks on the cards, and what the key that did it says",
+    facts.JobStarted: "the command's card",
+    facts.PermissionAnswered: "the call's card",
+    facts.QuestionAnswered: "the call's card",
+    facts.SubAgentEvent: "the card of its call",
+    facts.SubAgentFinished: "the card of its call",
+    facts.SubAgentStarted: "the card of its call",
+    facts.CompactionStarted: "the line above the prompt, while it lasts",
+    facts.ExamStarted: "the line above the prompt, while it lasts",
+    facts.OverflowCompactionStarted: "the line above the prompt, while it lasts",
+    facts.ToolsAwaited: "the line above the prompt, while it lasts",
+    facts.StorageChanged: "the light in the status line",
+}
+"""Facts that have words and no line of their own in the conversation, and where they are seen."""
+_VOIDS = frozenset({"error", "failover", "parked", "recovery", "retry"})
+"""Records whose `text` is what an answer said before it was made again."""
 SHORT_DIFF = 16
 """Lines of a diff that is open in the conversation once the change is made."""
 PREVIEW_LINES = 12
@@ -61,7 +79,7 @@ def items_of(records: Iterable[Record]) -> list[Item]:
     """The items of a conversation as its records tell it, in their order."""
     calls: dict[str, ToolItem] = {}
     branch = list(records)
-    items = list(chain.from_iterable(_record_items(record, calls) for record in branch))
+    items = [item for told in retold(branch) for item in _record_items(*told, calls)]
     if any(item.state == "interrupted" for item in calls.values()):
         for call in interrupted_calls(branch):
             if item := calls.get(call.call_id):
@@ -82,9 +100,8 @@ class ItemFollower:
         result is there, or until `end`."""
         came: list[Item] = []
         changed: dict[str, Item] = {}
-        for place in range(self._seen, len(records)):
-            record = records[place]
-            made = _record_items(record, self._calls)
+        for record, fact in retold(records[self._seen :]):
+            made = _record_items(record, fact, self._calls)
             for item in made:
                 if isinstance(item, ToolItem) and item.state == "interrupted":
                     item.state = "running"
@@ -105,22 +122,23 @@ class ItemFollower:
         return list(open_)
 
 
-def entry_of(records: Iterable[Record], id_: str, items: Sequence[Item]) -> Item | None:
+def entry_of(records: Sequence[Record], id_: str, items: Sequence[Item]) -> Item | None:
     """The item at which a record is told; `items` are `items_of` the same records."""
     calls: dict[str, ToolItem] = {}
     cards = {item.id: item for item in items if isinstance(item, ToolItem)}
     place = 0
-    for record in records:
+    for record, fact in retold(records):
         if record.id == id_ and record.type in {"tool_result", "intent", "permission"}:
             return cards.get(str(record.data.get("call_id")))
-        made = _record_items(record, calls)
+        made = _record_items(record, fact, calls)
         if record.id == id_:
             return items[min(place, len(items) - 1)] if items else None
         place += len(made)
     return None
 
 
-def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
+def _record_items(record: Record, fact: Fact | None, calls: dict[str, ToolItem]) -> list[Item]:
+    """The items of a record; `fact` is what it tells again."""
     data = record.data
     content = blocks_of(data.get("content"))
     match record.type:
@@ -137,16 +155,32 @@ def _record_items(record: Record, calls: dict[str, ToolItem]) -> list[Item]:
             said = str(data.get("text") or "")
             stopped = NoticeItem("Stopped here.", "warning")
             return [AssistantItem(said), stopped] if said.strip() else [stopped]
-        case "error":
-            text, hint = str(data.get("message") or ""), str(data.get("hint") or "")
-            return [NoticeItem(text, "error", hint=hint)]
-        case "repair":
-            return repair_items(data.get("findings") or [])
-        case "note":
-            return [NoticeItem(str(data.get("text", "")))]
         case _:
-            return _trouble_items(record.type, data, record.time)
+            void = string_of(data.get("text")) if record.type in _VOIDS else ""
+            item = fact_item(fact, moment_of(record.time), void) if fact else None
+            return [item] if item else []
     return []
+
+
+def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
+    """What happened, as the screen tells it, live or again; None where it is seen in another way
+    (see `SEEN_ELSEWHERE`). `void` is what an answer said that is made again."""
+    if type(fact) in SEEN_ELSEWHERE:
+        return None
+    match fact:
+        case facts.RetryScheduled():
+            return _attempt_item(fact, void)
+        case facts.CompactionFinished(reason="overflow" | "digest", problem=""):
+            return None  # the step of the recovery is told
+        case facts.Debug(text):
+            first, _, rest = text.strip("\n").partition("\n")
+            return NoticeItem(first, detail=rest, folded=False)
+        case _:
+            said = words(fact, now)
+    if said is None:
+        return None
+    detail = "\n".join(part for part in (said.detail, void) if part.strip())
+    return NoticeItem(said.text, said.level, detail, not said.open, said.hint)
 
 
 def _sent_along(prompt: str, text: str) -> list[Item]:
@@ -185,33 +219,6 @@ def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
             fill(item, ToolFinished(item.id, item.name, *ended, summary, text, diff))
 
 
-def _trouble_items(kind: str, data: Mapping[str, Any], at: str) -> list[Item]:
-    """What became of a request that did not go well."""
-    match kind:
-        case "retry":
-            return [attempt_item(data)]
-        case "failover":
-            return [switch_item(data)]
-        case "parked":
-            kind, reason = str(data.get("error_class") or "unknown"), str(data.get("reason") or "")
-            return [parked_item(kind, _moment(data.get("until")), _moment(at), reason)]
-        case "job_ended":
-            return [job_item(JobFinished.of_record(data))]
-        case "compaction" if data.get("reason") not in {"overflow", "digest"}:
-            before, after, count = (
-                int(data.get(name) or 0)
-                for name in ("tokens_before", "tokens_after", "messages_removed")
-            )
-            return [compacted_item(before, after, count, str(data.get("summary") or ""))]
-        case "exam":
-            return [exam_item(ExamFinished.of_record(data))]
-        case "recovery":
-            before, after = data.get("tokens_before"), data.get("tokens_after")
-            return [recovery_item(str(data.get("action") or ""), before, after)]
-        case _:
-            return []
-
-
 def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[Item]:
     items: list[Item] = []
     cites = False
@@ -242,14 +249,9 @@ def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[
                     fill(item, ToolFinished(found.id, found.name, *end))
             case _:
                 pass
-    pages = [source._asdict() for source in sources(content)]
-    return [*items, sources_item(pages)] if pages else items
-
-
-def sources_item(pages: Sequence[Mapping[str, str]]) -> NoticeItem:
-    """The pages that an answer cites."""
-    rows = [f"{page['title']} · {page['url']}".removeprefix(" · ") for page in pages]
-    return NoticeItem(f"Cites {plural(len(rows), 'page')}", detail="\n".join(rows), folded=False)
+    pages = tuple(source._asdict() for source in sources(content))
+    cited = fact_item(facts.SourcesCited(pages), None) if pages else None
+    return [*items, cited] if cited else items
 
 
 def _label(name: str, input_: dict[str, Any]) -> str:
@@ -310,104 +312,17 @@ def title_of(item: ToolItem) -> str:
     return title(item.name, item.label)
 
 
-def attempt_item(data: Mapping[str, Any]) -> AttemptItem:
-    """What a `retry` record or its event tells; a field that it lacks, or holds otherwise, is left
-    out."""
-    attempt, delay, status, received = (
-        value if isinstance(value := data.get(name), int | float) else None
-        for name in ("attempt", "delay_s", "status", "received")
-    )
+def _attempt_item(fact: facts.RetryScheduled, void: str) -> AttemptItem:
     return AttemptItem(
-        int(attempt or 1),
-        str(data.get("error_class") or "unknown"),
-        float(delay or 0),
-        str(data.get("reason") or ""),
-        int(status) if status else None,
-        str(data.get("request_id") or ""),
-        int(received or 0),
-        str(data.get("text") or ""),
+        fact.attempt,
+        fact.error_class,
+        fact.delay_s,
+        fact.reason,
+        fact.status,
+        fact.request_id or "",
+        fact.received,
+        void,
     )
-
-
-def job_item(event: JobFinished) -> NoticeItem:
-    """A background command that has ended, its last lines folded below."""
-    level = "success" if event.exit_code == 0 else "warning"
-    path = f"all output: {shorten(Path(event.path))}" if event.path else ""
-    detail = "\n".join(filter(None, (event.text, path)))
-    return NoticeItem(one_line(event.summary), "info" if event.stopped_by else level, detail)
-
-
-def switch_item(data: Mapping[str, Any], back: str = "") -> NoticeItem:
-    """What a `failover` record tells; `back` is the way back."""
-    new, reason = str(data.get("to") or ""), str(data.get("reason") or "")
-    if data.get("error_class") is None:
-        return NoticeItem(f"back to {new}: {reason}")
-    text = str(data.get("text") or "")
-    id_ = f"request {data['request_id']}" if data.get("request_id") else ""
-    detail = "\n".join(part for part in (id_, text) if part.strip())
-    said = " · ".join(filter(None, (reason, f"switched to {new}", back)))
-    return NoticeItem(said, "warning", detail)
-
-
-def repair_items(findings: Sequence[dict[str, str]]) -> list[Item]:
-    """One line for what was repaired; none for mere interruptions, which their cards show."""
-    damage = [finding for finding in findings if finding.get("code") != INTERRUPTION]
-    return [repair_item(damage)] if damage else []
-
-
-def repair_item(findings: Sequence[dict[str, str]]) -> NoticeItem:
-    """One line for a repair, its findings folded below."""
-    lines = [" · ".join(filter(None, (f.get("where"), f.get("action")))) for f in findings]
-    count = "one place" if len(lines) == 1 else f"{len(lines)} places"
-    return NoticeItem(f"Repaired this session in {count}.", "warning", "\n".join(lines))
-
-
-def parked_item(
-    error_class: str, until: datetime | None, now: datetime | None, *details: str
-) -> NoticeItem:
-    """A turn that waits for a server's limit."""
-    when = f" until {moment(until, now)}" if until and now else ""
-    text = f"{words(error_class)}{when}: parked, continues by itself"
-    return NoticeItem(text, "warning", "\n".join(filter(None, details)))
-
-
-def recovery_item(action: str, before: object, after: object, detail: str = "") -> NoticeItem:
-    """A request that was too large, and what made it smaller."""
-    sizes = [tokens(size) for size in (before, after) if isinstance(size, int)]
-    size = f" · {' → '.join(sizes)} tokens" if sizes else ""
-    return NoticeItem(f"context full: {action}{size}", "warning", detail)
-
-
-def compacted_item(
-    before: int, after: int, messages: int, summary: str, problem: str = ""
-) -> NoticeItem:
-    """A compaction, its summary folded below, or why there was none."""
-    if problem:
-        stop = "" if problem[-1:] in ".!?…" else "."
-        return NoticeItem(f"Not compacted: {problem}{stop}", "warning")
-    size = f" {tokens(before)} → {tokens(after)} tokens" if before else ""
-    what = f"a summary replaces {plural(messages, 'message') if messages else 'what came before'}"
-    back = "/uncompact restores everything."
-    return NoticeItem(f"Compacted{size}: {what}. {back}", "success", summary)
-
-
-def exam_item(end: ExamFinished) -> NoticeItem:
-    """What came of the exam of a summary, the facts folded below."""
-    level = "success" if len(end.facts) == end.held + end.verbatim and end.facts else "warning"
-    return NoticeItem(end.text, level, end.detail)
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-
-
-def debug_item(text: str) -> NoticeItem:
-    """A debug block, opened."""
-    first, _, rest = text.strip("\n").partition("\n")
-    return NoticeItem(first, detail=rest, folded=False)
 
 
 @dataclass(slots=True)

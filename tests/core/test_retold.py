@@ -1,0 +1,95 @@
+"""What a record tells again: the fact that was published when it was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.core import facts
+from tui.core.fact_words import words
+from tui.core.retold import retold, retold_lines
+from tui.session.field_types import FIELD_TYPES, leave_out_odd
+from tui.session.records import Record
+
+IN_ITS_OWN_FORM = {
+    "assistant": "the answer",
+    "interrupt": "the end of an answer",
+    "intent": "its call's card",
+    "permission": "its call's card",
+    "tool_result": "its call's card",
+    "user": "the prompt",
+}
+"""Records that every reader shows in a form of its own."""
+ONLY_FOR_THE_PROGRAM = {
+    "file_change": "what a sub-agent did, in /diff",
+    "frame": "what every request begins with, in F2",
+    "job": "a process, to be found again after a kill",
+    "mcp": "tools that are off, in /mcp",
+    "request": "one line for each request, in the debug view and `sessions requests`",
+}
+"""Records that tell nobody anything, and where what they hold is seen."""
+
+
+def record(type_: str, **data: Any) -> Record:
+    return Record(type_, "1", None, "2026-11-21T09:00:00.000Z", data)
+
+
+def test_every_record_is_told_again_or_has_a_reason_why_not() -> None:
+    silent = {type_ for type_ in FIELD_TYPES if not next(retold([record(type_)]))[1]}
+    assert silent - {"notice"} == {*IN_ITS_OWN_FORM, *ONLY_FOR_THE_PROGRAM}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(FIELD_TYPES)), st.data())
+def test_no_field_of_a_record_stops_it_from_being_told(type_: str, draw: st.DataObject) -> None:
+    names = st.sampled_from([*FIELD_TYPES[type_], "kind", "unknown"])
+    data = draw.draw(st.dictionaries(names, JSON))
+    leave_out_odd(type_, data)
+    for _, fact in retold([record(type_, **data)]):
+        if fact:
+            words(fact)
+            retold_lines(fact)
+
+
+@pytest.mark.parametrize(
+    ("type_", "data", "line"),
+    [
+        ("break", {"reason": "mask", "by": "person", "tokens": 1200, "thoughts": 2},
+         "Break (mask): 1,200 tokens written again once, 2 thoughts left out."),
+        ("memory", {"path": "/m/MEMORY.md", "added": 2}, "Saved 2 lines to memory: /m/MEMORY.md."),
+        ("uncompaction", {"target": "1"},
+         "Sending the full conversation again. /compact summarizes it again."),
+        ("directive", {"think": False, "verbose": False, "elevated": True},
+         "ELEVATED is on: no prompts; blocked commands stay blocked."),
+        ("feature", {"feature": "effort"},
+         "The server doesn't support effort levels. Sending the request again without that."),
+        ("notice", {"kind": "changed", "text": "Changed since you last saw it: a.py (by a command)."
+         " Read it again before you rely on it."},
+         "Changed since the model last saw it: a.py (by a command)."),
+        ("pin", {"target": "1", "pinned": True}, "Pinned."),
+        ("overlay", {"target": "1", "view": "masked", "by": "person"},
+         "One item is masked, starting with the next request."),
+        ("rewind", {"target": "1"}, "Rewound. Later messages are still in the session file."),
+    ],
+)  # fmt: skip
+def test_what_was_done_to_the_context_is_told_again(
+    type_: str, data: dict[str, Any], line: str
+) -> None:
+    ((_, fact),) = retold([record(type_, **data)])
+    assert fact
+    assert retold_lines(fact) == (line,)
+
+
+def test_results_that_were_pruned_together_are_told_once() -> None:
+    pruned = record("overlay", target="1", view="pruned", by="policy")
+    told = [fact for _, fact in retold([pruned, pruned, record("note", text="x"), pruned])]
+    assert told == [facts.Pruned(2, 0), None, facts.Notice("x"), facts.Pruned(1, 0)]

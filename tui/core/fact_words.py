@@ -1,0 +1,439 @@
+"""Every fact in words: the one place that words what happened.
+
+`words` gives a sentence for each fact that a person reads as a sentence, and None for those that
+are silent, or have a form of their own in each front end (an answer, a tool's card, the meter).
+Screen, plain lines, standard error of `-p`, editors, exports and reports say what it gives, live
+and for what a record tells again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, assert_never, cast
+
+from tui.core import facts
+from tui.core.command_ends import END_UNKNOWN
+from tui.core.errors import words as class_in_words
+from tui.core.facts import CACHE_MISSES, INTERRUPTION, Fact
+from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+
+Level: TypeAlias = Literal["info", "success", "warning", "error"]
+
+_HEADERS: Final = 3
+"""Questions nobody could answer that a sentence names; the others are counted."""
+_HOOK_CHARS: Final = 300
+"""Of what a hook prints, in a sentence."""
+_PLAN_TOOL: Final = "present_plan"
+RELOAD_WAITS: Final = "The next compaction picks up the changes."
+REWOUND: Final = "Rewound. Later messages are still in the session file."
+
+_MISFITS: Final = {
+    "prefix_binding_mismatch": "earlier messages have changed",
+    "model_binding_mismatch": "this model can't read another model's thinking",
+    "organization_binding_mismatch": "they belong to another organization's key",
+    "end_user_binding_mismatch": "they belong to another user",
+}
+_STOPPED_BY: Final = {"person": "stopped by you", "model": "stopped by the model"}
+_FEATURES: Final = {
+    "turn_effort": "effort levels inside a conversation",
+    "tool_additions": "tools that join a conversation",
+    "system_messages": "system messages inside a conversation",
+    "diagnostics": "reasons for cache misses",
+    "binding_reports": "reports about earlier thinking",
+    "cache_life": "a one-hour cache",
+    "updates": "thinking shown as updates",
+    "display": "a choice of how to show thinking",
+    "effort": "effort levels",
+    "documents": "PDF documents",
+    "web_search": "searching the web",
+}
+_SWITCHES: Final[Mapping[tuple[str, bool | str], str]] = {
+    ("think", True): "think is on: the model is asked to reason before acting",
+    ("think", False): "think is off",
+    ("verbose", True): "verbose is on: every decision is shown",
+    ("verbose", False): "verbose is off",
+    ("elevated", True): "ELEVATED is on: no prompts; blocked commands stay blocked",
+    ("elevated", False): "elevated is off: writes and commands ask again",
+}
+_VIEWS: Final = {"full": "sent in full again", "masked": "masked", "pruned": "pruned"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A fact as a person reads it. `text` stands alone. `detail` are lines below it, folded on the
+    screen and left out elsewhere unless they are `open`; `hint` says what to do."""
+
+    text: str
+    level: Level = "info"
+    detail: str = ""
+    hint: str = ""
+    open: bool = False
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The sentence where nothing can be unfolded: its text, the open detail, what to do."""
+        rows = self.detail.splitlines() if self.open else ()
+        return (self.text, *(f"  {row}" for row in rows), *filter(None, (self.hint,)))
+
+
+def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: C901, PLR0912, PLR0915 - one case per fact
+    """A fact in words, or None. `now` is when they are read; without it, they may be read later or
+    elsewhere, and times say their day and zone."""
+    match fact:
+        case facts.ToolsAwaited(servers, limit_s):
+            names = ", ".join(servers)
+            return Sentence(f"Waiting up to {limit_s:.0f} s for the MCP servers: {names}.")
+        case facts.ToolsChanged(text=text):
+            return Sentence(text)
+        case facts.PermissionAnswered(answer="no" | "deny"):
+            why = f": {fact.reason}" if fact.reason else ""
+            return Sentence(f"{fact.name} was not allowed{why}")
+        case facts.QuestionAnswered(by="default"):
+            return Sentence(_unanswered(fact))
+        case facts.HookFinished() if said := _hook(fact):
+            return Sentence(f"{said}.", "info" if fact.outcome == "ok" else "warning")
+        case facts.JobStarted():
+            how = "moved to the background" if fact.moved_by else "started in the background"
+            about = f": {fact.command}" if fact.command else ""
+            return Sentence(f"{fact.job} {how}{about}.")
+        case facts.JobFinished():
+            level: Level = "success" if fact.exit_code == 0 else "warning"
+            level = "info" if fact.stopped_by else level
+            path = f"all output: {shorten(Path(fact.path))}" if fact.path else ""
+            detail = "\n".join(filter(None, (fact.text, path)))
+            return Sentence(f"{one_line(job_end(fact))}.", level, detail)
+        case facts.SubAgentStarted(description=about, model=model, resumed=resumed):
+            again = ", continued" if resumed else ""
+            return Sentence(f"Sub-agent {fact.agent}: {about} ({model}{again})")
+        case facts.SubAgentFinished(outcome=outcome, calls=calls, usage=usage, cost_usd=usd):
+            cost = [money(usd)] if usd else []
+            parts = [outcome, plural(calls, "call"), f"{usage.total:,} tokens", *cost]
+            return Sentence(f"Sub-agent {fact.agent}: {', '.join(parts)}")
+        case facts.SubAgentEvent(event=inner):
+            if (said := words(cast("Fact", inner), now)) is None:
+                return None
+            text = f"Sub-agent {fact.agent}: {said.text}"
+            return Sentence(text, said.level, said.detail, said.hint, said.open)
+        case facts.RetryScheduled():
+            which = f"Retry {fact.attempt} of {fact.max_attempts} in {_wait(fact.delay_s)}"
+            known = [f"request {fact.request_id}"] if fact.request_id else []
+            if fact.received:
+                known.append(f"{fact.received:,} characters received were discarded")
+            about = f" ({', '.join(known)})" if known else ""
+            return Sentence(f"{fact.reason} {which}{about}.", "warning")
+        case facts.Parked(until, reason, error_class):
+            at = moment_of(until)
+            when = f" until {_moment(at, now)}" if at else ""
+            parked = f"Parked{when} ({class_in_words(error_class)}): {_ended(one_line(reason))}"
+            return Sentence(f"{parked} It continues by itself.", "warning")
+        case facts.ModelSwitched(error_class=None):
+            return Sentence(f"Back to the model {fact.new}: {_ended(fact.reason)}")
+        case facts.ModelSwitched():
+            at = moment_of(fact.back_at)
+            when = f"at {_moment(at, now)}" if at else "by itself"
+            back = f"Back to {fact.old} {when}, or with /model {fact.old}."
+            text = f"{_ended(fact.reason)} Switched to {fact.new}. {back}"
+            id_ = f"request {fact.request_id}" if fact.request_id else ""
+            return Sentence(text, "warning", id_)
+        case facts.RecoveryStep(_, text, before, after):
+            size = f"{tokens(before)} → {tokens(after)} tokens" if before else ""
+            what = ", ".join(filter(None, (text, size)))
+            return Sentence(f"The request was too large: {what}. It is sent again.", "warning")
+        case facts.ThinkingDropped():
+            return Sentence(_misfits(fact))
+        case facts.OverflowCompactionStarted(number, of, size):
+            return Sentence(f"Compacting {number} of {of}, {tokens(size)} tokens.")
+        case facts.CompactionStarted(_, size, messages):
+            what = plural(messages, "message") if messages else "older messages"
+            return Sentence(f"Compacting {what}, {tokens(size)} tokens.")
+        case facts.CompactionFinished():
+            return _compacted(fact)
+        case facts.CompactionUndone(size):
+            size_ = f": {tokens(size)} tokens" if size else ""
+            text = f"Sending the full conversation again{size_}."
+            return Sentence(f"{text} /compact summarizes it again.", "success")
+        case facts.ExamStarted(_, model):
+            return Sentence(f"Checking the summary with {model}.")
+        case facts.ExamFinished():
+            return _exam(fact)
+        case facts.Pruned(results, saved):
+            what = plural(results, "old result")
+            less = f", saving {saved:,} tokens per request" if saved else ""
+            return Sentence(f"{what} pruned{less}.")
+        case facts.MemorySaved(path, entries):
+            text = f"Saved {plural(entries, 'line')} to memory: {shorten(Path(path))}."
+            return Sentence(text if entries else "Nothing new to remember.")
+        case facts.ContextFiles(files):
+            return _loaded(files)
+        case facts.FilesChanged(text=text):
+            return Sentence(text)
+        case facts.ContextBroken(reason):
+            return Sentence(f"Break ({reason}): {break_price(fact)}.")
+        case facts.ContextChanged(changes):
+            return Sentence(" ".join(map(_context_change, changes)))
+        case facts.RepairApplied(findings):
+            return _repaired(findings)
+        case facts.SourcesCited(pages):
+            rows = (f"{page['title']} · {page['url']}".removeprefix(" · ") for page in pages)
+            text = f"Cites {plural(len(pages), 'page')}"
+            return Sentence(text, detail="\n".join(rows), open=True)
+        case facts.DirectivesChanged(think, verbose, elevated):
+            switches = {"think": think, "verbose": verbose, "elevated": elevated}
+            on = {name: True for name, value in switches.items() if value}
+            return Sentence(f"{acknowledgement(on) or 'think, verbose and elevated are off'}.")
+        case facts.LoopStopped(name, input_, times):
+            text = f"Stopped: {name} was called {times} times in a row with the same result."
+            given = "\n".join(f"{key}: {value}" for key, value in input_.items())
+            return Sentence(f"{text} What should it do instead?", "warning", given)
+        case facts.HandOff(asked, done, left):
+            rows = [*(f"done: {each}" for each in done), *(f"left: {each}" for each in left)]
+            text = f"Stopped: the work was going in circles. Asked: {asked}"
+            return Sentence(text, "warning", "\n".join(rows), open=True)
+        case facts.StorageChanged(saved, detail):
+            if saved:
+                return Sentence("Everything is saved again.", "success")
+            return Sentence(f"Not saved: {detail}", "error")
+        case facts.Notice(text):
+            return Sentence(text)
+        case facts.ErrorRaised(message=message, hint=hint):
+            return Sentence(_ended(message) if hint else message, "error", hint=hint)
+        case facts.TurnFinished(outcome):
+            ends = {
+                "interrupted": "Stopped. What should it do instead?",
+                "limit": "Stopped: the turn reached its limit.",
+                "failed": "The turn failed. Nothing is lost.",
+            }
+            return Sentence(ends[outcome], "warning") if outcome in ends else None
+        case (
+            facts.SessionStarted()
+            | facts.UserMessage()
+            | facts.RequestSent()
+            | facts.TextDelta()
+            | facts.ThinkingDelta()
+            | facts.ToolInputDelta()
+            | facts.AssistantMessage()
+            | facts.RequestExtended()
+            | facts.RequestPaid()
+            | facts.Alive()
+            | facts.ContextMeasured()
+            | facts.CompactionDelta()
+            | facts.TodosChanged()
+            | facts.QueueChanged()
+            | facts.TitleChanged()
+            | facts.Debug()
+            | facts.ToolStarted()
+            | facts.ToolOutputChunk()
+            | facts.ToolFinished()
+            | facts.PermissionAsked()
+            | facts.PermissionAnswered()
+            | facts.QuestionAsked()
+            | facts.QuestionAnswered()
+            | facts.PlanProposed()
+            | facts.PlanApproved()
+            | facts.HookFinished()
+            | facts.CheckpointTaken()
+        ):
+            return None
+        case _:
+            assert_never(fact)
+
+
+def fact_lines(fact: Fact) -> tuple[str, ...]:
+    """A fact as lines of standard error or a log, read as they come; no lines for what whoever
+    prints them says in another way."""
+    match fact:
+        case facts.TurnFinished() | facts.DirectivesChanged():
+            return ()
+        case facts.ErrorRaised(error_class, message, _, hint):
+            return (f"{error_class}: {message}", *filter(None, (hint,)))
+        case facts.SubAgentEvent(agent=agent, event=inner):
+            return tuple(f"Sub-agent {agent}: {line}" for line in fact_lines(cast("Fact", inner)))
+        case facts.ContextFiles(files):
+            return tuple(
+                f"Loaded {one['name']} ({_sent_size(one)})"
+                for one in files
+                if one["kept"] < one["raw"]
+            )
+        case _:
+            said = words(fact)
+            return said.lines if said else ()
+
+
+def _moment(then: datetime, now: datetime | None) -> str:
+    return moment(then, now) if now else local(then)
+
+
+def _hook(fact: facts.HookFinished) -> str:
+    """What went wrong with a hook, or what it printed for the person; "" where there is nothing to
+    say, or others say it."""
+    hook = f"The {fact.event} hook {one_line(fact.command)}"
+    printed = one_line(fact.text)
+    if fact.outcome == "ok" and printed:
+        cut = printed if len(printed) <= _HOOK_CHARS else f"{printed[: _HOOK_CHARS - 1]}…"
+        return f"{hook} says: {cut}"
+    if fact.outcome in {"ok", "blocked"}:
+        return ""
+    if fact.outcome == "cancelled":
+        return f"{hook} was stopped"
+    code = "" if fact.exit_code is None else f" (exit {fact.exit_code})"
+    return f"{hook} failed{code}{f': {printed}' if printed else ''}"
+
+
+def _unanswered(fact: facts.QuestionAnswered) -> str:
+    """The end of a question that nobody could answer."""
+    if fact.name == _PLAN_TOOL:
+        return "Nobody could approve the plan: it is the result of this run."
+    headers = [str(one["header"]) for one in fact.answers]
+    about = ", ".join(headers[:_HEADERS])
+    if (more := len(headers) - _HEADERS) > 0:
+        about += f" and {more} more"
+    if fact.server:
+        name = one_line(fact.server)
+        return f"Nobody could answer the MCP server {name} ({one_line(about)}): declined."
+    return f"Nobody could answer ({about}): the model decides."
+
+
+def job_end(fact: facts.JobFinished) -> str:
+    """The end of a background command, without a period."""
+    took = duration(fact.seconds)
+    if fact.stopped_by:
+        by = _STOPPED_BY.get(fact.stopped_by, "stopped with the session")
+        return f"{fact.job} {by} after {took}: {fact.command}"
+    if fact.state == END_UNKNOWN:
+        return f"{fact.job}: its keeper was killed, end unknown: {fact.command}"
+    verb = "finished" if fact.exit_code == 0 else "failed"
+    return f"{fact.job} {verb}, {fact.state}, {took}: {fact.command}"
+
+
+def _misfits(fact: facts.ThinkingDropped) -> str:
+    """A sentence for each reason why the server did not use thinking, or used it with a remark."""
+    kinds = (("dropped", fact.dropped), ("accepted, with a remark,", fact.allowed))
+    return " ".join(
+        f"The server {verb} {plural(count, 'thought')}: {_MISFITS.get(reason, reason)}."
+        for verb, counts in kinds
+        for reason, count in counts.items()
+    )
+
+
+def _compacted(fact: facts.CompactionFinished) -> Sentence:
+    if fact.problem:
+        return Sentence(f"Not compacted: {_ended(fact.problem)}", "warning")
+    before, after, removed = fact.tokens_before, fact.tokens_after, fact.messages_removed
+    size = f" {tokens(before)} → {tokens(after)} tokens" if before else ""
+    what = f"a summary replaces {plural(removed, 'message') if removed else 'what came before'}"
+    back = "/uncompact restores everything."
+    return Sentence(f"Compacted{size}: {what}. {back}", "success", fact.summary)
+
+
+def _exam(fact: facts.ExamFinished) -> Sentence:
+    """How many of the facts that a summary was asked for it holds, those that it lacks first."""
+    count, problem = len(fact.facts), fact.problem.rstrip(".")
+    if not count:
+        return Sentence(f"The summary wasn't checked: {problem}.", "warning")
+    lost, usd = count - fact.held, money(fact.cost_usd) if fact.cost_usd else ""
+    parts = [f"{fact.held} of {plural(count, 'fact')} kept"]
+    parts += [f"{fact.verbatim} more sent verbatim"] if fact.verbatim else []
+    parts += [f"{lost - fact.verbatim} lost for lack of room"] if lost > fact.verbatim else []
+    text = f"Summary checked: {', '.join(parts)}{f' ({usd})' if usd else ''}."
+    if problem:
+        text = f"{text} Not all of it was checked: {problem}."
+    rows: list[str] = []
+    for held, mark in ((False, "✗"), (True, "✓")):
+        for one in fact.facts:
+            if one.get("held") is held:
+                rows.append(f"{mark} {one.get('question')} — {one.get('answer')}")
+                rows += [] if held else [f"  “{one.get('quote')}”"]
+    level: Level = "success" if count == fact.held + fact.verbatim else "warning"
+    return Sentence(text, level, "\n".join(rows))
+
+
+def _loaded(files: Sequence[Mapping[str, Any]]) -> Sentence:
+    """The files in the system prompt, with the size of each and how much of it is sent."""
+    kept, count = sum(int(one["kept"]) for one in files), len(files)
+    what = f"{files[0]['name']}" if count == 1 else f"{count} files"
+    text = f"Loaded {what} ({kept:,} characters)"
+    cut = [str(one["name"]) for one in files if one["kept"] < one["raw"]]
+    text += f" · cut: {', '.join(cut)}" if cut else ""
+    width = max((len(str(one["name"])) for one in files), default=0)
+    rows = "\n".join(f"{one['name']:<{width}}  {_sent_size(one)}" for one in files)
+    return Sentence(text, "info", rows, open=bool(cut))
+
+
+def _sent_size(file: Mapping[str, Any]) -> str:
+    raw, kept = file["raw"], file["kept"]
+    if kept >= raw:
+        return f"{raw:,} chars"
+    return (
+        f"{raw:,} → {kept:,} chars, cut"
+        if kept
+        else f"{raw:,} chars → left out: the prompt is full"
+    )
+
+
+def break_price(fact: facts.ContextBroken) -> str:
+    """The price of a break, as part of a sentence."""
+    lost = f", {plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
+    usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
+    return f"{fact.tokens:,} tokens written again once{usd}{lost}"
+
+
+def _context_change(change: Mapping[str, Any]) -> str:
+    if "pinned" in change:
+        return "Pinned." if change["pinned"] else "Unpinned."
+    view = str(change.get("view"))
+    return f"One item is {_VIEWS.get(view, view)}, starting with the next request."
+
+
+def _repaired(findings: Iterable[Mapping[str, str]]) -> Sentence | None:
+    """One sentence for a repair, its places folded below; none for mere interruptions."""
+    damage = [one for one in findings if one.get("code") != INTERRUPTION]
+    if not damage:
+        return None
+    count = "one place" if len(damage) == 1 else f"{len(damage):,} places"
+    rows = (": ".join(filter(None, (one.get("where"), one.get("action")))) for one in damage)
+    text = f"Repaired this session in {count}; its file is unchanged."
+    return Sentence(text, "warning", "\n".join(rows))
+
+
+def acknowledgement(changes: Mapping[str, bool | str]) -> str:
+    """What was switched, without a period."""
+    return " · ".join(
+        _SWITCHES.get((name, value)) or f"{name} is {value}" for name, value in changes.items()
+    )
+
+
+def without_feature(feature: str) -> str:
+    """A feature that the server lacks was left out of the request."""
+    what = _FEATURES.get(feature, feature)
+    return f"The server doesn't support {what}. Sending the request again without that."
+
+
+def request_line(fact: facts.RequestExtended) -> str:
+    """How a request extends the last one, on one line of the debug view."""
+    parts = [f"#{fact.n}"]
+    if fact.added is not None:
+        parts[0] += f" {fact.added:+,} tokens"
+    if fact.last is not None:
+        mark = f"breaks with #{fact.last} ({fact.broken})" if fact.broken else ""
+        parts.append(mark or f"extends #{fact.last} ✓")
+    parts.append(f"cache {tokens(fact.cached)}/{tokens(fact.tokens)}")
+    if fact.cache_miss:
+        lost = f" ({tokens(fact.missed_tokens)} tokens)" if fact.missed_tokens else ""
+        parts.append(f"{CACHE_MISSES.get(fact.cache_miss, fact.cache_miss)}{lost}")
+    if fact.thought:
+        parts.append(f"thought {tokens(fact.thought)} of {tokens(fact.output)}")
+    return " · ".join(parts)
+
+
+def _wait(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 60 else duration(seconds)
+
+
+def _ended(text: str) -> str:
+    """A text with its full stop: a server's own words often have none."""
+    return text if text[-1:] in ".!?:…" else f"{text}."
