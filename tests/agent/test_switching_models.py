@@ -73,7 +73,7 @@ async def test_A25_a_model_that_cannot_answer_is_followed_by_another(tmp_path: P
     )
     assert agent.session.records[-1].data["model"] == OTHER
     (said,) = fact_lines(switch)
-    assert said.startswith(f"Model switched: test-model → {OTHER} (")
+    assert f"Switched to {OTHER}. Back to test-model at " in said
     assert seen[-1].type == "turn_finished"
 
     clock.elapsed += 600

@@ -135,7 +135,7 @@ def test_A25_the_program_goes_on_with_the_fallback_model(serve: Serve, asking: A
     done = holdfast("-p", "hello", "--fallback-model", fallback, "--output-format", "stream-json")
     (switch,) = of_type(done.events, "model_switched")
     assert (switch["from"], switch["to"]) == (MODEL, fallback)
-    assert f"Model switched: {MODEL} → {fallback} (" in done.stderr
+    assert f"Switched to {fallback}. Back to {MODEL} " in done.stderr
     assert [post.body["model"] for post in server.posts] == [MODEL, MODEL, fallback]
     assert of_type(done.events, "turn_finished")[0]["outcome"] == "done"
     assert [e["attempt"] for e in of_type(done.events, "retry_scheduled")] == [1]
@@ -147,7 +147,7 @@ def test_R15_the_program_waits_for_a_limit_and_goes_on(serve: Serve, asking: Ask
     done = holdfast("-p", "hello", "--output-format", "stream-json")
     (parked,) = of_type(done.events, "parked")
     assert {"until", "reason"} <= set(parked)
-    assert "The turn continues at" in done.stderr
+    assert "It continues by itself." in done.stderr
     assert "Waiting for the server: 1 s left." in done.stderr
     assert of_type(done.events, "turn_finished")[0]["outcome"] == "done"
 

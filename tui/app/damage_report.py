@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tui.context.history import history
-from tui.context.interrupted_calls import INTERRUPTION
 from tui.context.repair import repair
 from tui.core.errors import SessionError
+from tui.core.facts import INTERRUPTION
 from tui.core.formatting import plural
 from tui.core.messages import Message
 from tui.session.jsonl import Findings, parse, split

@@ -90,14 +90,14 @@ async def test_an_overload_that_lasts_shows_the_other_model() -> None:
     async with drilled("529") as (app, pilot, _):
         await play(app, pilot)
         assert [item.attempt for item in items(app, AttemptItem)] == [1, 2, 3]
-        (switch,) = [i.text for i in items(app, NoticeItem) if "switched to practice-2" in i.text]
+        (switch,) = [i.text for i in items(app, NoticeItem) if "Switched to practice-2" in i.text]
         assert switch.startswith("practice: overloaded")
 
 
 async def test_a_limit_of_every_model_parks_the_session() -> None:
     async with drilled("park") as (app, pilot, _):
         await play(app, pilot)
-        assert any("parked, continues by itself" in item.text for item in items(app, NoticeItem))
+        assert any("It continues by itself." in item.text for item in items(app, NoticeItem))
 
 
 async def test_the_tour_goes_from_fault_to_fault() -> None:

@@ -144,14 +144,14 @@ async def test_a_switch_is_one_line_with_cause_and_way_back() -> None:
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         (line,) = items(app, NoticeItem)
-        assert line.text.startswith(
-            f"{MODEL}: overloaded · switched to {OTHER} · switches back to {MODEL} at"
-        )
-        assert line.text.endswith(f"or with /model {MODEL}")
+        assert line.text.startswith(f"{MODEL}: overloaded. Switched to {OTHER}. Back to {MODEL} at")
+        assert line.text.endswith(f"or with /model {MODEL}.")
         assert app.chat.header.state.model == OTHER
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.turns == 2)
-        assert items(app, NoticeItem)[-1].text == f"back to {MODEL}: {MODEL} is available again"
+        assert items(app, NoticeItem)[-1].text == (
+            f"Back to the model {MODEL}: {MODEL} is available again."
+        )
         assert app.chat.header.state.model == MODEL
 
 
@@ -183,7 +183,8 @@ async def test_O22_a_compaction_is_shown_while_it_is_made() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         assert not app.chat.retry.display
         assert [item.text for item in items(app, NoticeItem)] == [
-            "context full: it was summarised · 204k → 41.0k tokens"  # once, and not by both events
+            # Once, and not by both facts.
+            "The request was too large: it was summarised, 204k → 41.0k tokens. It is sent again."
         ]
 
 
