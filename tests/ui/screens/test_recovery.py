@@ -219,10 +219,10 @@ async def test_R35_what_came_of_a_compaction_is_the_last_word() -> None:
 
 async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
     fact = {"question": "When?", "answer": "on Fridays", "quote": "Never on Fridays.", "given": ""}
-    facts = ({**fact, "held": True}, {**fact, "question": "Who?", "held": False})
+    asked = ({**fact, "held": True}, {**fact, "question": "Who?", "held": False})
     async with running(World()) as (app, _):
         show = app.frontend.renderer.show
-        show(facts.ExamFinished(facts, 1, 1, "m", cost_usd=0.0041))
+        show(facts.ExamFinished(asked, 1, 1, "m", cost_usd=0.0041))
         card = items(app, NoticeItem)[-1]
         assert (card.kind, card.text) == (
             "success", "Summary checked: 1 of 2 facts kept, 1 more sent verbatim ($0.0041)."
@@ -230,7 +230,7 @@ async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
         assert card.detail.splitlines() == [
             "✗ Who? — on Fridays", "  “Never on Fridays.”", "✓ When? — on Fridays"
         ]  # fmt: skip
-        show(facts.ExamFinished(facts, 1, 0, "m", "It was busy."))
+        show(facts.ExamFinished(asked, 1, 0, "m", "It was busy."))
         assert told(app)[-1] == (
             "warning",
             (
