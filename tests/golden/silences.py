@@ -1,7 +1,7 @@
 """What each front end says nothing of, and why. Every class of events and every type of records
 that leaves no trace in a form of the corpus is here, and nothing else is.
 
-`SILENT` are silences that are meant. `FAULTS` are those that are not: a person would want to know.
+Each is meant, and its reason says why nobody misses it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ PLAIN_LIVE: Final[Reasons] = {
     "permission_asked": _ASKED,
     "plan_approved": "Whoever approved it has just heard it; /plan show repeats it.",
     "plan_proposed": _ASKED,
-    "question_answered": "Whoever answered has just typed it.",
     "question_asked": _ASKED,
     "queue_changed": _QUEUE,
     "request_extended": _FIGURES,
@@ -63,15 +62,12 @@ STDERR: Final[Reasons] = {
     "alive": _ALIVE,
     "assistant_message": _STDOUT,
     "checkpoint": _REWIND,
-    "compacting": _ENDS,
     "compaction_delta": _ENDS,
-    "compaction_started": _ENDS,
     "context_changed": _NO_PERSON,
     "context_measured": _FIGURES,
     "cost": _FIGURES,
     "debug": "With `--output-format text` it is printed: see `write_event`.",
     "directives_changed": _NOTICE,
-    "exam_started": _ENDS,
     "loop_stopped": "The error that ends the turn says the same.",
     "permission_asked": "Nobody is asked: a refusal is told.",
     "plan_approved": _NO_PERSON,
@@ -96,15 +92,12 @@ ACP_LIVE: Final[Reasons] = {
     "alive": _ALIVE,
     "assistant_message": _WHOLE,
     "checkpoint": _REWIND,
-    "compacting": _ENDS,
     "compaction_delta": _ENDS,
-    "compaction_started": _ENDS,
     "context_changed": "The command that changes it answers in words.",
     "cost": "The usage that the editor gets has the cost of the session.",
     "debug": "Editors have no place for it; the log file has.",
     "directives_changed": _NOTICE,
     "error": "It is the reply to the prompt: see `tui.cli.acp.session`.",
-    "exam_started": _ENDS,
     "loop_stopped": "The error that ends the turn says the same.",
     "permission_asked": _ASKED,
     "plan_approved": "The mode that it switches to is told, and the call ends.",
@@ -122,14 +115,10 @@ ACP_LIVE: Final[Reasons] = {
 _FRAME = (
     "What every request begins with: `sessions view` shows it, and a notice what changed in it."
 )
-_FOR_MODEL = (
-    "Words for the model. What they tell has a record, or a line of its own while it happens."
-)
 _REQUEST = "`sessions view`, `verify` and `replay` are about requests."
 _OF_CALL = "It belongs to a call, which is shown with how it ended."
 _PROCESS = "How a command is found again after a crash; the call is shown, and the end of a job."
 _FILES = "What a sub-agent did to files is in /diff and in the report; its call is shown."
-_SETTING = "How a session is set counts for what comes; the header says how it is now."
 _HEADING = "The title stands above."
 _RESUMED_PLAIN = (
     "A session that is opened is summed up in a few lines, since a listener can't skip; "
@@ -138,13 +127,10 @@ _RESUMED_PLAIN = (
 
 SCREEN_RESUMED: Final[Reasons] = {
     "checkpoint": _REWIND,
-    "directive": _SETTING,
     "file_change": _FILES,
     "frame": _FRAME,
     "job": _PROCESS,
     "job_moved": _OF_CALL,
-    "notice": _FOR_MODEL,
-    "reload": "It counts with the next compaction, which is shown.",
     "request": _REQUEST,
     "sub_agent": "The card of its call says how it ended; /agents has the figures.",
     "title": _TITLE,
@@ -155,26 +141,31 @@ PLAIN_RESUMED: Final[Reasons] = {
         (
             *("error", "failover", "feature", "hook", "intent", "interrupt"),
             *("job_ended", "mcp", "note", "parked", "permission", "pin", "recovery", "repair"),
-            *("retry", "rewind", "tool_result"),
+            *("retry", "rewind", "tool_result", "directive", "notice", "reload"),
         ),
         _RESUMED_PLAIN,
     ),
 }
 _OF_TEXT: Final[Reasons] = {
-    **SCREEN_RESUMED,
+    "checkpoint": _REWIND,
+    "file_change": _FILES,
+    "frame": _FRAME,
+    "job": _PROCESS,
     "permission": _OF_CALL,
-    "sub_agent": _OF_CALL,
+    "request": _REQUEST,
 }
-ACP_LOADED: Final[Reasons] = {**_OF_TEXT, "title": "The list of sessions has it."}
+ACP_LOADED: Final[Reasons] = {
+    **_OF_TEXT,
+    "sub_agent": _OF_CALL,
+    "title": "The list of sessions has it.",
+}
 EXPORT: Final[Reasons] = {**_OF_TEXT, "intent": _OF_CALL, "title": _HEADING}
 REPORT: Final[Reasons] = {
     "checkpoint": _REWIND,
-    "directive": _SETTING,
     "frame": _FRAME,
     "job": _PROCESS,
     "job_ended": _OF_CALL,
     "job_moved": _OF_CALL,
-    "reload": SCREEN_RESUMED["reload"],
 }
 
 SILENT: Final[Mapping[str, Reasons]] = {
@@ -190,28 +181,3 @@ SILENT: Final[Mapping[str, Reasons]] = {
     "report": REPORT,
 }
 """By the name of a form."""
-
-_CONTEXT: Final = ("break", "compaction", "exam", "memory", "overlay", "uncompaction")
-_TOLD: Final = frozenset(
-    {
-        *_CONTEXT,
-        *("failover", "feature", "hook", "job_ended", "mcp", "note", "parked", "pin"),
-        *("recovery", "repair", "retry", "rewind"),
-    }
-)
-_UNSEEN: Final = frozenset({"hand_off", "memory_saved", "pruned", "compaction_undone"})
-
-FAULTS: Final[Mapping[str, frozenset[str]]] = {
-    "screen-live": frozenset({"hand_off", "pruned"}),
-    "stderr": _UNSEEN,
-    "acp-live": _UNSEEN,
-    "screen-resumed": frozenset(
-        {"break", "feature", "hook", "mcp", "memory", "rewind", "uncompaction"}
-    ),
-    "plain-resumed": frozenset(_CONTEXT),
-    "acp-loaded": _TOLD,
-    "export-md": _TOLD,
-    "export-html": _TOLD,
-    "report": frozenset({"feature", "hook", "mcp", "note", "pin", "repair", "rewind"}),
-}
-"""What is silent and should not be: seen live and gone later, or seen in one front end only."""

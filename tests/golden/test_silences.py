@@ -10,10 +10,8 @@ import pytest
 
 from tests.golden.forms import LIVE, REPLAYED, Form
 from tests.golden.sessions import material
-from tests.golden.silences import FAULTS, SILENT
+from tests.golden.silences import SILENT
 from tests.golden.traces import event_types, leaves_a_trace, record_types
-
-NOBODY = frozenset[str]()
 
 
 @pytest.mark.parametrize(
@@ -27,19 +25,18 @@ NOBODY = frozenset[str]()
 def test_what_happens_is_shown_or_its_silence_has_a_reason(
     name: str, form: Form, types: list[str]
 ) -> None:
-    silent, faults = SILENT[name], FAULTS.get(name, NOBODY)
+    silent = SILENT[name]
     wrong: list[str] = []
     for kind in types:
         shown = leaves_a_trace(form, kind)
-        if not shown and kind not in silent and kind not in faults:
+        if not shown and kind not in silent:
             wrong.append(
                 f"{kind} leaves no trace in {name}. Let the front end say it, or put it into "
                 "SILENT of tests/golden/silences.py with the reason."
             )
-        if shown and (kind in silent or kind in faults):
+        if shown and kind in silent:
             wrong.append(
-                f"{kind} is shown in {name} now: take it out of SILENT and FAULTS of "
-                "tests/golden/silences.py."
+                f"{kind} is shown in {name} now: take it out of SILENT of tests/golden/silences.py."
             )
     wrong += [f"{kind} is in SILENT of {name} and is no type." for kind in silent.keys() - {*types}]
     assert wrong == []
@@ -52,8 +49,3 @@ def test_each_type_has_samples() -> None:
     assert [f"add a line to events.jsonl: {kind}" for kind in {*event_types()} - events] == []
     missing = {*record_types()} - records - told
     assert [f"add a line to records.jsonl: {kind}" for kind in missing] == []
-
-
-def test_no_fault_is_called_meant() -> None:
-    for name, faults in FAULTS.items():
-        assert not faults & SILENT[name].keys(), name

@@ -80,7 +80,7 @@ SPOKEN: list[tuple[Fact, list[str]]] = [
         ["a does not answer. Switched to b. Back to a by itself, or with /model a."],
     ),
     (facts.CompactionStarted("manual", 50_000, 12),
-     ["Compacting 12 messages, 50.0k tokens."]),
+     ["Compacting 12 messages, 50.0k tokens. Ctrl+C stops."]),
     (
         facts.CompactionFinished(50_000, 8000, 12, "s", "manual"),
         [("Compacted 50.0k to 8.0k tokens: a summary replaces 12 messages. /uncompact"

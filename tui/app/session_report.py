@@ -42,20 +42,10 @@ _BY: Final = {
 }
 _TROUBLE: Final = frozenset({"error", "retry", "failover", "parked", "recovery", "repair"})
 _SEEN: Final = frozenset(
-    [
-        "break",
-        "compaction",
-        "directive",
-        "exam",
-        "feature",
-        "memory",
-        "notice",
-        "overlay",
-        "pin",
-        "reload",
-        "rewind",
-        "uncompaction",
-    ]
+    {
+        *("break", "compaction", "directive", "exam", "feature", "hook", "mcp", "memory", "note"),
+        *("notice", "overlay", "pin", "reload", "rewind", "uncompaction"),
+    }
 )
 
 

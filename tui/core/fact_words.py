@@ -19,6 +19,7 @@ from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import words as class_in_words
 from tui.core.facts import CACHE_MISSES, INTERRUPTION, Fact
 from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
+from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 
@@ -60,7 +61,13 @@ _SWITCHES: Final[Mapping[tuple[str, bool | str], str]] = {
     ("elevated", True): "ELEVATED is on: no prompts; blocked commands stay blocked",
     ("elevated", False): "elevated is off: writes and commands ask again",
 }
-_VIEWS: Final = {"full": "sent in full again", "masked": "masked", "pruned": "pruned"}
+_VIEWS: Final = {
+    "full": "sent in full again",
+    "masked": "masked",
+    "pruned": "pruned",
+    "clamped": "cut further",
+    "imageless": "sent without its images",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.JobStarted():
             how = "moved to the background" if fact.moved_by else "started in the background"
             about = f": {fact.command}" if fact.command else ""
-            return Sentence(f"{fact.job} {how}{about}.")
+            return Sentence(f"{fact.job or 'A command'} {how}{about}.")
         case facts.JobFinished():
             level: Level = "success" if fact.exit_code == 0 else "warning"
             level = "info" if fact.stopped_by else level
@@ -129,7 +136,8 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.Parked(until, reason, error_class):
             at = moment_of(until)
             when = f" until {_moment(at, now)}" if at else ""
-            parked = f"Parked{when} ({class_in_words(error_class)}): {_ended(one_line(reason))}"
+            why = f": {_ended(one_line(reason))}" if reason else "."
+            parked = f"Parked{when} ({class_in_words(error_class)}){why}"
             return Sentence(f"{parked} It continues by itself.", "warning")
         case facts.ModelSwitched(error_class=None):
             return Sentence(f"Back to the model {fact.new}: {_ended(fact.reason)}")
@@ -173,7 +181,8 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.FilesChanged(text=text):
             return Sentence(text)
         case facts.ContextBroken(reason):
-            return Sentence(f"Break ({reason}): {break_price(fact)}.")
+            kind = f"Break ({reason})" if reason else "Break"
+            return Sentence(f"{kind}: {break_price(fact)}." if fact.tokens else f"{kind}.")
         case facts.ContextChanged(changes):
             return Sentence(" ".join(map(_context_change, changes)))
         case facts.RepairApplied(findings):
@@ -199,7 +208,7 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
                 return Sentence("Everything is saved again.", "success")
             return Sentence(f"Not saved: {detail}", "error")
         case facts.Notice(text):
-            return Sentence(text)
+            return Sentence(text) if text else None
         case facts.ErrorRaised(message=message, hint=hint):
             return Sentence(_ended(message) if hint else message, "error", hint=hint)
         case facts.TurnFinished(outcome):
@@ -244,13 +253,20 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
 
 
 def fact_lines(fact: Fact) -> tuple[str, ...]:
-    """A fact as lines of standard error or a log, read as they come; no lines for what whoever
-    prints them says in another way."""
+    """A fact as lines of standard error or a log, read as they come. None for what is
+    said in another way: a notice what was switched, an error why a turn ended, the command that
+    changes the context what it did."""
     match fact:
-        case facts.TurnFinished() | facts.DirectivesChanged():
+        case (
+            facts.TurnFinished()
+            | facts.DirectivesChanged()
+            | facts.LoopStopped()
+            | facts.ContextChanged()
+        ):
             return ()
         case facts.ErrorRaised(error_class, message, _, hint):
-            return (f"{error_class}: {message}", *filter(None, (hint,)))
+            said = f"{error_class}: {message}" if message else f"{error_class}."
+            return (said, *filter(None, (hint,)))
         case facts.SubAgentEvent(agent=agent, event=inner):
             return tuple(f"Sub-agent {agent}: {line}" for line in fact_lines(cast("Fact", inner)))
         case facts.ContextFiles(files):
@@ -271,7 +287,7 @@ def _moment(then: datetime, now: datetime | None) -> str:
 def _hook(fact: facts.HookFinished) -> str:
     """What went wrong with a hook, or what it printed for the person; "" where there is nothing to
     say, or others say it."""
-    hook = f"The {fact.event} hook {one_line(fact.command)}"
+    hook = " ".join(filter(None, ("The", fact.event, "hook", one_line(fact.command))))
     printed = one_line(fact.text)
     if fact.outcome == "ok" and printed:
         cut = printed if len(printed) <= _HOOK_CHARS else f"{printed[: _HOOK_CHARS - 1]}…"
@@ -300,14 +316,14 @@ def _unanswered(fact: facts.QuestionAnswered) -> str:
 
 def job_end(fact: facts.JobFinished) -> str:
     """The end of a background command, without a period."""
-    took = duration(fact.seconds)
+    took, about = duration(fact.seconds), f": {fact.command}" if fact.command else ""
     if fact.stopped_by:
         by = _STOPPED_BY.get(fact.stopped_by, "stopped with the session")
-        return f"{fact.job} {by} after {took}: {fact.command}"
+        return f"{fact.job} {by} after {took}{about}"
     if fact.state == END_UNKNOWN:
-        return f"{fact.job}: its keeper was killed, end unknown: {fact.command}"
+        return f"{fact.job}: its keeper was killed, end unknown{about}"
     verb = "finished" if fact.exit_code == 0 else "failed"
-    return f"{fact.job} {verb}, {fact.state}, {took}: {fact.command}"
+    return f"{fact.job} {verb}, {fact.state}, {took}{about}"
 
 
 def _misfits(fact: facts.ThinkingDropped) -> str:
@@ -385,8 +401,9 @@ def break_price(fact: facts.ContextBroken) -> str:
 def _context_change(change: Mapping[str, Any]) -> str:
     if "pinned" in change:
         return "Pinned." if change["pinned"] else "Unpinned."
-    view = str(change.get("view"))
-    return f"One item is {_VIEWS.get(view, view)}, starting with the next request."
+    view = string_of(change.get("view"))
+    how = _VIEWS.get(view, view) or "sent in another way"
+    return f"One item is {how}, starting with the next request."
 
 
 def _repaired(findings: Iterable[Mapping[str, str]]) -> Sentence | None:
@@ -409,7 +426,7 @@ def acknowledgement(changes: Mapping[str, bool | str]) -> str:
 
 def without_feature(feature: str) -> str:
     """A feature that the server lacks was left out of the request."""
-    what = _FEATURES.get(feature, feature)
+    what = _FEATURES.get(feature, feature) or "all that was asked of it"
     return f"The server doesn't support {what}. Sending the request again without that."
 
 

@@ -53,10 +53,10 @@ def retold(records: Sequence[R]) -> Iterator[tuple[R, Fact | None]]:
 
 def retold_lines(fact: Fact) -> tuple[str, ...]:
     """A fact that is told again, as lines."""
-    if isinstance(fact, facts.DirectivesChanged):  # of which a notice tells at the time
-        said = words(fact)
-        return said.lines if said else ()
-    return fact_lines(fact)
+    if isinstance(fact, facts.ErrorRaised):
+        return fact_lines(fact)  # with its class
+    said = words(fact)
+    return said.lines if said else ()
 
 
 def _is_pruned(record: Recorded) -> bool:
@@ -229,6 +229,11 @@ def _notice(data: Data) -> Fact | None:
             return None
 
 
+def _mcp(data: Data) -> Fact:
+    off = ", ".join(map(string_of, list_of(data.get("off"))))
+    return facts.Notice(f"Tools that the model does not get: {off or 'none'}.")
+
+
 def _note(data: Data) -> Fact:
     return facts.Notice(_text(data, "text"))
 
@@ -254,6 +259,7 @@ _FACTS: Final[Mapping[str, Callable[[Data], Fact | None]]] = {
     "hook": _hook,
     "job_ended": job_finished,
     "job_moved": _job_moved,
+    "mcp": _mcp,
     "memory": _memory,
     "note": _note,
     "notice": _notice,

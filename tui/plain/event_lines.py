@@ -60,7 +60,13 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
             return [sentence(f"Error: {message}", hint)]
         case facts.ErrorRaised(error_class, message, _, hint):
             return [sentence(f"Error, {class_in_words(error_class)}: {message}", hint)]
-        case facts.RetryScheduled() | facts.Parked():
+        case (
+            facts.RetryScheduled()
+            | facts.Parked()
+            | facts.CompactionStarted()
+            | facts.OverflowCompactionStarted()
+            | facts.ExamStarted()
+        ):
             return of_a_wait(event, datetime.now(UTC))
         case facts.RepairApplied() | facts.ExamFinished():
             return _in_full(event)
@@ -78,7 +84,7 @@ def told(said: Sentence | None, *more: str) -> list[str]:
     return [sentence(said.text, said.hint, *more), *(f"  {spoken(row)}" for row in rows)]
 
 
-def of_a_wait(event: facts.RetryScheduled | facts.Parked, now: datetime) -> list[str]:
+def of_a_wait(event: Fact, now: datetime) -> list[str]:
     """Why nothing comes for a while."""
     return told(words(event, now), "Ctrl+C stops")
 

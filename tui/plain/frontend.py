@@ -14,9 +14,12 @@ from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
 from tui.app.services import AppServices, SessionChoice
+from tui.core.fact_words import words
 from tui.core.facts import ErrorRaised, Fact
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
+from tui.core.retold import retold
+from tui.plain.event_lines import told
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
 from tui.plain.questions import (
@@ -37,6 +40,10 @@ if TYPE_CHECKING:
 LONG_S: Final = 20.0
 """A turn that took longer rings when it ends."""
 
+_LAST_DONE: Final = 5
+_OF_THE_CONTEXT: Final = frozenset(
+    {"break", "compaction", "exam", "memory", "overlay", "uncompaction"}
+)
 _WORDS: Final = 300
 
 FindView: TypeAlias = Callable[["PlainFrontend", str, str], Coroutine[Any, Any, None] | None]
@@ -255,7 +262,22 @@ def _last_words(records: Sequence[Record], title: str) -> list[str]:
         lines.append(f"You said last: {_short(prompts[-1])}")
     if answer:
         lines.append(f"Holdfast said last: {_short(' '.join(read(answer)))}")
-    return lines
+    return [*lines, *_done_to_the_context(records)]
+
+
+def _done_to_the_context(records: Sequence[Record]) -> list[str]:
+    """The last that was done to what the model sees."""
+    done = [
+        line
+        for record, fact in retold(records)
+        if fact and record.type in _OF_THE_CONTEXT
+        for line in told(words(fact))[:1]
+    ]
+    if not done:
+        return []
+    more = len(done) - _LAST_DONE
+    head = f"Done to the context, the last {_LAST_DONE} of {len(done)}" if more > 0 else ""
+    return [f"{head or 'Done to the context'}:", *(f"  {line}" for line in done[-_LAST_DONE:])]
 
 
 def _short(text: str) -> str:
