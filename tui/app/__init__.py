@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tui.app.api import Conversation
+    from tui.app.api import HeadlessConversation as Conversation
     from tui.app.frontend import Frontend
     from tui.app.program import CompositionRoot
 
@@ -27,7 +27,12 @@ def __getattr__(name: str) -> object:
     """What another program embeds, loaded when it is asked for."""
     from importlib import import_module  # noqa: PLC0415 - as those below: nothing is loaded for the others
 
-    places = {"CompositionRoot": "program", "Conversation": "api", "Frontend": "frontend"}
+    places = {
+        "CompositionRoot": ("program", "CompositionRoot"),
+        "Conversation": ("api", "HeadlessConversation"),
+        "Frontend": ("frontend", "Frontend"),
+    }
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{places[name]}"), name)
+    module, own_name = places[name]
+    return getattr(import_module(f"{__name__}.{module}"), own_name)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app import conversation
 from tui.app.commands.registry import find
+from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
     DamageQuestion,
     Question,
@@ -70,8 +70,11 @@ def approver_of(given: Approve | Approver | None) -> Approver | None:
     return CallbackApprover(given) if callable(given) else given
 
 
-class Conversation(conversation.Conversation):
-    """A conversation for a program, without a person at a terminal: `at` opens one."""
+class HeadlessConversation(Conversation):
+    """A conversation for a program, without a person at a terminal: `at` opens one.
+
+    Programs import it as `tui.app.Conversation`.
+    """
 
     def __init__(self, services: AppServices, frontend: Frontend) -> None:
         super().__init__(services, frontend)
@@ -104,7 +107,7 @@ class Conversation(conversation.Conversation):
         max_turns: int | None = None,
         max_tokens: int | None = None,
         max_cost: float | None = None,
-    ) -> AsyncGenerator[Conversation]:
+    ) -> AsyncGenerator[HeadlessConversation]:
         """A conversation for a program, with a session that is open until the block ends.
 
         Args:
@@ -214,7 +217,7 @@ class HeadlessFrontend:
         """What was said last."""
         self.interrupted: InterruptedWork | None = None
         """What an earlier run left open, until a prompt is sent."""
-        self.conversation = Conversation(services, self)
+        self.conversation = HeadlessConversation(services, self)
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
         before = "" if replace else self.prompt_text
@@ -312,7 +315,7 @@ async def opened(
     see: Callable[[Fact], None] | None = None,
     choice: SessionChoice | None = None,
     frontend: Callable[[AppServices, Approver | None], HeadlessFrontend] = HeadlessFrontend,
-) -> AsyncGenerator[Conversation]:
+) -> AsyncGenerator[HeadlessConversation]:
     """A conversation with the session that the options name, else `choice`, until the block ends.
 
     `see` gets each event from the first one on; `frontend` makes one that can do more. Raises what

@@ -61,8 +61,8 @@ class RunContext:
     one. `book` holds how every task stands, once the run has begun.
     """
 
-    def __init__(self, setup: RunSetup, cancel_beside: Callable[[int], None]) -> None:
-        """`cancel_beside` stops what runs beside a task."""
+    def __init__(self, setup: RunSetup, cancel_others: Callable[[int], None]) -> None:
+        """`cancel_others` stops what runs beside a task."""
         self.setup = setup
         self.book: RunStore | None = None
         self.began = setup.clock.monotonic()
@@ -70,7 +70,7 @@ class RunContext:
         self.fatal = ""
         self.fatal_class: str | None = None
         self.leaving = False
-        self._cancel_beside = cancel_beside
+        self._cancel_others = cancel_others
         self._stop = asyncio.Event()
         self._unpaid: dict[int, float] = {}
 
@@ -111,7 +111,7 @@ class RunContext:
         most = self.setup.stops.cost_usd
         if self.parallel and most is not None and not self.fatal and self.spent_usd >= most:
             self.fatal = cost_reached(most)
-            self._cancel_beside(index)
+            self._cancel_others(index)
 
     def counted(self, index: int) -> None:
         """What a task has paid is part of its state from now on."""

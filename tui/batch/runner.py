@@ -37,7 +37,7 @@ class Runner:
 
     def __init__(self, setup: RunSetup) -> None:
         self.setup = setup
-        self.context = RunContext(setup, self._cancel_beside)
+        self.context = RunContext(setup, self._cancel_others)
         self.pausing = False
         self._left_agents: list[asyncio.Task[None]] = []
         self._groups: dict[tuple[int, int], GroupSession] = {}
@@ -168,7 +168,7 @@ class Runner:
         """Why the run ended before all was done; "" where it did not."""
         return self._why_stop(self.context.book) if self.context.book else ""
 
-    def _cancel_beside(self, index: int) -> None:
+    def _cancel_others(self, index: int) -> None:
         """Stop what runs beside a task, which may be done with this answer."""
         for group in self._groups.values():
             if group.running != index:

@@ -18,7 +18,8 @@ from threading import Thread
 from typing import Any, Final, TextIO, cast
 
 from tui.agent.agent import Agent
-from tui.app.api import Conversation, opened
+from tui.app.api import opened
+from tui.app.conversation import Conversation
 from tui.app.launch_config import MODES
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome

@@ -13,7 +13,7 @@ from acp.helpers import update_available_commands, update_current_mode
 
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.app.api import Conversation, opened
+from tui.app.api import HeadlessConversation, opened
 from tui.app.commands.registry import find, split
 from tui.app.mcp_offers import prompts_of
 from tui.app.models import rows, use_model
@@ -73,7 +73,7 @@ class EditorSession:
         self.outbox = Outbox(connection)
         self.updates = SessionUpdates(workspace_of(options))
         self.editor = EditorApprover(self.outbox, self.updates, form=form)
-        self.conversation: Conversation
+        self.conversation: HeadlessConversation
         self._stack = AsyncExitStack()
         self._prompts = 0
         self._cancelled = False
