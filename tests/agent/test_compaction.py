@@ -15,6 +15,7 @@ from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, Price, Prune
 from tui.core.errors import ProviderError
+from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.messages import Block, Usage, text_block, text_of
 from tui.provider.base import Completed, ModelInfo, Request, StreamPart
@@ -264,6 +265,8 @@ async def test_a_loop_without_progress_is_handed_over(tmp_path: Path) -> None:
     seen = await events_of(agent, "Read big.txt for ever.")
     cards = of(seen, facts.HandOff)
     assert [card.asked for card in cards] == ["Read big.txt for ever."]
+    kept = [r.data["text"] for r in agent.session.records if r.type == "note"]
+    assert "\n".join(fact_lines(cards[0])) in kept  # seen again when the session is opened
     assert of(seen, facts.TurnFinished)[0].outcome == "limit"
     assert len(of(seen, facts.CompactionFinished)) <= 4
 

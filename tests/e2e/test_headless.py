@@ -88,6 +88,19 @@ def test_only_directives_give_three_events(holdfast: Program) -> None:
     ]
 
 
+def test_only_directives_say_that_nothing_is_kept(holdfast: Program) -> None:
+    assert "isn't kept" in holdfast("--practice", "-p", "/think").stderr
+    holdfast("--practice", "-p", "hello")
+    assert "isn't kept" not in holdfast("--practice", "-c", "-p", "/think").stderr
+
+
+@pytest.mark.parametrize("typed", ["/compact", "/status", "/cost"])
+def test_a_command_of_the_program_is_no_prompt(holdfast: Program, typed: str) -> None:
+    done = holdfast("--practice", "-p", typed, code=2)
+    assert done.stdout == ""
+    assert f"{typed} is a command of the program" in done.stderr
+
+
 def test_writes_need_a_rule(holdfast: Program) -> None:
     ask = ("--practice", "-p", "create notes.txt with hello")
     done = holdfast(*ask)

@@ -212,6 +212,7 @@ def test_a_mode_is_set_and_an_image_goes_along(
         ),
         pytest.param({"type": "set_mode", "mode": "f" * 100_000}, "one of", id="a large mode"),
         ({"type": "user", "text": "  "}, "empty"),
+        ({"type": "user", "text": "/compact"}, "is a command of the program"),
         ({"type": "user", "message": {"content": [{"type": "video"}]}}, "text and images"),
         ({"type": "permission_answer", "id": "x", "answer": "maybe"}, "one of"),
         ({"type": "permission_answer", "id": "x", "answer": "once"}, "waits"),
@@ -271,3 +272,10 @@ def test_a_result_that_fits_the_schema_is_printed(
     for bad in ("{", "[" * 50_000):
         schema.write_text(bad)
         assert run().returncode == 2
+
+
+def test_where_no_line_could_be_used_the_run_has_failed(talk: Callable[..., Any]) -> None:
+    with talk("--practice") as other:
+        other.put(prompt("/compact"))
+        other.until("error")
+        assert other.end() == 1

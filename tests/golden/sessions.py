@@ -55,6 +55,8 @@ _CHANGED: Final = 1_770_000_000
 _HEX: Final = re.compile(
     r'(?<="messageId":")[0-9a-f]+|\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,64}\b'
 )
+_NOTICE_ID: Final = re.compile(r'"messageId":"[0-9a-f]+",(?="_meta")')
+"""Of a line of its own, which nothing else has."""
 _CHANGED_AT: Final = re.compile(r'("mtime_ns":)\d+')
 
 EVENTS: Final[dict[str, type[Fact]]] = {
@@ -115,6 +117,7 @@ def steady(session: GoldenSession, text: str) -> str:
     if session.folder:
         text = text.replace(session.folder, "/g").replace(f"holdfast {__version__}", "holdfast 1")
         text = _CHANGED_AT.sub(r"\1 0", text)
+    text = _NOTICE_ID.sub("", text)
     seen: dict[str, str] = {}
     return _HEX.sub(lambda one: seen.setdefault(one[0], f"#{len(seen) + 1}"), text)
 

@@ -33,6 +33,7 @@ from tui.context.token_ledger import Item
 from tui.context.view import View
 from tui.core import facts
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
+from tui.core.fact_words import words
 from tui.core.messages import Message, Usage, text_of
 from tui.session.records import Record, is_prompt
 from tui.tokens import tokenizer
@@ -116,7 +117,10 @@ class Compactor:
         if self._gave_up == _last_prompt(self.ctx.records):
             return False
         if stuck := compaction_triggers.stuck(self.ctx.records):
-            self.ctx.publish(facts.HandOff(stuck.asked, stuck.done, stuck.left))
+            handed = facts.HandOff(stuck.asked, stuck.done, stuck.left)
+            if told := words(handed):
+                self.ctx.recorder.append("note", text="\n".join(told.lines))
+            self.ctx.publish(handed)
             raise LimitReachedError(
                 "Stopped: the context was compacted twice without progress.",
                 hint="Suggest another approach, or split the task.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui.app.commands.own import command_turn
 from tui.app.commands.registry import ELSEWHERE, QUIT_WORDS, SlashCommand, find, split, unknown
 from tui.app.mcp_offers import prompts_of
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.settings.user_commands import find as find_own
 
@@ -41,9 +41,29 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
     return None
 
 
+def refuse_command(text: str) -> None:
+    """Raises UsageError for a command of the program where only prompts are taken: the model would
+    get it as text and could do nothing with it. Directives are part of a prompt; after a space any
+    command is text, as where it is typed."""
+    named = split(text.rstrip())
+    command = find(named[0]) if named else None
+    if named is None or command is None or command.directive:
+        return
+    from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up
+
+    if not parse(text).changes:
+        raise UsageError(
+            f"/{named[0]} is a command of the program, and only prompts are taken here.",
+            hint="Type it in the session (holdfast -c), or put a space before it to send it as "
+            "text.",
+        )
+
+
 async def route_own(conversation: Conversation, text: str, attached: str = "") -> Submitted | None:
     """Send what a program was given as a prompt: of commands only those that are prompts
-    themselves, the person's own, are more than text."""
+    themselves, the person's own, are more than text. Raises UsageError for one of the program's.
+    """
+    refuse_command(text)
     named = split(text.strip())
     if named is not None and find(named[0]) is None and not attached:
         await asyncio.to_thread(conversation.user_commands.load)

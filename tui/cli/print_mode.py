@@ -20,13 +20,14 @@ from typing import TextIO
 
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
-from tui.agent.prompts import CommandTurn, parse
+from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
 from tui.app.commands.own import command_turn, user_commands
 from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
+from tui.app.router import refuse_command
 from tui.app.session_path import session_path
 from tui.app.work import heeded_signals
 from tui.cli.event_output import Format, exit_code, json_line, to_stderr, write_event, write_line
@@ -42,6 +43,11 @@ from tui.tools.submit_result import SubmitResult
 
 _STEPS = ((60, 10.0), (600, 60.0), (float("inf"), 600.0))
 """How often a wait is spoken of: with so many seconds left at most, every so many."""
+
+ONLY_SWITCHED = (
+    "Nothing was asked, so this session isn't kept, and what was switched ends with it. Write a "
+    "prompt after it, or continue a session with -c."
+)
 
 MAX_STDIN = 10_000_000
 """Bytes of standard input that `-p` takes: more would not fit any model's window."""
@@ -108,6 +114,7 @@ async def run(
                 attached = "\n\n".join(filter(None, (own, attached)))
                 for text in outcome.prompts(prompt, result):
                     sent = replace(parse(text, attached), command=command)
+                    to_stderr(err, _not_kept(sent, agent))
                     attached, command = "", None
                     async with aclosing(agent.send(sent)) as turn:
                         async for event in turn:
@@ -126,6 +133,12 @@ async def run(
     if outcome.error == NO_RESULT:
         to_stderr(err, NO_RESULT)
     return exit_code(outcome)
+
+
+def _not_kept(sent: ParsedPrompt, agent: Agent) -> str:
+    """What becomes of directives alone in a new session: its file begins with a prompt."""
+    alone = bool(sent.changes) and not sent.text.strip() and not sent.attached
+    return ONLY_SWITCHED if alone and not agent.session.resumed else ""
 
 
 async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
@@ -205,6 +218,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
+    refuse_command(typed)
     result = SubmitResult(read_schema(options.json_schema)) if options.json_schema else None
     launch = replace(launch_config.with_key(launch), own_tools=(result,) if result else ())
     if path := session_path(options):

@@ -25,7 +25,7 @@ from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.router import route_own
 from tui.app.work import heeded_signals
-from tui.cli.event_output import exit_code, write_event
+from tui.cli.event_output import EXIT_FAILED, exit_code, write_event
 from tui.core import facts
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Fact
@@ -217,14 +217,17 @@ class LineConversation:
 
 async def answer_lines(options: Options, source: int, out: TextIO) -> int:
     """Hold a conversation by the lines of a file descriptor, until they end. Returns the exit
-    code, which is that of the last turn. A line that can't be used is an `error` event, and nothing
-    else happens.
+    code: that of the last turn, or a failure where lines came and none could be used. Such a line
+    is an `error` event, and nothing else happens.
 
     SIGINT, SIGTERM and SIGHUP stop what runs and end it. Raises what opening a session raises.
     """
     approver, outcome, stopped = LineApprover(), Outcome(outcome="done"), asyncio.Event()
+    worked = False
 
     def see(event: Fact) -> None:
+        nonlocal worked
+        worked = worked or isinstance(event, facts.TurnFinished)
         approver.see(event)
         outcome.see(event)
         write_event(event, "stream-json", out, sys.stderr)
@@ -239,7 +242,7 @@ async def answer_lines(options: Options, source: int, out: TextIO) -> int:
             await _until_end(source, stopped, lines, see)
             approver.end()
             await conversation.quiet()
-    return exit_code(outcome)
+    return exit_code(outcome) if worked or not outcome.error else EXIT_FAILED
 
 
 async def _until_end(
