@@ -260,6 +260,9 @@ def test_a_full_copy_is_opened_only_where_such_things_lie(tmp_path: Path) -> Non
     for bad in (other, secret, results / "..", results / "../tool-results", Path("/"), Path()):
         with pytest.raises(OutsideError, match="not opened"):
             open_full_copy(bad / "a.txt", results)
+    for name in ("a\0b.txt", "a\ud800.txt"):  # as a record may have it in JSON
+        with pytest.raises(OutsideError):
+            open_full_copy(results / name, results)
     with pytest.raises(OutsideError):
         open_full_copy(results / "index.jsonl", results)
     with pytest.raises(OSError, match="Too many levels of symbolic links"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -674,6 +675,15 @@ def test_what_the_words_show_is_asked_no_more_than_without_the_rule(
 ) -> None:
     before = ways(command, tmp_path, ())
     assert ways(command, tmp_path, ("run_command(svn *)",)) == before
+
+
+def test_long_code_is_read_at_once(tmp_path: Path) -> None:
+    """Nothing that grows with the square: 8 s before."""
+    for code in ("print " * 20_000, "s/" + "/e" * 50_000, "exec" * 25_000):
+        for program in ("awk", "sed", "perl -e", "vim -c", "sqlite3 x"):
+            began = process_time()
+            ways(f"{program} '{code}'", tmp_path, ("run_command(svn *)",))
+            assert process_time() - began < 4
 
 
 @pytest.mark.parametrize("within", ["", "clone", ".holdfast/worktrees/a"])

@@ -198,7 +198,10 @@ def open_full_copy(path: Path, results: Path) -> int:
     """
     if not _is_result(path, results):
         raise OutsideError(path)
-    return open_real(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return open_real(path, os.O_RDONLY | os.O_NONBLOCK)
+    except ValueError:  # a NUL or half a character: no file has such a name
+        raise OutsideError(path) from None
 
 
 def _is_result(path: Path, results: Path) -> bool:

@@ -29,11 +29,17 @@ Run: TypeAlias = Callable[[Monitor], tuple[int, bool]]
 Begin: TypeAlias = Callable[[dict[str, Any]], Run]
 """From a request to what runs it, in the zygote: raises OSError where that can't be."""
 Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
+_EVERY_S = 5
 
 
-def main(control: int, begin: Begin | None = None, ask: Ask | None = None) -> None:
+def main(
+    control: int,
+    begin: Begin | None = None,
+    ask: Ask | None = None,
+    tidy: Callable[[], None] | None = None,
+) -> None:
     """Serve requests until the program has gone. `begin` knows more than plain commands; `ask`
-    answers requests that are questions."""
+    answers requests that are questions; `tidy` is called now and then, and at the end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     begin = begin or plain
@@ -43,9 +49,14 @@ def main(control: int, begin: Begin | None = None, ask: Ask | None = None) -> No
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        if not select.select([requests], [], [], 5)[0]:
-            continue  # so that ended monitors do not wait for the next command
+        ready = select.select([requests], [], [], _EVERY_S)[0]
+        if not ready:  # ended monitors do not wait for the next command
+            if tidy:
+                tidy()
+            continue
         message, files, _, _ = socket.recv_fds(requests, 1, 5, socket.MSG_CMSG_CLOEXEC)
+        if not message and tidy:
+            tidy()
         if not message:
             return
         try:

@@ -37,9 +37,9 @@ _STARTING = re.compile(
     re.IGNORECASE,
 )
 """What a program of another language starts others with, or evaluates a text."""
-_AWK_STARTS = re.compile(
-    r"\|&?\s*(?:getline|[\"'])|\bprintf?\b[^|;}\n]*\|(?!\|)|@\w+\s*\(", re.IGNORECASE
-)
+_AWK_STARTS = re.compile(r"\|&?\s*(?:getline|[\"'])|@\w+\s*\(", re.IGNORECASE)
+_PIPES = re.compile(r"(?<!\|)\|(?!\|)")
+_STATEMENTS = re.compile(r"[;{}\n]")
 _BACKQUOTES = re.compile(r"(?:perl|ruby|php)[\d.]*")
 _INTERPRETER_VALUED = frozenset(names("-W -X -I -r -M -C -L -d -F -T --require --import"))
 _AWK_VALUED = frozenset(names("-v -F -f -i -l --assign --field-separator --file --include --load"))
@@ -195,7 +195,7 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
     starts = any(_STARTING.search(text) or quotes in text for text in code)
     if script in {"pdb", "IPython"} and module and "-c" in texts:
         return _STARTS
-    if starts or (is_awk and any(map(_AWK_STARTS.search, texts))):
+    if starts or (is_awk and any(map(_awk_starts, texts))):
         return _STARTS
     made = [script, *(text for text in own[-1:] if text.startswith("-"))]
     if inline and not from_file and any(UNKNOWN in text for text in made):
@@ -203,6 +203,13 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
     scripts = own if from_file else () if inline else (script,)
     opened = [text for text in scripts if STANDARD_INPUT.fullmatch(text)]
     return READS_INPUT if opened and (fed or opened != ["-"]) else ""
+
+
+def _awk_starts(text: str) -> bool:
+    """Whether awk would start a program: it prints into one, reads from one, or calls a function by
+    a name that it makes."""
+    printed = (part.partition("print")[2] for part in _STATEMENTS.split(text) if "print" in part)
+    return _AWK_STARTS.search(text) is not None or any(map(_PIPES.search, printed))
 
 
 def _attached(option: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,34 @@ async def test_a_zygote_that_was_killed_is_replaced(sandbox: Sandbox, scene: Sce
     os.kill(sandbox.parent.pid, signal.SIGKILL)
     os.waitid(os.P_PID, sandbox.parent.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - it is dead
     assert await scene.run(sandbox, "echo again", READ) == (0, "again\n")
+
+
+ABANDONED = """
+import os, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from tui.permissions.sandbox import system_calls, zygote
+system_calls.adopt_orphans()
+for program in sys.argv[2:]:
+    if not os.fork():
+        print(subprocess.Popen([program, "600"], stdout=subprocess.DEVNULL).pid, flush=True)
+        os._exit(0)
+    os.wait()
+zygote._end_abandoned()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="the engine is Linux's")
+def test_a_bubblewrap_whose_monitor_was_killed_is_ended(tmp_path: Path) -> None:
+    """Version 0.8 ends with its parent only from a moment on that it reaches late."""
+    sleep = shutil.which("sleep") or "/bin/sleep"
+    for name in ("bwrap", "other"):
+        shutil.copy(os.path.realpath(sleep), tmp_path / name)
+    words = [sys.executable, "-c", ABANDONED, str(Path(engines.__file__).parents[3])]
+    programs = [str(tmp_path / name) for name in ("bwrap", "other")]
+    said = subprocess.run([*words, *programs], stdout=subprocess.PIPE, check=True, text=True)
+    abandoned, other = map(int, said.stdout.split())
+    assert not Path(f"/proc/{abandoned}").exists()
+    os.kill(other, signal.SIGKILL)
 
 
 async def test_many_at_once(any_engine: Engine, scene: Scene) -> None:

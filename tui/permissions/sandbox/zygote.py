@@ -31,6 +31,7 @@ from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_BUBBLEWRAP = b"bwrap\n"
 _LISTENS = "0A"
 """In /proc/net/tcp."""
 _POLL_S = 0.0002
@@ -77,7 +78,30 @@ def _make_network(answer: socket.socket) -> NoReturn:
 def main(control: int) -> None:
     """Serve the program's requests until it has gone."""
     network = _Network()
-    zygote.main(control, partial(_begin, network), partial(_ask, network))
+    system.adopt_orphans()
+    zygote.main(control, partial(_begin, network), partial(_ask, network), _end_abandoned)
+
+
+def _end_abandoned() -> None:
+    """Kill the inside of bubblewraps whose monitor was killed.
+
+    Bubblewrap 0.8 has it end with the outside only from a moment on: before, it waits for ever for
+    an outside that is gone, or runs its command with nobody there. Then it is a child of ours.
+    """
+    while abandoned := _bubblewraps():
+        for child in abandoned:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)  # what it leaves is the next one of ours
+
+
+def _bubblewraps() -> list[int]:
+    """The bubblewraps among our own children: those of a monitor that lives are its children."""
+    found: list[int] = []
+    with suppress(OSError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123
+        for child in map(int, children.read().split()):
+            with suppress(OSError), open(f"/proc/{child}/comm", "rb") as name:  # noqa: PTH123
+                found += [child] if name.read() == _BUBBLEWRAP else []
+    return found
 
 
 def run(path: str) -> NoReturn:
