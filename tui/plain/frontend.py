@@ -17,6 +17,7 @@ from tui.app.quitting import Quit
 from tui.app.services import AppServices, SessionChoice
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
+from tui.core.text_cleaning import visible
 from tui.plain import views
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
@@ -209,8 +210,8 @@ class PlainFrontend:
         return await self.approver.choose(*question_lines(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
-        lines = [question.title, question.text]
-        lines += [f"File: {spoken(name)}" for name in question.details]
+        lines = [spoken(visible(question.title)), spoken(visible(question.text))]
+        lines += [f"File: {spoken(visible(name))}" for name in question.details]
         labels = [("yes", question.yes), ("no", question.no)]
         return await self.approver.choose(lines, labels) == "yes"
 
