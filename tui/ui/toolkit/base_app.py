@@ -340,6 +340,7 @@ class ThemedApp(KeySequencer):
         finally:
             os.abort = abort
             self.takeover.release()  # where the app could not any more
+            self.takeover.fall_silent()
             for number, handler in before.items():
                 signal.signal(number, handler or signal.SIG_DFL)
         if self.takeover.gone:
