@@ -100,6 +100,27 @@ def test_a_terminal_that_goes_away_ends_it(there: Path, env: dict[str, str], app
         assert screen.process.wait(PATIENCE_S) == 128 + signal.SIGHUP
 
 
+@pytest.mark.parametrize(
+    "app",
+    ["chat", *(pytest.param(app, marks=pytest.mark.slow) for app in ("welcome", "tour", "run"))],
+)
+def test_a_terminal_whose_output_is_stopped_does_not_keep_it_from_ending(
+    there: Path, env: dict[str, str], app: str
+) -> None:
+    """As TCOOFF does it (Linux 6.18): whatever is written waits, also what is said at the end."""
+    argv, shown = APPS[app]
+    with Terminal([*HOLDFAST, *argv], cwd=there, env=env) as screen:
+        screen.wait_for(shown)
+        termios.tcflow(screen.slave, termios.TCOOFF)
+        screen.resize(90, 25)
+        screen.process.send_signal(signal.SIGTERM)
+        told = 130 if app == "run" else 128 + signal.SIGTERM
+        assert screen.process.wait(PATIENCE_S) == told
+        while screen.read(0):
+            pass
+        assert_put_back(screen)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("wait_s", [0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0])
 def test_the_terminal_of_a_run_goes_away_at_any_moment(

@@ -318,6 +318,12 @@ async def test_trust_is_asked_for(world: World) -> None:
         assert "Sets model = x" in face.said
 
 
+async def test_what_would_hide_in_a_question_about_trust_is_spelt_out(world: World) -> None:
+    world.undecided = (TrustItem("hooks", "Runs safe\u202egpj.sh\u200b", "1"),)
+    async with talking(world, answers=["3"]) as (_, face):
+        assert "Runs safe\\u202egpj.sh\\u200b" in face.said
+
+
 async def test_K47_a_session_is_elevated_again_only_by_a_yes(world: World) -> None:
     world.add_row("old", hours=1)
     path = world.rows[0].path

@@ -98,5 +98,5 @@ async def _ask_patience(conversation: Conversation, owner: BackgroundSession) ->
     found = await asyncio.to_thread(background.sessions, home, clock.now())
     does = next((one.detail for one in found if one.id == owner.id), "")
     text = f"The background process finishes what it has begun{f': {does}' if does else ''}."
-    question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT)
+    question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT, unasked=True)
     return await conversation.frontend.choose(question)

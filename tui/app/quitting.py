@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
@@ -29,19 +30,20 @@ _SHOWN: Final = 5
 _CHARS: Final = 70
 
 
-async def ask_to_quit(conversation: Conversation) -> Quit | None:
+async def ask_to_quit(conversation: Conversation, *, again: bool = False) -> Quit | None:
     """How to quit. None where the person stays, or where the turn was handed to the background,
-    which quits itself. Without a question where nothing runs, or nobody could take it over."""
+    which quits itself. Without a question where nothing runs, or nobody could take it over.
+    `again`: the question comes by itself, in the place of one that does not hold any more."""
     agent = conversation.agent
     if agent is None or agent.session.read_only or agent.session.path is None:
         return "end"
     question = _question(conversation, agent)
     if question is None:
         return "end"
-    answer = await _while_it_holds(conversation, question)
+    answer = await _while_it_holds(conversation, replace(question, unasked=again))
     match answer:
         case "changed":
-            return await ask_to_quit(conversation)
+            return await ask_to_quit(conversation, again=True)
         case "background":
             await bg(conversation, "")
             return None

@@ -11,7 +11,8 @@ from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
-_SHOWN = 100
+_SHOWN, _RULES = 100, 3
+"""Characters of a rule, and rules, that a question names."""
 
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
@@ -95,9 +96,10 @@ def written_rules(call: Call) -> str:
     if not call.always:
         return ""
     shown = " and ".join(
-        rule if len(rule) <= _SHOWN else f"{rule[:_SHOWN]}…" for rule in call.always
+        rule if len(rule) <= _SHOWN else f"{rule[:_SHOWN]}…" for rule in call.always[:_RULES]
     )
-    return f"3 adds {visible(shown)}."
+    more = f" and {len(call.always) - _RULES} more" if len(call.always) > _RULES else ""
+    return f"3 adds {visible(shown)}{more}.".replace("\n", "\\n")
 
 
 def always_in_words(decision: Decision) -> str:

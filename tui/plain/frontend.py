@@ -19,6 +19,7 @@ from tui.core.facts import ErrorRaised, Fact
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
 from tui.core.retold import retold
+from tui.core.text_cleaning import visible
 from tui.plain.event_lines import told
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
@@ -220,8 +221,8 @@ class PlainFrontend:
         return await self.approver.choose(*question_lines(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
-        lines = [question.title, question.text]
-        lines += [f"File: {spoken(name)}" for name in question.details]
+        lines = [spoken(visible(question.title)), spoken(visible(question.text))]
+        lines += [f"File: {spoken(visible(name))}" for name in question.details]
         labels = [("yes", question.yes), ("no", question.no)]
         return await self.approver.choose(lines, labels) == "yes"
 

@@ -317,8 +317,9 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
     """The lines of a question, and its answers."""
     match question:
         case ChoiceQuestion(title, text, options, details):
-            lines = [sentence(title, *text.split("\n\n")), *map(spoken, details)]
-            return lines, [(option.name, option.label) for option in options]
+            lines = [sentence(visible(title), *visible(text).split("\n\n"))]
+            lines += [spoken(visible(detail)) for detail in details]
+            return lines, [(option.name, visible(option.label)) for option in options]
         case DamageQuestion(damage, copy):
             return damage_lines(damage.findings), _damage_options(copy=copy is not None)
         case ModelQuestion(rows):

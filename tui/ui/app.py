@@ -178,9 +178,10 @@ class HoldfastApp(ThemedApp):
         """F1: what works here, on top of whatever is shown; again takes it away."""
         from tui.ui.screens.help import HelpScreen  # noqa: PLC0415 - on demand
 
+        open_ = any(isinstance(screen, HelpScreen) for screen in self.screen_stack)
         if isinstance(self.screen, HelpScreen):
             self.screen.dismiss()
-        elif not any(isinstance(screen, (HelpScreen, TooSmall)) for screen in self.screen_stack):
+        elif not (open_ or isinstance(self.screen, TooSmall)):
             await self._do("/help")
 
     async def action_mark(self, what: Literal["mask", "pin"], shown: bool = False) -> None:

@@ -379,6 +379,7 @@ class ScreenFrontend:
                 AnswerOption("r", "Stay here, read-only", "stay"),
             ),
             warning=True,
+            unasked=True,
         )
         if await self.choose(question) == "fork":
             self.switch_session(await forked(agent.session, self.services))
@@ -386,17 +387,19 @@ class ScreenFrontend:
     # Questions
 
     async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
-        wait = self.app.push_screen_wait
+        """While there is no session yet, the start asks: what is being typed is for the prompt."""
+        wait, starts = self.app.push_screen_wait, self.conversation.agent is None
         match question:
             case ChoiceQuestion():
                 from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415
                 from tui.ui.widgets.questions import ChoiceDialog  # noqa: PLC0415
 
-                return await answer_of(self.app, ChoiceDialog(question))
+                asked = replace(question, unasked=question.unasked or starts)
+                return await answer_of(self.app, ChoiceDialog(asked))
             case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 
-                return await wait(RepairScreen(damage, copy, title=title))
+                return await wait(RepairScreen(damage, copy, title=title, unasked=starts))
             case dialog_data.ModelQuestion(rows):
                 from tui.ui.screens.picker import ModelsScreen  # noqa: PLC0415
 

@@ -36,6 +36,7 @@ async def test_a_pasted_key_is_kept_and_the_session_opens() -> None:
     world = keyless()
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         assert "No API key found." in str(app.screen.query_one("#name", Static).render())
         app.screen.post_message(keys.Paste("  sk-ant-secret \n"))
         await until(pilot, lambda: app.screen.query_one("#key", Input).value == "sk-ant-secret")
@@ -85,6 +86,7 @@ async def test_an_empty_key_is_asked_for_again() -> None:
     world = keyless()
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         await pilot.press("enter", "enter")
         assert "Paste a key first." in str(app.screen.query_one("#problem", Static).render())
         assert world.set_up_with == []
@@ -94,6 +96,7 @@ async def test_the_practice_model_needs_one_choice() -> None:
     world = keyless()
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         await pilot.press("end", "up", "enter")
         await until(pilot, lambda: bool(world.agents))
         assert world.set_up_with == [PracticeSetup()]
@@ -103,6 +106,7 @@ async def test_another_server_is_checked_before_it_is_taken() -> None:
     world = keyless()
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         await pilot.press("down", "enter", *"gateway", "enter")
         problem = app.screen.query_one("#problem", Static)
         assert "http://" in str(problem.render())
@@ -119,6 +123,7 @@ async def test_a_server_of_this_machine_is_offered_by_name() -> None:
     world.servers = (OLLAMA,)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         choices = app.screen.query_one(OptionList)
         await until(pilot, lambda: choices.option_count == 5)
         assert "Ollama" in str(choices.get_option_at_index(1).prompt)
@@ -134,6 +139,7 @@ async def test_what_could_not_be_kept_is_said_and_asked_again() -> None:
     world.set_up_refusals.append(StorageError("Can't write the file."))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         await pilot.press("enter", "k", "enter")
         await until(pilot, lambda: len(world.set_up_with) == 1)
         await until(
@@ -149,6 +155,7 @@ async def test_escape_leaves_the_welcome_screen_and_the_program() -> None:
     world = keyless()
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
         await pilot.press("enter", "escape", "escape")
         await pilot.pause()
         await until(pilot, lambda: not isinstance(app.screen, WelcomeScreen))
@@ -278,8 +285,10 @@ async def test_30_trust_is_chosen_one_by_one_and_decided_anew() -> None:
         world.clock.elapsed += 1
         await pilot.press("c")
         await until(pilot, lambda: "1 of 2" in titled(app))
+        world.clock.elapsed += 1
         await pilot.press("n")
         await until(pilot, lambda: "2 of 2" in titled(app))
+        world.clock.elapsed += 1
         await pilot.press("y")
         await until(pilot, lambda: bool(world.agents))
         assert world.granted == [{rule.name}]

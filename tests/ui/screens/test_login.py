@@ -44,6 +44,7 @@ async def test_it_says_what_is_in_use_and_the_session_goes_on_with_the_profile(
         assert "cancel" in text_of(app, "#keys")
         chosen = app.screen.query_one(OptionList).get_option_at_index(0)
         assert "Profile work" in str(chosen.prompt)
+        world.clock.elapsed += 1
         await pilot.press("enter")
         await until(pilot, lambda: world.agent.reconnected == 1)
         assert world.set_up_with == [ProfileSetup("work")]

@@ -79,6 +79,7 @@ async def test_continue_opens_it(world: World) -> None:
     path = world.rows[0].path
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: asked(app) is not None)
+        world.clock.elapsed += 1
         await pilot.press("c")
         await until(pilot, lambda: app.conversation.agent is world.agent)
         assert world.agent.session.path == path
@@ -88,6 +89,7 @@ async def test_back_opens_a_new_session_and_lets_the_damaged_one_go(world: World
     path = world.rows[0].path
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: asked(app) is not None)
+        world.clock.elapsed += 1
         await pilot.press("escape")
         await until(pilot, lambda: len(world.agents) == 2)
         assert world.agents[0].closed
@@ -98,6 +100,7 @@ async def test_read_only_asks_for_it_without_the_lease(world: World) -> None:
     path = world.rows[0].path
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: asked(app) is not None)
+        world.clock.elapsed += 1
         await pilot.press("r")
         await until(pilot, lambda: len(world.agents) == 2 and app.conversation.agent is world.agent)
         assert world.chosen[-1] == SessionChoice(path, read_only=True)
@@ -110,6 +113,7 @@ async def test_R10_a_repaired_copy_is_sound_and_the_originals_bytes_lie_beside_i
     before = path.read_bytes()
     async with running(world, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: asked(app) is not None)
+        world.clock.elapsed += 1
         await pilot.press("w")
         await until(pilot, lambda: len(world.agents) == 2)
         copy = world.chosen[-1].path

@@ -185,6 +185,7 @@ async def test_B44_in_use_elsewhere(world: World, key: str, choice: SessionChoic
     app = app_of(world, choice=SessionChoice(path))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        world.clock.elapsed += 1
         await pilot.press(key)
         await until(pilot, lambda: len(world.chosen) == 2)
         wanted = SessionChoice(path, choice.take_over, choice.read_only)
@@ -198,6 +199,7 @@ async def test_B44_a_fork_of_what_another_program_has(world: World) -> None:
     app = app_of(world, choice=SessionChoice(path))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        world.clock.elapsed += 1
         await pilot.press("f")
         await until(pilot, lambda: len(world.chosen) == 2)
         made = world.chosen[-1].path
@@ -223,6 +225,7 @@ async def test_B44_who_lost_the_session_says_so_and_can_fork_what_is_in_memory(
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         assert f"process {os.getpid()}" in app.chat.status.state.trouble
         assert app.chat.prompt_rule.right.plain == "read-only"
+        world.clock.elapsed += 1
         await pilot.press("f")
         await until(pilot, lambda: len(world.chosen) > 1)
         made = world.chosen[1].path

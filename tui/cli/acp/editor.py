@@ -27,7 +27,7 @@ from tui.core.questions import (
     UserQuestion,
     Verdict,
 )
-from tui.core.text_cleaning import one_line
+from tui.core.text_cleaning import one_line, visible
 from tui.core.tool_titles import title
 from tui.permissions.types import (
     REACHES,
@@ -290,7 +290,7 @@ class EditorFrontend(HeadlessFrontend):
             return await super().choose(question)
         choices = [(one.name, one.label, "allow_once") for one in question.options]
         choices.append(("cancel", "Cancel", "reject_once"))
-        text = "\n".join(filter(None, (question.text, *question.details)))
+        text = visible("\n".join(filter(None, (question.text, *question.details))))
         taken = await self.editor.pick("", question.title, "other", [text_content(text)], choices)
         return None if taken == "cancel" else taken
 
@@ -298,6 +298,6 @@ class EditorFrontend(HeadlessFrontend):
         if question.unasked:
             return False
         choices = [("yes", question.yes, "allow_once"), ("no", question.no, "reject_once")]
-        text = "\n".join(filter(None, (question.text, *question.details)))
+        text = visible("\n".join(filter(None, (question.text, *question.details))))
         shown = [text_content(text)]
         return await self.editor.pick("", question.title, "other", shown, choices) == "yes"

@@ -62,7 +62,8 @@ async def _show(
     if isinstance(app.screen, PaletteScreen):
         app.screen.dismiss(None)
         return
-    if any(isinstance(screen, (PaletteScreen, TooSmall)) for screen in app.screen_stack):
+    open_ = any(isinstance(screen, PaletteScreen) for screen in app.screen_stack)
+    if open_ or isinstance(app.screen, TooSmall):
         return
     recent = await asyncio.to_thread(load_recent, folders().data / RECENT)
 

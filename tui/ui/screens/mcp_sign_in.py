@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from tui.core.browser import open_page
 from tui.core.errors import HoldfastError
-from tui.core.text_cleaning import clean, one_line
+from tui.core.text_cleaning import one_line, visible
 from tui.ui.widgets.dialog import Dialog, TextField
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class McpSignInDialog(Dialog[None]):
         self._pasted: asyncio.Queue[str] = asyncio.Queue()
 
     def compose(self) -> ComposeResult:
-        title = f"Sign in to {one_line(self._server.name)}"
+        title = f"Sign in to {one_line(visible(self._server.name))}"
         with self.framed(Vertical(), title, ("enter", "use the address"), ("esc", "cancel")):
             yield Static("Asking the server…", id="what", classes="text", markup=False)
             yield Static("", id="address", markup=False)
@@ -62,7 +62,7 @@ class McpSignInDialog(Dialog[None]):
             opened = await asyncio.to_thread(open_page, address)
             what = "Sign in in your browser. The page is" if opened else "Open in a browser"
             self.query_one("#what", Static).update(Content(f"{what}:"))
-            self.query_one("#address", Static).update(Content(clean(address)))
+            self.query_one("#address", Static).update(Content(visible(address)))
 
         try:
             await self._server.sign_in(show, self._pasted.get)

@@ -48,7 +48,7 @@ class _PlanDialog(Dialog[T]):
         """Show a plan, from its top."""
         view = self.query_one(ConversationView)
         view.clear()
-        view.append(AssistantItem(plan))
+        view.append(AssistantItem(visible(plan)))
         self._scrolled = False
         self.call_after_refresh(self._fit)
 

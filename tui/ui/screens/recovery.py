@@ -10,7 +10,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -18,7 +18,7 @@ from textual.widgets.option_list import Option
 from tui.app.dialog_data import FailedRequest, RecoveryOption
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.toolkit.answer_guard import AnswerPlace
-from tui.ui.widgets.dialog import PAGES, Dialog
+from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog
 
 _SHOWN_CHARS = 2000
 _FINDINGS = 50
@@ -48,7 +48,7 @@ class RecoveryScreen(Dialog[str | None], AnswerPlace):
     def compose(self) -> ComposeResult:
         trouble = self.trouble
         with self.framed(Vertical(), trouble.title, *_keys(len(trouble.ways))):
-            with VerticalScroll(id="said", can_focus=False):
+            with AskedAbout(id="said"):
                 yield Static(_message(trouble), markup=False)
             yield OptionList(
                 *(Option(_row(n, way), id=way.name) for n, way in enumerate(trouble.ways)),

@@ -34,7 +34,7 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
     """Dismissed with the way that was chosen; Esc is back.
 
     `copy` is where a repaired copy would be written; None for a session of another agent, which
-    is copied anyway.
+    is copied anyway. `unasked`: it comes by itself.
     """
 
     awaited = True
@@ -53,8 +53,11 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#continue"
 
-    def __init__(self, damage: Damage, copy: Path | None, *, title: str = "") -> None:
+    def __init__(
+        self, damage: Damage, copy: Path | None, *, title: str = "", unasked: bool = False
+    ) -> None:
         super().__init__()
+        self.unasked = unasked
         self._damage, self._copy = damage, copy
         self._title = one_line(title)
 
@@ -80,6 +83,8 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
             yield Choice("esc", "Cancel", "back")
 
     def on_mount(self) -> None:
+        if self.unasked:
+            self.await_quiet()
         findings = self._damage.findings
         for side in ("before", "after"):
             self.query_one(f"#{side}", OutputView).wrap = True
@@ -88,6 +93,11 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
 
     def on_resize(self) -> None:
         self.set_class(self.size.width < SMALL, "-small")
+
+    def note(self, text: str) -> None:
+        """Say it right above the answers, in the place of what they do to the file."""
+        told = Content.styled(text, "bold $text-warning") if text else self._effect()
+        self.put("effect", told)
 
     def sides(self) -> tuple[str, str]:
         """What is shown now, before and after."""

@@ -116,6 +116,8 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
+        if not self._question.session:  # it comes by itself
+            self.await_quiet()
         self._show_form(self._chosen)
         self._say(self._question.problem)
         self.offer_servers()

@@ -64,6 +64,8 @@ class TerminalTakeover:
         self._leave: Callable[[], object] | None = None
         self._usual: tuple[int, list[Any]] | None = None
         self.broken = False
+        self.deaf = False
+        """Whether the terminal takes nothing any more."""
 
     def typed(self) -> EarlyInput:
         """What the first frame took, fit to be drawn."""
@@ -114,6 +116,16 @@ class TerminalTakeover:
         with suppress(OSError, termios.error):
             os.set_blocking(out, True)
             termios.tcsetattr(fileno, termios.TCSANOW, modes)
+
+    def fall_silent(self) -> None:
+        """Where the terminal takes nothing any more, let nothing that is printed wait for it."""
+        if not self.deaf:
+            return
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if stream is not None and stream.isatty():
+                os.dup2(nobody, stream.fileno())
+        os.close(nobody)
 
 
 class _Output:
@@ -189,6 +201,7 @@ class _Driver(LinuxDriver):
             if writer.is_alive():
                 self._drop_output()
                 writer.join(_CLOSE_S)
+                self.over.deaf = writer.is_alive()
 
     def _sigcont_application(self, *_: Any) -> None:
         """After Ctrl+Z the terminal was let go before; after SIGSTOP, which nobody can catch, it
@@ -259,8 +272,11 @@ class _Driver(LinuxDriver):
         self.over.pacing.drained(count)
 
     def _drop_output(self) -> None:
+        """At the end: give up what waits for the terminal, and start its output where that was
+        stopped, so that its modes can be put back."""
         with suppress(termios.error):
             termios.tcflush(self.fileno, termios.TCOFLUSH)
+            termios.tcflow(self.fileno, termios.TCOON)
 
     def _trouble(self, error: Exception) -> None:
         """An exception in the thread that reads or writes: the terminal has gone, or a bug."""

@@ -6,6 +6,8 @@ first press only marks the answer and says "Press 1 again"; the second one, half
 answers. Anything else that is typed shows that the first press was text, too: both go on into the
 draft. So whoever types a sentence never answers with it, neither by a digit nor by Enter.
 
+A key that is held too long on one screen answers nothing on the next, and sends no draft there.
+
 Ctrl+C and the keys of functions are no answers and always pass. Times are those at which keys
 arrive, so a key that waits for its turn gets no older meanwhile.
 """
@@ -74,6 +76,21 @@ class Presses:
     focus_before: Widget | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _LastKey:
+    """The key that came last, when, and on which screen. `held`: it was held there since another
+    screen."""
+
+    name: str = ""
+    at: float = _NEVER
+    over: Widget | None = None
+    held: bool = False
+
+    def next(self, name: str, at: float, over: Widget) -> _LastKey:
+        again = name == self.name and at - self.at < QUIET_S
+        return _LastKey(name, at, over, again and (self.held or over is not self.over))
+
+
 @dataclass(slots=True)
 class AnswerGuard:
     """The guard of an app. `draft` is what a text goes on into, None where there is no prompt."""
@@ -82,6 +99,7 @@ class AnswerGuard:
     draft: Draft | None = None
     _unclassified_at: float = _NEVER
     _held_since: float = field(default=_NEVER)
+    _last: _LastKey = field(default_factory=_LastKey)
 
     def unclassified(self, held_back_s: float, place: AnswerPlace | None) -> None:
         """Something came from the terminal that is neither a key nor a known report."""
@@ -106,6 +124,7 @@ class AnswerGuard:
     def takes(self, event: events.Key, at: float, focused: Widget | None, over: Widget) -> bool:
         """Whether a key is no answer, so that nothing else is done with it. `over` is the screen
         on top; `at` is when the key arrived."""
+        self._last = self._last.next(event.key, at, over)
         place = place_of(focused or over)
         if place is None:
             return self._holds_action(event, at, focused, over)
@@ -139,7 +158,7 @@ class AnswerGuard:
             return False
         sure = name == presses.key or presses.confirmed or not (presses.key or self._drafting)
         alone = not isinstance(event, DoubtfulKey)
-        if quiet and alone and not self.unsettled(at) and sure:
+        if quiet and alone and sure and not (self._last.held or self.unsettled(at)):
             place.presses = Presses(confirmed=presses.confirmed or name == presses.key)
             place.tell("")
             return True
@@ -212,7 +231,8 @@ class AnswerGuard:
 
     def _holds_field(self, place: AnswerPlace, event: events.Key, at: float) -> bool:
         """In a field of a question, Enter and Esc end the writing: not by accident either."""
-        if event.key not in _ANSWERING or not self.unsettled(at, event):
+        accident = self._last.held or isinstance(event, DoubtfulKey) or self.unsettled(at)
+        if event.key not in _ANSWERING or not accident:
             return False
         place.tell(_press_again(event, ""))
         return True
@@ -220,10 +240,15 @@ class AnswerGuard:
     def _holds_action(
         self, event: events.Key, at: float, focused: Widget | None, over: Widget
     ) -> bool:
-        """Elsewhere a key acts at once, but not in the wake of something unclassified."""
+        """Elsewhere a key acts at once, but not in the wake of something unclassified; and Enter
+        that has answered sends no draft with it."""
         acts = event.key in _ACTING or event.is_printable
         taken = focused is not None and focused.check_consume_key(event.key, event.character)
-        if not acts or taken or isinstance(focused, TextArea) or not self.unsettled(at, event):
+        if isinstance(focused, TextArea):
+            held = event.key == "enter" and self._last.held
+        else:
+            held = acts and not taken and self.unsettled(at, event)
+        if not held:
             return False
         cast("Noting", over).note(_press_again(event, ""))
         return True

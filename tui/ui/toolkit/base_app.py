@@ -187,11 +187,14 @@ class BaseScreen(Widget):
 
 
 class TooSmall(BaseScreen, ModalScreen[None]):
-    """Covers everything while the terminal is too small, and goes by itself."""
+    """Covers everything while the terminal is too small, and goes by itself; below what opened
+    meanwhile, once that has gone."""
 
     DEFAULT_CSS = """
     TooSmall { align: center middle; background: $background; }
     TooSmall Static { width: 100%; height: auto; text-align: center; }
+    TooSmall.-fits { background: transparent; }
+    TooSmall.-fits Static { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "app.interrupt", show=False)]
 
@@ -203,6 +206,7 @@ class TooSmall(BaseScreen, ModalScreen[None]):
 
     def on_resize(self) -> None:
         size = self.app.size  # pyright: ignore[reportUnknownMemberType] - Textual's App
+        self.set_class(fits(size), "-fits")
         if fits(size):
             if self.app.screen is self:  # pyright: ignore[reportUnknownMemberType]
                 self.dismiss()
@@ -257,6 +261,7 @@ class ThemedApp(KeySequencer):
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+        self.screen_change_signal.subscribe(self, lambda _: self._cover(self.size))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, Unclassified):
@@ -335,6 +340,7 @@ class ThemedApp(KeySequencer):
         finally:
             os.abort = abort
             self.takeover.release()  # where the app could not any more
+            self.takeover.fall_silent()
             for number, handler in before.items():
                 signal.signal(number, handler or signal.SIG_DFL)
         if self.takeover.gone:
@@ -382,7 +388,11 @@ class ThemedApp(KeySequencer):
 
     def on_resize(self, event: events.Resize) -> None:
         self._painted.forget()
-        if not fits(event.size) and not any(isinstance(s, TooSmall) for s in self.screen_stack):
+        self._cover(event.size)
+
+    def _cover(self, size: Size) -> None:
+        """Cover what nobody could read in so small a terminal: also what opens there."""
+        if self.screen_stack and not fits(size) and not isinstance(self.screen, TooSmall):
             self.push_screen(TooSmall())
 
     def get_line_filters(self) -> Sequence[LineFilter]:

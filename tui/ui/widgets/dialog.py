@@ -25,16 +25,18 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar, TypeVar
 
-from textual import events
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from tui.core.formatting import plural
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.keys import SCREEN_KEYS, bindings, fitting, in_rows
 
@@ -46,7 +48,8 @@ _TALL, _TINY = 24, 16
 _GAP = "   "
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
-"""These are shown only where something can be scrolled."""
+"""These are shown only where something can be scrolled; above what is out of sight, the second says
+how much of it there is."""
 
 
 class TextField(Input):
@@ -64,6 +67,20 @@ class TextField(Input):
         event.stop()
         event.prevent_default()
         self.insert_text_at_cursor(" ".join(event.text.split("\n")).strip())
+
+
+class AskedAbout(VerticalScroll, can_focus=False):
+    """A part of a dialog that may be longer than its place. The foot says how much is below."""
+
+    class Moved(Message):
+        """Another part of it is in sight, or more, or less."""
+
+    def on_resize(self) -> None:
+        self.post_message(self.Moved())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Moved())
 
 
 class Dialog(BaseScreen, ModalScreen[T]):
@@ -147,11 +164,15 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self.set_class(self.size.height < _TINY, "-tiny")
         self.call_after_refresh(self._foot)
 
+    @on(AskedAbout.Moved)
     def _foot(self) -> None:
         """The keys, as many as the border has room for."""
-        scrolls = any(part.max_scroll_y > 0 for part in self.query(VerticalScroll))
+        longer = [part for part in self.query(VerticalScroll) if part.max_scroll_y > 0]
+        below = max((round(part.max_scroll_y - part.scroll_y) for part in longer), default=0)
+        pages = ("pgdn", plural(below, "more line")) if below else PAGES
         for box in self.query("#box"):
-            keys = [key for key in self._keys if scrolls or key not in {SCROLL, PAGES}]
+            keys = [key for key in self._keys if longer or key not in {SCROLL, PAGES}]
+            keys = [pages if key == PAGES else key for key in keys]
             room = box.outer_size.width - 6
             box.border_subtitle = (
                 _noted(self._note, keys, room) if self._note else in_rows(keys, room, rows=1)

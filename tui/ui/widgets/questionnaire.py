@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 
 from tui.core.questions import UserAnswer, UserQuestion
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.widgets.dialog import PAGES, Dialog, Key, TextField
+from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog, Key, TextField
 from tui.ui.widgets.keys import QUESTION_KEYS, bindings
 from tui.ui.widgets.markdown.text import breaks
 from tui.ui.widgets.panes import hanging
@@ -114,7 +114,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "", *self._page_keys) as box:
             box.border_title = self._title()
-            with VerticalScroll(id="asked", can_focus=False):
+            with AskedAbout(id="asked"):
                 text = visible(self._question.text)
                 yield Static(text, id="text", classes="text", markup=False)
             with VerticalScroll(id="answers", can_focus=False):

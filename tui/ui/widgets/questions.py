@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -17,9 +17,9 @@ from textual.widgets import Input, Static, TextArea
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, YesNoQuestion
 from tui.core.errors import HoldfastError
-from tui.core.text_cleaning import visible
+from tui.core.text_cleaning import one_line, visible
 from tui.ui.toolkit.answer_guard import AnswerPlace, place_of
-from tui.ui.widgets.dialog import PAGES, Dialog, TextField
+from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog, TextField
 
 ResultT = TypeVar("ResultT")
 
@@ -50,7 +50,7 @@ class Choice(Widget, can_focus=True):
 
     def __init__(self, key: str, label: str, name: str) -> None:
         super().__init__(name=name, id=name)
-        self.key, self._label = key, label
+        self.key, self._label = key, one_line(visible(label))
 
     def render(self) -> Content:
         style = "" if self.has_focus else "$text-accent"
@@ -103,11 +103,16 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
         Binding("right,down", "app.focus_next", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = ""
-    DEFAULT_CSS = "QuestionDialog #asked { height: auto; }"
+    DEFAULT_CSS = """
+    QuestionDialog #asked { height: auto; }
+    QuestionDialog #answers Choice { height: auto; text-wrap: wrap; text-overflow: fold; }
+    QuestionDialog.-tiny #details { margin: 0; }
+    """
 
     def __init__(self, question: ChoiceQuestion) -> None:
         super().__init__(classes="-question -warning" if question.warning else "-question")
-        self.title_text, self.text, self.details = question.title, question.text, question.details
+        self.title_text, self.text = one_line(visible(question.title)), visible(question.text)
+        self.details = question.details
         self.answers = [Choice(each.key, each.label, each.name) for each in question.options]
         self.unasked = question.unasked
         self._usual = self.answers[-1 if question.warning or question.unasked else 0]
@@ -115,10 +120,10 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
     def compose(self) -> ComposeResult:
         keys = (PAGES, ("enter", "choose"), ("esc", "cancel"))
         with self.framed(Vertical(), self.title_text, *keys):
-            with VerticalScroll(id="asked", can_focus=False):
+            with AskedAbout(id="asked"):
                 yield Static(self.text, classes="text", markup=False)
                 if self.details:
-                    with VerticalScroll(id="details", can_focus=False):
+                    with AskedAbout(id="details"):
                         yield Static("\n".join(map(visible, self.details)), markup=False)
             with Vertical(id="answers"):
                 yield from self.answers
@@ -133,9 +138,20 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
         self._usual.focus()
 
     def on_resize(self) -> None:
-        answers = self.query_one("#answers")
-        taken = len(self.answers) + answers.styles.margin.top
-        self.query_one("#asked").styles.max_height = self.free_rows(taken)
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        """Give what is asked the rows that the answers leave; where they are few, what it is about
+        comes first."""
+        if not self.is_attached:
+            return
+        asked, answers = self.query_one("#asked"), self.query_one("#answers")
+        taken = answers.outer_size.height + answers.styles.margin.top
+        asked.styles.max_height = self.free_rows(taken)
+        for details in self.query("#details"):
+            text = asked.query_children(".text").first()
+            first = (details, text) if self.has_class("-tiny") else (text, details)
+            asked.move_child(first[0], before=first[1])
 
     def answers_key(self, event: events.Key) -> bool:
         return self._answer_of(event) is not None or super().answers_key(event)
