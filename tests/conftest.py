@@ -2,6 +2,7 @@
 
 Property tests draw the same examples in every run, and no example fails because the machine was
 busy: whether a change is good does not depend on luck. `--hypothesis-profile=default` draws others.
+The default suite tries a part of them; `pytest -m "slow or property"`, as in .ci/run, tries all.
 """
 
 from __future__ import annotations
@@ -72,8 +73,18 @@ def own_folders(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 NOT_FAST = {
-    *("ui", "e2e", "demo", "plain", "batch", "tools/mcp"),
-    *("agent/test_caching.py", "agent/test_interrupt.py", "cli/test_acp.py"),
+    *("ui", "e2e", "demo", "plain", "batch", "cli", "keeper", "permissions/sandbox"),
+    *("tools/mcp", "tools/lsp", "core/git", "session/rescue"),
+    *("test_linear_time.py", "test_packaging.py", "test_install_script.py"),
+    *("app/test_doctor.py", "app/test_installed.py", "core/test_standard_output.py"),
+    *("agent/test_caching.py", "agent/test_call_recovery.py", "agent/test_confined_commands.py"),
+    *("agent/test_faults.py", "agent/test_guarded_commands.py", "agent/test_hooks.py"),
+    *("agent/test_interrupt.py", "agent/test_server_compaction.py", "agent/test_skills.py"),
+    *("agent/test_sub_agent_worktree.py", "context/test_token_ledger.py"),
+    *("provider/test_anthropic_light.py", "provider/test_anthropic_load.py"),
+    *("provider/test_anthropic_process.py", "tools/test_read_pdf.py"),
+    *("support/test_strict_server.py", "support/test_server_reports.py"),  # import all of the SDK
+    *("tools/test_plain_search.py", "permissions/test_plain_git.py"),
 }
 """What `pytest -m fast` leaves out: tests that run programs, draw screens or last long."""
 
@@ -84,12 +95,40 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if within and config.getoption("markexpr") == "fast" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as fast what is neither slow nor a property that is tried on many examples."""
+_SETTINGS = "_hypothesis_internal_use_settings"
+"""Where a property keeps its settings; Hypothesis' own plugin for pytest reads them there."""
+_PART = 5
+"""A property is tried on one example in so many by the default suite, but on `_FEWEST` at least."""
+_FEWEST = 15
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Mark the properties, and as fast what is neither slow nor a property."""
+    chosen = str(config.getoption("markexpr"))
+    whole = "property" in chosen
+    fewer = set[object]()  # one may be collected for several items
     for item in items:
-        tried = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if not tried and item.get_closest_marker("slow") is None:
+        slow = item.get_closest_marker("slow") is not None
+        test = getattr(item, "obj", None)
+        test = getattr(test, "__func__", test)
+        if getattr(test, "is_hypothesis_test", False):
+            item.add_marker("property")
+            if not whole and not slow and test not in fewer:
+                fewer.add(test)
+                _try_fewer(test)
+        elif not slow:
             item.add_marker("fast")
+    if chosen == "fast":
+        # Hypothesis would read all of the program's code where a property is left.
+        items[:] = [item for item in items if item.get_closest_marker("fast")]
+
+
+def _try_fewer(test: object) -> None:
+    """Let a property be tried on a part of its examples."""
+    said: settings = getattr(test, _SETTINGS)
+    fewer = min(said.max_examples, max(_FEWEST, said.max_examples // _PART))
+    setattr(test, _SETTINGS, settings(said, max_examples=fewer))
 
 
 def pytest_collection_finish() -> None:

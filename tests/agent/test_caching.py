@@ -54,12 +54,9 @@ def test_the_cache_model_reads_the_longest_living_prefix() -> None:
     assert cache.send(request("other", words, marks=(1,)), 901.0).cache_read_input_tokens == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "prices",
-    [
-        pytest.param(None, id="five minutes"),
-        pytest.param(HOUR, id="an hour", marks=pytest.mark.slow),
-    ],
+    "prices", [pytest.param(None, id="five minutes"), pytest.param(HOUR, id="an hour")]
 )
 async def test_a_session_of_sixty_turns_by_price_class(
     tmp_path: Path, prices: Prices | None

@@ -291,7 +291,9 @@ async def test_a_command_whose_keeper_is_killed_may_still_run_and_it_is_said(des
     while not desk.ran:  # noqa: ASYNC110 - real processes
         await asyncio.sleep(0.01)
     (folder,) = [one for one in desk.kept.iterdir() if (one / names.STATE).exists()]
-    os.kill(note(folder, names.STATE)["keeper"], signal.SIGKILL)
+    while "pid" not in (state := note(folder, names.STATE)):  # noqa: ASYNC110 - real processes
+        await asyncio.sleep(0.01)
+    os.kill(state["keeper"], signal.SIGKILL)
     await turn
     sent = json.dumps(provider.requests[-1].messages)
     assert "nobody knows how it ended, or whether it did; it may still run as process" in sent

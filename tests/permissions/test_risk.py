@@ -809,6 +809,9 @@ def test_the_time_of_a_judgement_grows_with_the_line_and_no_faster(unit: str) ->
     assert seconds(32_000) / seconds(2_000) < 16 * 4
 
 
+HEADS = ("env ", "xargs env ", "rm -rf ", "eval ", "cat ")
+
+
 def _calls(command: str) -> int:
     """How many functions are called to judge a command."""
     count = 0
@@ -825,7 +828,10 @@ def _calls(command: str) -> int:
     return count
 
 
-@pytest.mark.parametrize("head", ["", "env ", "xargs env ", "rm -rf ", "eval ", "cat "])
+@pytest.mark.parametrize(
+    "head",
+    ["", *(pytest.param(head, marks=pytest.mark.slow) for head in HEADS)],
+)
 @pytest.mark.parametrize(
     "unit", ["a ", "a{} ", "/usr/a{} ", "a/", "ls; ", "$(", "$a", "x=$x ", "cd a; ", "\\", "{a,b}"]
 )

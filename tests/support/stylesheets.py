@@ -1,13 +1,16 @@
-"""What the style sheets of one app were parsed to is there for the next one."""
+"""What the style sheets of one app were parsed to is there for the next one, and whether a rule
+is for a node is seen the short way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import pytest
-from textual.css.model import RuleSet
+from textual.css.match import _check_selectors  # pyright: ignore[reportPrivateUsage]
+from textual.css.model import CombinatorType, RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.dom import DOMNode
 
 Parse: TypeAlias = Callable[..., list[RuleSet]]
 Everything: TypeAlias = tuple[list[RuleSet], dict[str, list[RuleSet]]]
@@ -26,6 +29,19 @@ def share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stylesheet, "_parse_rules", _sharing(parse_rules))
     monkeypatch.setattr(Stylesheet, "parse", _sharing_all(Stylesheet.parse))
     monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
+    monkeypatch.setattr(Stylesheet, "_check_rule", staticmethod(_check_rule))
+
+
+def _check_rule(rule_set: RuleSet, path: list[DOMNode]) -> Iterator[tuple[int, int, int]]:
+    """As Textual's, but looks at the node itself first: few are what the selector ends with."""
+    node = path[-1]
+    for selector_set in rule_set.selector_set:
+        selectors = selector_set.selectors
+        if not selectors[-1].check(node):
+            continue
+        alone = len(selectors) == 1 and selectors[0].combinator == CombinatorType.DESCENDENT
+        if alone or _check_selectors(selectors, path):
+            yield selector_set.specificity
 
 
 def _sharing(parse: Parse) -> Parse:

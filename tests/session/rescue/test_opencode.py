@@ -17,6 +17,7 @@ from tests.support.opencode_database import SESSION, damage, refusal
 from tui.session.rescue.opencode import RescuedDatabase, rescue_database
 
 DAMAGED = 300
+FEW = 60
 
 
 @pytest.fixture
@@ -39,10 +40,13 @@ def texts(path: Path) -> set[str]:
     return {row for (row,) in rows}
 
 
-def test_damaged_databases_are_opened_by_the_programs_rules(sound: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [FEW, pytest.param(DAMAGED, marks=pytest.mark.slow)])
+def test_damaged_databases_are_opened_by_the_programs_rules(
+    sound: Path, tmp_path: Path, count: int
+) -> None:
     path, copy, twice = tmp_path / "o.db", tmp_path / "copy.db", tmp_path / "twice.db"
     before = 0
-    for seed in range(DAMAGED):
+    for seed in range(count):
         shutil.copy(sound, path)
         damage(path, random.Random(seed))
         before += not refusal(path)
@@ -56,7 +60,7 @@ def test_damaged_databases_are_opened_by_the_programs_rules(sound: Path, tmp_pat
         assert kept <= texts(opened) | aside, "every part that can be read is there"
         assert not rescued(opened, twice).repairs.said, seed
         assert not twice.exists()
-    assert before < DAMAGED / 3, "the damage is real"
+    assert before < count / 3, "the damage is real"
 
 
 def test_a_sound_database_gets_no_copy(sound: Path, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from tests.support.foreign_damage import damaged
 from tests.support.foreign_rules import claude_code_messages, refusal
 from tui.session.rescue import rescue
 
-DAMAGED = 300
+DAMAGED = pytest.mark.parametrize("count", [100, pytest.param(300, marks=pytest.mark.slow)])
+"""So many damaged sessions of a kind."""
 OPENED = 0.95
 BOM = "\ufeff".encode()
 TURNS = 8
@@ -40,11 +41,12 @@ samples = pytest.mark.parametrize("name", SAMPLES)
 
 
 @samples
-def test_damaged_sessions_are_opened_by_their_own_programs_rules(name: str) -> None:
+@DAMAGED
+def test_damaged_sessions_are_opened_by_their_own_programs_rules(name: str, count: int) -> None:
     format_, sample = SAMPLES[name]
     refused: dict[int, str] = {}
     before = 0
-    for seed in range(DAMAGED):
+    for seed in range(count):
         data = damaged(sample(), random.Random(seed))
         before += not refusal(format_, data)
         mended = rescue(data)
@@ -55,8 +57,8 @@ def test_damaged_sessions_are_opened_by_their_own_programs_rules(name: str) -> N
         again = rescue(mended.data)
         assert again is not None
         assert (again.repairs, again.data) == ((), mended.data), seed
-    assert before < 0.6 * DAMAGED, "the damage is real"
-    assert len(refused) <= (1 - OPENED) * DAMAGED, refused
+    assert before < 0.6 * count, "the damage is real"
+    assert len(refused) <= (1 - OPENED) * count, refused
 
 
 @samples

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import painting, stylesheets
+from tests.support import dispatch, painting, stylesheets
 from tests.support.idle import wait_until_idle
 from tests.ui.screens.pictures import looks, take
 
@@ -26,5 +26,6 @@ def wait_no_longer_than_needed(
     monkeypatch.setenv("COLORTERM", "truecolor")
     wait_until_idle(monkeypatch)
     stylesheets.share(monkeypatch)
+    dispatch.remember(monkeypatch)
     if "painted" not in request.fixturenames:
         painting.on_demand(monkeypatch)

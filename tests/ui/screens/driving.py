@@ -47,12 +47,15 @@ async def running(
 
 
 async def until(pilot: Pilot[None], done: Callable[[], bool]) -> None:
-    """Let the app work until something holds. Fails when it never does."""
+    """Let the app work until something holds. Fails when it never does, and at once where the app
+    has failed, whose error the test then ends with."""
     deadline = monotonic() + PATIENCE_S
     while monotonic() < deadline:
         if done():
             await pilot.pause()
             return
+        if getattr(pilot.app, "failure", None) and not pilot.app.is_running:
+            break
         await pilot.pause()
         await asyncio.sleep(0.001)
     pytest.fail("it never came to that")

@@ -89,7 +89,15 @@ DIALOGS: Final[dict[str, tuple[Callable[[], Screen[Any]], str]]] = {
 """What opens each, and a key that answers it."""
 
 
-@pytest.fixture(params=DIALOGS)
+IN_SHORT = ("approval", "the model's question", "plan")
+"""The dialogs that every change is tried on; the others, which have the same guard, are slow."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(kind, marks=() if kind in IN_SHORT else pytest.mark.slow) for kind in DIALOGS
+    ]
+)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -32,6 +32,7 @@ from tui.ui.widgets.questions import Choice
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
 ELSEWHERE = {"SettingsScreen"}
 """It has its pictures in a file of its own."""
+LIGHT = ("daylight", "linen")
 SMALL, LEAST = (60, 20), (40, 10)
 READABLE = 4.5
 """The contrast that WCAG asks of text."""
@@ -54,7 +55,10 @@ def test_every_screen_has_a_picture_in_two_themes_and_two_sizes() -> None:
     assert missing <= ELSEWHERE
 
 
-@pytest.mark.parametrize("size", [SMALL, LEAST], ids=["60x20", "40x10"])
+@pytest.mark.parametrize(
+    "size",
+    [pytest.param(SMALL, id="60x20", marks=pytest.mark.slow), pytest.param(LEAST, id="40x10")],
+)
 @pytest.mark.parametrize(
     "picture", [*QUESTIONS.values(), *SESSIONS.values()], ids=[*QUESTIONS, *SESSIONS]
 )
@@ -92,7 +96,9 @@ def lines_of(app: App[Any]) -> list[Strip]:
     return app.screen._compositor.render_strips()  # pyright: ignore[reportPrivateUsage]
 
 
-@pytest.mark.parametrize("theme", ["midnight", "daylight", "linen"])
+@pytest.mark.parametrize(
+    "theme", ["midnight", *(pytest.param(name, marks=pytest.mark.slow) for name in LIGHT)]
+)
 @pytest.mark.parametrize(
     "picture",
     [QUESTIONS["change"], PANELS["models"], SESSIONS["browser"]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import stylesheets
+from tests.support import dispatch, stylesheets
 from tests.support.idle import wait_until_idle
 
 
@@ -12,3 +12,4 @@ from tests.support.idle import wait_until_idle
 def wait_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_until_idle(monkeypatch)
     stylesheets.share(monkeypatch)
+    dispatch.remember(monkeypatch)
