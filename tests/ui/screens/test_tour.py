@@ -392,12 +392,14 @@ async def test_in_a_running_program_it_is_a_process_of_its_own(
 
 
 async def test_the_welcome_screen_offers_it() -> None:
-    async with running(keyless()) as (app, pilot):
+    world = keyless()
+    async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         choices = app.screen.query_one("#choices", OptionList)
         choices.highlighted = choices.get_option_index("tour")
         await pilot.pause()
         assert app.screen.query_one("#tour-form").display
+        world.clock.elapsed += 1
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, WelcomeScreen)  # one comes back to it

@@ -28,6 +28,7 @@ def keyless(*keys: str, found: bool = True, profile: str = "") -> Callable[[Stag
             await press()(pilot)
             listing = pilot.app.screen.query_one("#choices", OptionList)
             await until(pilot, lambda: listing.option_count == 4 + found + bool(profile))
+            world.clock.elapsed += 1
             await pilot.press(*keys)
             await pilot.pause()
 
