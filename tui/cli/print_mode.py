@@ -114,7 +114,7 @@ async def run(
                 attached = "\n\n".join(filter(None, (own, attached)))
                 for text in outcome.prompts(prompt, result):
                     sent = replace(parse(text, attached), command=command)
-                    to_stderr(err, _not_kept(sent, agent))
+                    to_stderr(err, _directives_note(sent, agent))
                     attached, command = "", None
                     async with aclosing(agent.send(sent)) as turn:
                         async for event in turn:
@@ -135,7 +135,7 @@ async def run(
     return exit_code(outcome)
 
 
-def _not_kept(sent: ParsedPrompt, agent: Agent) -> str:
+def _directives_note(sent: ParsedPrompt, agent: Agent) -> str:
     """What becomes of directives alone in a new session: its file begins with a prompt."""
     alone = bool(sent.changes) and not sent.text.strip() and not sent.attached
     return ONLY_SWITCHED if alone and not agent.session.resumed else ""

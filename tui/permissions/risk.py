@@ -277,7 +277,9 @@ class _Judge:
             reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM, _SETS_CODE}
             or reason == f"it {within.unknown}"
         )
-        unseen = _unseen(called, within, reason) or _told(runs_written(simple, self._written))
+        unseen = _unseen(called, within, reason) or _reason_sentence(
+            runs_written(simple, self._written)
+        )
         yield CommandPart(simple.text, risk, reason, spellings, around, hidden, unseen)
         deeper = (*around, simple.text)
         if len(deeper) > _DEEPEST:
@@ -297,7 +299,7 @@ class _Judge:
         reason = f"it sets {', '.join(simple.sets)}"
         runs = not _RUN_BY_SHELLS.isdisjoint(simple.sets)
         risk = "high-risk" if runs else "standard" if simple.assigned else "safe"
-        unseen = _SETS_CODE if runs else _told(within.unseen)
+        unseen = _SETS_CODE if runs else _reason_sentence(within.unseen)
         yield CommandPart(simple.text, risk, reason, (), around, runs, unseen)
         for text in within.texts:
             yield from self.text(text, simple.cwd, (*around, simple.text))
@@ -346,12 +348,12 @@ class _Judge:
 def _unseen(called: Invocation, within: InnerCommands, reason: str) -> str:
     """Why the words of a command do not show which programs it runs; "" if they do."""
     if inner := within.unknown or within.unseen:
-        return _told(inner)
+        return _reason_sentence(inner)
     decides = reason == blocklist.ONLY_THEN and called.name in _RUN_OTHERS
     return reason if decides or reason in _UNSEEN else ""
 
 
-def _told(why: str) -> str:
+def _reason_sentence(why: str) -> str:
     return f"it {why}" if why else ""
 
 

@@ -73,10 +73,10 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
         case facts.ContextFiles():
             return [sentence(line) for line in fact_lines(event)]
         case _:
-            return told(words(event, datetime.now(UTC)))
+            return sentence_lines(words(event, datetime.now(UTC)))
 
 
-def told(said: Sentence | None, *more: str) -> list[str]:
+def sentence_lines(said: Sentence | None, *more: str) -> list[str]:
     """A fact in words, and `more` sentences."""
     if said is None:
         return []
@@ -86,14 +86,14 @@ def told(said: Sentence | None, *more: str) -> list[str]:
 
 def of_a_wait(event: Fact, now: datetime) -> list[str]:
     """Why nothing comes for a while."""
-    return told(words(event, now), "Ctrl+C stops")
+    return sentence_lines(words(event, now), "Ctrl+C stops")
 
 
 def _in_full(event: facts.RepairApplied | facts.ExamFinished) -> list[str]:
     """What was found, but for what is as it should be."""
     said = words(event)
     rows = said.detail.splitlines() if said else []
-    return [*told(said), *(f"  {spoken(row)}" for row in rows if not row.startswith("✓"))]
+    return [*sentence_lines(said), *(f"  {spoken(row)}" for row in rows if not row.startswith("✓"))]
 
 
 def labelled(who: str, speech: list[str]) -> list[str]:
@@ -176,11 +176,11 @@ def _finished(event: facts.ToolFinished, label: str) -> list[str]:
     images = plural(len(event.images), "image") if event.images else ""
     parts = [_summary(event.summary), images, cut(event.receipt)]
     line = ", ".join([f"{name}: {how} {seconds}", *filter(None, parts)])
-    told = [line if line.endswith(".") else f"{line}."]
+    sentence_lines = [line if line.endswith(".") else f"{line}."]
     if event.is_error and event.name != "shell":
         end = [text for text in shown(event.text) if text.strip()][-_ERROR_LINES:]
-        told += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
-    return [*told, *_problems(event)]
+        sentence_lines += [f"  {text}" for text in end if spoken(text) != spoken(event.summary)]
+    return [*sentence_lines, *_problems(event)]
 
 
 def _problems(event: facts.ToolFinished) -> list[str]:

@@ -20,7 +20,7 @@ from tui.core.formatting import plural
 from tui.core.messages import blocks_of, text_of
 from tui.core.retold import retold
 from tui.core.text_cleaning import visible
-from tui.plain.event_lines import told
+from tui.plain.event_lines import sentence_lines
 from tui.plain.event_speaker import EventSpeaker
 from tui.plain.markdown_to_speech import read
 from tui.plain.questions import (
@@ -272,7 +272,7 @@ def _done_to_the_context(records: Sequence[Record]) -> list[str]:
         line
         for record, fact in retold(records)
         if fact and record.type in _OF_THE_CONTEXT
-        for line in told(words(fact))[:1]
+        for line in sentence_lines(words(fact))[:1]
     ]
     if not done:
         return []

@@ -161,30 +161,12 @@ Fact: TypeAlias = (
     SessionStarted
     | UserMessage
     | DirectivesChanged
+    | RequestSent
+    | ThinkingDelta
+    | TextDelta
+    | ToolInputDelta
     | AssistantMessage
     | SourcesCited
-    | TodosChanged
-    | QueueChanged
-    | TitleChanged
-    | StorageChanged
-    | Notice
-    | Debug
-    | ErrorRaised
-    | LoopStopped
-    | HandOff
-    | TurnFinished
-    | RequestSent
-    | TextDelta
-    | ThinkingDelta
-    | ToolInputDelta
-    | Alive
-    | RetryScheduled
-    | ModelSwitched
-    | Parked
-    | RecoveryStep
-    | RequestExtended
-    | RequestPaid
-    | ThinkingDropped
     | ToolStarted
     | PermissionAsked
     | PermissionAnswered
@@ -196,28 +178,46 @@ Fact: TypeAlias = (
     | ToolFinished
     | HookFinished
     | CheckpointTaken
-    | ToolsAwaited
-    | ToolsChanged
     | JobStarted
     | JobFinished
     | SubAgentStarted
     | SubAgentEvent
     | SubAgentFinished
+    | RetryScheduled
+    | Parked
+    | ModelSwitched
+    | RecoveryStep
+    | OverflowCompactionStarted
+    | LoopStopped
+    | Alive
     | ContextMeasured
     | ContextChanged
     | ContextBroken
-    | ContextFiles
-    | FilesChanged
-    | RepairApplied
+    | RequestExtended
+    | RequestPaid
+    | ThinkingDropped
     | Pruned
     | MemorySaved
-    | OverflowCompactionStarted
     | CompactionStarted
     | CompactionDelta
     | CompactionFinished
     | ExamStarted
     | ExamFinished
     | CompactionUndone
+    | HandOff
+    | ContextFiles
+    | FilesChanged
+    | ToolsAwaited
+    | ToolsChanged
+    | TodosChanged
+    | QueueChanged
+    | TitleChanged
+    | StorageChanged
+    | RepairApplied
+    | Notice
+    | Debug
+    | ErrorRaised
+    | TurnFinished
 )
 
 

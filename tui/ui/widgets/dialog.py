@@ -72,15 +72,15 @@ class TextField(Input):
 class AskedAbout(VerticalScroll, can_focus=False):
     """A part of a dialog that may be longer than its place. The foot says how much is below."""
 
-    class Moved(Message):
-        """Another part of it is in sight, or more, or less."""
+    class InSight(Message):
+        """Another part of it is in sight, or more of it, or less."""
 
     def on_resize(self) -> None:
-        self.post_message(self.Moved())
+        self.post_message(self.InSight())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Moved())
+        self.post_message(self.InSight())
 
 
 class Dialog(BaseScreen, ModalScreen[T]):
@@ -164,7 +164,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self.set_class(self.size.height < _TINY, "-tiny")
         self.call_after_refresh(self._foot)
 
-    @on(AskedAbout.Moved)
+    @on(AskedAbout.InSight)
     def _foot(self) -> None:
         """The keys, as many as the border has room for."""
         longer = [part for part in self.query(VerticalScroll) if part.max_scroll_y > 0]
