@@ -26,6 +26,7 @@ from tui.context.overrides import Overlay
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
+from tui.core.fact_words import request_line
 from tui.core.facts import Fact
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
@@ -68,7 +69,7 @@ async def test_the_server_is_told_which_answer_a_request_goes_on_from(tmp_path: 
         assert asked == [{"previous_message_id": None}, {"previous_message_id": "msg_0000"}]
         (said,) = [e for e in seen if isinstance(e, facts.RequestExtended)]
         assert (said.n, said.last, said.broken, said.cache_miss) == (2, 1, "", "")
-        assert "extends #1 ✓ · cache " in said.text
+        assert "extends #1 ✓ · cache " in request_line(said)
         assert all(BINDING in post.headers["anthropic-beta"] for post in server.posts)
 
 

@@ -49,6 +49,7 @@ from tui.context.view import View
 from tui.core import facts
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
+from tui.core.fact_words import break_price
 from tui.core.facts import Fact
 from tui.core.formatting import tokens
 from tui.permissions.gate import Gate
@@ -533,7 +534,7 @@ class Agent:
             return SwitchPrice("applies from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
-        anew = f"{tokens(size)} tokens per request; {self.reload_cost().price}"
+        anew = f"{tokens(size)} tokens per request; {break_price(self.reload_cost())}"
         if tool.name in self._ctx.tools:
             if not framed:
                 return SwitchPrice("calls to it are refused, nothing more is sent")

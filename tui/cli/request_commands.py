@@ -19,10 +19,12 @@ from tui.context.breaks import BREAK
 from tui.context.request_difference import RequestBlock, RequestDifference, difference, unified
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.errors import HoldfastError, UsageError
-from tui.core.facts import ContextBroken
+from tui.core.fact_words import words
 from tui.core.files import known_key
 from tui.core.formatting import plural
+from tui.core.messages import string_of
 from tui.core.paths import folders
+from tui.core.retold import retold
 from tui.core.standard_output import note, print_text
 from tui.provider.anthropic import convert
 from tui.session.reader import LoadedSession
@@ -275,16 +277,10 @@ def _listed(title: str, pieces: Sequence[RequestBlock]) -> list[str]:
 
 def _broken(record: Record) -> str:
     """A break, in one line."""
-    data = record.data
-    tokens, thoughts, usd = (data.get(name) for name in ("tokens", "thoughts", "cost_usd"))
-    said = ContextBroken(
-        str(data.get("reason")),
-        str(data.get("by")),
-        tokens if isinstance(tokens, int) else 0,
-        thoughts if isinstance(thoughts, int) else 0,
-        usd if isinstance(usd, int | float) else None,
-    )
-    return f"{said.text.removesuffix('.')}, by the {said.by}."
+    ((_, fact),) = retold([record])
+    said = words(fact) if fact else None
+    text = said.text.removesuffix(".") if said else "Break"
+    return f"{text}, by the {string_of(record.data.get('by')) or 'program'}."
 
 
 def _ranges(numbers: Sequence[int]) -> str:

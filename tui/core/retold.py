@@ -125,9 +125,10 @@ def _recovery(data: Data) -> Fact:
 
 
 def _compaction(data: Data) -> Fact:
-    names = ("tokens_before", "tokens_after", "messages_removed")
-    sizes = (_number(data.get(name)) for name in names)
-    return facts.CompactionFinished(*sizes, _text(data, "summary"), _text(data, "reason"))
+    before, after = _number(data.get("tokens_before")), _number(data.get("tokens_after"))
+    removed = _number(data.get("messages_removed"))
+    said = _text(data, "summary"), _text(data, "reason")
+    return facts.CompactionFinished(before, after, removed, *said)
 
 
 def _exam(data: Data) -> Fact:

@@ -15,6 +15,7 @@ from tui.agent.compaction import CompactionPreview
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.core.config import Permissions
+from tui.core.fact_words import break_price
 from tui.core.paths import folders
 from tui.session.records import Record
 from tui.ui.screens.picker import PickScreen, ThemePicker
@@ -91,7 +92,7 @@ async def test_effort_says_its_price_and_waits_if_wanted(
         assert "Change the effort to max?" in dialog.title_text
         price = agent.effort_cost("max")
         assert price
-        assert price.price in dialog.text
+        assert break_price(price) in dialog.text
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
         assert (agent.effort, agent.effort_to_come) == ("high", "")
