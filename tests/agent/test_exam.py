@@ -19,6 +19,7 @@ from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, ExamMode
 from tui.core.errors import ProviderError
+from tui.core.fact_words import words
 from tui.core.facts import Fact
 from tui.core.messages import Block, text_block
 from tui.provider import catalogue
@@ -29,6 +30,11 @@ HAIKU = catalogue.model_info("claude-haiku-5-5")
 FACT = re.compile(r"Rule (\d+) is (\w+)\.")
 RULES = 9
 WORDS = ("heron", "osprey", "magpie", "kestrel", "wren", "dunnock", "linnet", "siskin", "merlin")
+
+
+def in_words(fact: Fact) -> str:
+    sentence = words(fact)
+    return sentence.text if sentence else ""
 
 
 def talked(root: Path) -> Session:
@@ -108,8 +114,10 @@ async def test_what_the_summary_lacks_is_sent_with_it_word_for_word(tmp_path: Pa
     seen = await compacted(agent)
     (end,) = of(seen, facts.ExamFinished)
     assert (len(end.facts), end.held, end.verbatim, end.problem) == (9, 7, 2, "")
-    assert end.text == "Summary checked: 7 of 9 facts kept, 2 more sent verbatim ($0.0000)."
-    assert end.detail.splitlines()[:4] == [
+    assert in_words(end) == "Summary checked: 7 of 9 facts kept, 2 more sent verbatim ($0.0000)."
+    sentence = words(end)
+    assert sentence
+    assert sentence.detail.splitlines()[:4] == [
         "✗ What is rule 1? — osprey", "  “Rule 1 is osprey.”",
         "✗ What is rule 3? — kestrel", "  “Rule 3 is kestrel.”",
     ]  # fmt: skip
@@ -133,7 +141,9 @@ async def test_the_small_model_examines_before_the_compaction_is_recorded(tmp_pa
     assert all(not request.tools and not request.system for request in provider.requests[1:])
     kinds = [event.type for event in seen]
     assert kinds.index("exam_started") < kinds.index("compaction_finished")
-    assert of(seen, facts.ExamFinished)[0].text.startswith("Summary checked: 9 of 9 facts kept (")
+    assert in_words(of(seen, facts.ExamFinished)[0]).startswith(
+        "Summary checked: 9 of 9 facts kept ("
+    )
     assert record_types(agent)[-2:] == ["compaction", "exam"]
     await events_of(agent, "and now?")
     assert "leaves this out" not in sent_text(provider.requests[-1])
@@ -174,7 +184,7 @@ async def test_a_failing_exam_is_said_and_the_summary_accepted(tmp_path: Path, k
     agent = examined(tmp_path, provider)
     seen = await compacted(agent)
     (end,) = of(seen, facts.ExamFinished)
-    assert end.text == "The summary wasn't checked: The server is busy."
+    assert in_words(end) == "The summary wasn't checked: The server is busy."
     assert of(seen, facts.CompactionFinished)[0].problem == ""
     assert agent.view().summary is not None
     await events_of(agent, "and now?")
@@ -184,7 +194,7 @@ async def test_a_failing_exam_is_said_and_the_summary_accepted(tmp_path: Path, k
 async def test_quotes_that_are_not_there_are_no_facts(tmp_path: Path) -> None:
     agent = examined(tmp_path, Examining(0, quote="Rule {0} was always {1}."))
     (end,) = of(await compacted(agent), facts.ExamFinished)
-    assert end.text == "The summary wasn't checked: the model found nothing to ask about."
+    assert in_words(end) == "The summary wasn't checked: the model found nothing to ask about."
 
 
 async def test_another_wording_is_judged(tmp_path: Path) -> None:
@@ -211,7 +221,7 @@ async def test_no_room_for_all_that_is_lacking_is_said(
     (end,) = of(await compacted(agent), facts.ExamFinished)
     assert end.held == 0
     assert 0 < end.verbatim < 9
-    assert f"{9 - end.verbatim} lost for lack of room" in end.text
+    assert f"{9 - end.verbatim} lost for lack of room" in in_words(end)
 
 
 async def test_esc_during_the_exam_changes_nothing(tmp_path: Path) -> None:
@@ -256,7 +266,7 @@ async def test_a_cost_limit_ends_the_exam_not_the_compaction(tmp_path: Path) -> 
     agent = examined(tmp_path, provider, limits=Limits(max_turns=1))
     seen = await compacted(agent)
     (end,) = of(seen, facts.ExamFinished)
-    assert end.text == "The summary wasn't checked: Reached the limit of 1 request."
+    assert in_words(end) == "The summary wasn't checked: Reached the limit of 1 request."
     assert agent.view().summary is not None
 
 

@@ -350,7 +350,7 @@ async def test_one_that_is_interrupted_is_recorded_and_said(
     assert shown[-1].outcome == "interrupted"
     assert finished(shown) == [(event, "cancelled")]
     (ended,) = (one for one in shown if isinstance(one, facts.HookFinished))
-    assert said(ended) == (f"The {event} hook {ended.command} was stopped",)
+    assert said(ended) == (f"The {event} hook {ended.command} was stopped.",)
     (record,) = (one.data for one in agent.session.records if one.type == "hook")
     assert (record["event"], record["outcome"], record["exit_code"]) == (event, "cancelled", None)
     assert f"{event}: {ended.command}" in hook_lines(agent.find_hooks(), agent.session.records)
@@ -473,7 +473,7 @@ async def test_progress_that_a_guard_prints_is_shown_and_decides_nothing(make: M
     agent = make(provider, {"PreToolUse": "print('checked 3 rules')"})
     shown = await events_of(agent, "go")
     (ended,) = (one for one in shown if isinstance(one, facts.HookFinished))
-    assert said(ended) == (f"The PreToolUse hook {ended.command} says: checked 3 rules",)
+    assert said(ended) == (f"The PreToolUse hook {ended.command} says: checked 3 rules.",)
     assert not results(agent)[0].startswith("Not allowed")
     await agent.close()
 

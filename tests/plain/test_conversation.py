@@ -82,7 +82,10 @@ async def test_what_an_attempt_streamed_is_void_when_another_follows(world: Worl
         face.prompts.append("go")
         await until(lambda: "Holdfast: Said." in face.said)
         assert "Never" not in face.text
-        assert "Waiting 4 s, try 1 of 3; Ctrl+C stops." in face.text
+        assert (
+            "Retry 1 of 3 in 4 s (10 characters received were discarded). Ctrl+C stops."
+            in face.text
+        )
 
 
 async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(

@@ -146,7 +146,7 @@ async def test_what_was_told_once_is_not_asked_again(tmp_path: Path) -> None:
         await until(pilot, lambda: app.conversation.agent is world.agent)
         assert asked(app) is None
         lines = [each.text for each in items(app, NoticeItem)]
-        assert lines == ["Repaired this session in one place."]
+        assert lines == ["Repaired this session in one place; its file is unchanged."]
 
 
 async def test_ten_thousand_findings_cost_what_is_in_sight(
