@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     _compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = _compiled
     sys.dont_write_bytecode = False
+# A shell lets its background ignore Ctrl+C, and so would every program that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if _constants := sys.modules.get("textual.constants"):  # the snapshot plugin imports it earlier
     _constants.TEXTUAL_ANIMATIONS = "none"  # pyright: ignore[reportAttributeAccessIssue]
 
