@@ -1,4 +1,4 @@
-"""What becomes of the model's calls, and of the questions that they ask."""
+"""The model's calls, and the questions that they ask."""
 
 from __future__ import annotations
 

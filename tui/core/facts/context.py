@@ -1,4 +1,4 @@
-"""How full the context is, and what was done to it."""
+"""The context: how full it is, and what was done to it."""
 
 from __future__ import annotations
 

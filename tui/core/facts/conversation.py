@@ -1,4 +1,4 @@
-"""What is said in a session, and how a turn ends."""
+"""The conversation: what is said, and how a turn ends."""
 
 from __future__ import annotations
 

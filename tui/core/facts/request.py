@@ -1,4 +1,4 @@
-"""What becomes of a request, from the first attempt to what it cost."""
+"""Requests: each attempt, the answer as it comes, what went wrong, and what it cost."""
 
 from __future__ import annotations
 
