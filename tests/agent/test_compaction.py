@@ -153,7 +153,7 @@ async def test_A33_automatic_is_strictly_over_the_threshold(tmp_path: Path) -> N
         agent = agent_on(tmp_path, provider, session=session)
         agent.view()
         assert agent.ledger.tokens == int(share * 20_000)
-        due = agent._compactor.due()  # pyright: ignore[reportPrivateUsage]
+        due = await agent._compactor.due()  # pyright: ignore[reportPrivateUsage]
         await agent.close()
         return due
 

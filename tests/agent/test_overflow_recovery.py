@@ -48,7 +48,7 @@ class Compactions:
     broken: bool = False
     stuck: bool = False
 
-    def due(self) -> bool:
+    async def due(self) -> bool:
         if self.broken:
             raise ZeroDivisionError("cannot count")
         if self.stuck:
@@ -396,7 +396,7 @@ async def test_R11_a_failing_compaction_check_is_logged_and_the_turn_goes_on(
 
 async def test_R11_a_cancellation_in_the_check_is_passed_on(tmp_path: Path) -> None:
     class Cancelled(Compactions):
-        def due(self) -> bool:
+        async def due(self) -> bool:
             raise asyncio.CancelledError
 
     provider = ScriptedProvider(say("never"))

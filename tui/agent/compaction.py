@@ -103,7 +103,7 @@ class Compactor:
     _gave_up: str = ""
     """The id of the prompt in whose turn it failed."""
 
-    def due(self) -> bool:
+    async def due(self) -> bool:
         """Whether the view made last is strictly over the threshold; some turns before, say so.
 
         Not again in a turn in which it failed. Raises LimitReachedError where two compactions in
@@ -118,9 +118,9 @@ class Compactor:
             return False
         if stuck := compaction_triggers.stuck(self.ctx.records):
             handed = facts.HandOff(stuck.asked, stuck.done, stuck.left)
-            if told := words(handed):
-                self.ctx.recorder.append("note", text="\n".join(told.lines))
-            self.ctx.publish(handed)
+            if sentence := words(handed):
+                self.ctx.recorder.append("note", text="\n".join(sentence.lines))
+            await self.ctx.recorder.show(handed)
             raise LimitReachedError(
                 "Stopped: the context was compacted twice without progress.",
                 hint="Suggest another approach, or split the task.",

@@ -165,7 +165,7 @@ class OverflowRecovery:
 
     async def _compact_in_time(self) -> bool:
         """Whether it was tried. The server's word on the window is waited for before that."""
-        if not self._overflown() and not self.compactor.due():
+        if not self._overflown() and not await self.compactor.due():
             return False
         await self.requests.learned()
         if found := self._overflown():
@@ -173,7 +173,7 @@ class OverflowRecovery:
             await self._say_overflown(found)
             await self.compact()
             return True
-        if due := self.compactor.due():
+        if due := await self.compactor.due():
             await self.compactor.compact("automatic")
         return due
 

@@ -1,4 +1,4 @@
-"""What a run is made of, and what its tasks share while it runs."""
+"""The parts of a run, and what its tasks share while it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tui.provider.base import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """What a run is made of. `task_file` and `target` are real paths.
+    """The parts of a run. `task_file` and `target` are real paths.
 
     `open_agent` makes an agent that asks the named model and works in a folder, on a session in a
     file or, without one, on a new session;
@@ -100,7 +100,7 @@ class RunContext:
 
     @property
     def spent_usd(self) -> float:
-        """What the run has cost so far, as far as it is known."""
+        """The cost of the run so far, as far as it is known."""
         tasks = self.book.state.tasks if self.book else ()
         return sum(task.cost_usd or 0.0 for task in tasks) + sum(self._unpaid.values())
 
@@ -114,7 +114,7 @@ class RunContext:
             self._cancel_others(index)
 
     def counted(self, index: int) -> None:
-        """What a task has paid is part of its state from now on."""
+        """Make what a task has paid part of its state from now on."""
         self._unpaid.pop(index, None)
 
     def say(self, text: str) -> None:

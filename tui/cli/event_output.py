@@ -1,4 +1,4 @@
-"""What `-p` writes: events as data or for the person, and the exit code.
+"""The output of `-p`: facts as data or for the person, and the exit code.
 
 Data goes to standard output; errors, notices, retries and debug go to standard error.
 """

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, cast
 from tui.core import facts
 from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import words as class_in_words
-from tui.core.facts import CACHE_MISSES, INTERRUPTION, Fact
+from tui.core.facts import INTERRUPTION, Fact
 from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
 from tui.core.messages import string_of
 from tui.core.paths import shorten
@@ -28,11 +28,20 @@ Level: TypeAlias = Literal["info", "success", "warning", "error"]
 _HEADERS: Final = 3
 """Questions nobody could answer that a sentence names; the others are counted."""
 _HOOK_CHARS: Final = 300
-"""Of what a hook prints, in a sentence."""
+"""The most that a sentence repeats of what a hook prints."""
 _PLAN_TOOL: Final = "present_plan"
 RELOAD_WAITS: Final = "The next compaction picks up the changes."
 REWOUND: Final = "Rewound. Later messages are still in the session file."
 
+_CACHE_MISSES: Final = {
+    "model_changed": "another model was used",
+    "system_changed": "the system prompt changed",
+    "tools_changed": "the tools changed",
+    "messages_changed": "earlier messages changed",
+    "previous_message_not_found": "the server no longer knows the last answer",
+    "unavailable": "the server can't say what changed",
+}
+"""The server's reasons why the cache was missed, in words."""
 _MISFITS: Final = {
     "prefix_binding_mismatch": "earlier messages have changed",
     "model_binding_mismatch": "this model can't read another model's thinking",
@@ -285,8 +294,8 @@ def _moment(then: datetime, now: datetime | None) -> str:
 
 
 def _hook(fact: facts.HookFinished) -> str:
-    """What went wrong with a hook, or what it printed for the person; "" where there is nothing to
-    say, or others say it."""
+    """Say what went wrong with a hook, or what it printed for the person; "" where there is nothing
+    to say, or others say it."""
     hook = " ".join(filter(None, ("The", fact.event, "hook", one_line(fact.command))))
     printed = one_line(fact.text)
     if fact.outcome == "ok" and printed:
@@ -347,7 +356,7 @@ def _compacted(fact: facts.CompactionFinished) -> Sentence:
 
 
 def _exam(fact: facts.ExamFinished) -> Sentence:
-    """How many of the facts that a summary was asked for it holds, those that it lacks first."""
+    """Count the facts that a summary holds of those it was asked for; list what it lacks first."""
     count, problem = len(fact.facts), fact.problem.rstrip(".")
     if not count:
         return Sentence(f"The summary wasn't checked: {problem}.", "warning")
@@ -418,7 +427,7 @@ def _repaired(findings: Iterable[Mapping[str, str]]) -> Sentence | None:
 
 
 def acknowledgement(changes: Mapping[str, bool | str]) -> str:
-    """What was switched, without a period."""
+    """Name the directives that were switched, without a period."""
     return " · ".join(
         _SWITCHES.get((name, value)) or f"{name} is {value}" for name, value in changes.items()
     )
@@ -431,7 +440,7 @@ def without_feature(feature: str) -> str:
 
 
 def request_line(fact: facts.RequestExtended) -> str:
-    """How a request extends the last one, on one line of the debug view."""
+    """Say on one line of the debug view how a request extends the last one."""
     parts = [f"#{fact.n}"]
     if fact.added is not None:
         parts[0] += f" {fact.added:+,} tokens"
@@ -441,7 +450,7 @@ def request_line(fact: facts.RequestExtended) -> str:
     parts.append(f"cache {tokens(fact.cached)}/{tokens(fact.tokens)}")
     if fact.cache_miss:
         lost = f" ({tokens(fact.missed_tokens)} tokens)" if fact.missed_tokens else ""
-        parts.append(f"{CACHE_MISSES.get(fact.cache_miss, fact.cache_miss)}{lost}")
+        parts.append(f"{_CACHE_MISSES.get(fact.cache_miss, fact.cache_miss)}{lost}")
     if fact.thought:
         parts.append(f"thought {tokens(fact.thought)} of {tokens(fact.output)}")
     return " · ".join(parts)

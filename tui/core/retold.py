@@ -217,7 +217,7 @@ def _feature(data: Data) -> Fact:
 
 
 def _notice(data: Data) -> Fact | None:
-    """Of what the model was told, what the person was told, too."""
+    """Tell again what the person, too, was told when the model was."""
     text = _text(data, "text")
     match data.get("kind"):
         case "changed":

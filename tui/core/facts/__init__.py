@@ -65,7 +65,6 @@ from tui.core.facts.conversation import (
     UserMessage,
 )
 from tui.core.facts.request import (
-    CACHE_MISSES,
     Alive,
     ModelSwitched,
     Parked,
@@ -89,7 +88,6 @@ from tui.core.facts.work import (
 )
 
 __all__ = [
-    "CACHE_MISSES",
     "INTERRUPTION",
     "Alive",
     "AssistantMessage",

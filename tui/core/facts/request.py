@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import field
 
@@ -11,16 +11,6 @@ from tui.core.facts.base import WireFact
 from tui.core.messages import object_of
 
 Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
-
-CACHE_MISSES: Final = {
-    "model_changed": "another model was used",
-    "system_changed": "the system prompt changed",
-    "tools_changed": "the tools changed",
-    "messages_changed": "earlier messages changed",
-    "previous_message_not_found": "the server no longer knows the last answer",
-    "unavailable": "the server can't say what changed",
-}
-"""The server's reasons why the cache was missed, in words."""
 
 
 class RequestSent(WireFact, frozen=True, tag="request_sent"):
