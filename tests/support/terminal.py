@@ -100,7 +100,8 @@ class Terminal:
 
     def _take(self, chunk: bytes) -> None:
         self._raw += chunk
-        self._text += self.shown.feed(chunk)
+        printed = re.sub(r"\s+", " ", self.shown.feed(chunk))
+        self._text += printed[1:] if self._text.endswith(" ") and printed[:1] == " " else printed
 
     def echo(self, key: str) -> float:
         """Type a character that the screen does not show; seconds until it comes back."""
@@ -121,7 +122,7 @@ class Terminal:
     def text(self) -> str:
         """Everything printed since the last `forget`, and each row of the screen as often as it
         changed, without runs of blanks."""
-        return re.sub(r"\s+", " ", self._text)
+        return self._text
 
     @property
     def now(self) -> str:
