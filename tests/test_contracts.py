@@ -21,7 +21,6 @@ TUI: Final = ROOT / "tui"
 
 FIELDS_GOAL: Final = 20
 FIELDS: Final[Mapping[str, int]] = {
-    "AgentContext": 68,
     "AppServices": 33,
     "Config": 35,
     "Confinement": 26,

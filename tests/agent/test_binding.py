@@ -223,7 +223,7 @@ async def test_a_tool_that_joins_is_added_at_the_end(tmp_path: Path) -> None:
         agent.use_model(sonnet)
         await done(agent, "one")
         tool = Gives(ToolOutput.text("done"))
-        agent._ctx.tools[tool.name] = tool  # pyright: ignore[reportPrivateUsage] - as of a server
+        agent._ctx.toolbox.tools[tool.name] = tool  # pyright: ignore[reportPrivateUsage] - as of a server
         agent._requests.exchange((), [tool])  # pyright: ignore[reportPrivateUsage]
         await done(agent, "two")
         assert len(server.posts) == 3

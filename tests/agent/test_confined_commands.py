@@ -273,7 +273,7 @@ async def test_a_background_command_is_asked_about_and_stays_behind_its_walls(
     command = f"touch made; {written(tmp_path / 'outside')}; sleep 60"
     confinement = confine("auto")
     agent = await agent_with(root, confinement, command, says=says, background=True)
-    (job,) = agent._ctx.jobs.list()  # pyright: ignore[reportPrivateUsage] - what runs
+    (job,) = agent._ctx.toolbox.jobs.list()  # pyright: ignore[reportPrivateUsage] - what runs
     assert [asked.level for asked in says.asked] == [Level.WORKSPACE]
     await job.wait(0.5)
     assert not (tmp_path / "outside").exists()

@@ -313,7 +313,7 @@ async def test_other_models_and_servers_are_told_in_their_own_form(
             path = agent.session.path
             await done(agent, "one")
             requests = agent._requests  # pyright: ignore[reportPrivateUsage] - as a server would
-            agent._ctx.tools[joined.name] = joined  # pyright: ignore[reportPrivateUsage]
+            agent._ctx.toolbox.tools[joined.name] = joined  # pyright: ignore[reportPrivateUsage]
             requests.exchange((), [joined])
             agent.mode = "plan"
             for n in range(3):

@@ -140,7 +140,7 @@ async def test_K20_a_cut_has_a_receipt_and_a_full_copy(tmp_path: Path, lines: in
 
 async def test_one_can_be_moved_while_it_is_being_started(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider())
-    jobs = agent.keeping.jobs.ctx.jobs
+    jobs = agent.keeping.jobs.ctx.toolbox.jobs
     jobs.starter = starter = HeldStarter(jobs.starter)
     seen: list[Fact] = []
     run = user_shell.run("sleep 1000", tmp_path, FakeClock(), seen.append, keeping=agent.keeping)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
+from tui.agent.call_rules import CallRules
+from tui.agent.frame_sources import FrameSources
 from tui.agent.limits import Limits
+from tui.agent.model_link import ModelLink
 from tui.agent.prompts import parse
+from tui.agent.toolbox import Toolbox
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
 from tui.core.facts import Fact
@@ -51,13 +56,13 @@ def make_agent(
     jobs: Jobs | None = None,
     **fields: Any,
 ) -> Agent:
-    """An agent in the folder `root`; `fields` are further ones of `AgentContext`."""
+    """An agent in the folder `root`; `fields` are further ones of `AgentContext` and its groups."""
     clock, workspace = clock or SystemClock(), Workspace.at(root, ceiling="/")
     session = session or Session.in_memory(root, clock=clock)
     if session.path:
         fields.setdefault("memory_file", workspace.tool_results.parent / "MEMORY.md")
     return Agent(
-        AgentContext(
+        agent_context(
             session=session,
             provider=provider,
             model=model or MODEL,
@@ -74,6 +79,18 @@ def make_agent(
             **fields,
         )
     )
+
+
+def agent_context(**fields: Any) -> AgentContext:
+    """A context from the fields of all its groups, by their names alone."""
+
+    def group(kind: type[Any]) -> Any:
+        names = [each.name for each in dataclasses.fields(kind) if each.init]
+        return kind(**{name: fields.pop(name) for name in names if name in fields})
+
+    link, toolbox = group(ModelLink), group(Toolbox)
+    rules, sources = group(CallRules), group(FrameSources)
+    return AgentContext(link=link, toolbox=toolbox, rules=rules, sources=sources, **fields)
 
 
 async def events_of(agent: Agent, text: str) -> list[Fact]:

@@ -312,12 +312,12 @@ class GeneratedSession:
 
     def _part(self) -> None:
         self._late = False
-        self.agent._ctx.tools.pop(Late.name, None)  # pyright: ignore[reportPrivateUsage] - as MCP does
+        self.agent._ctx.toolbox.tools.pop(Late.name, None)  # pyright: ignore[reportPrivateUsage] - as MCP does
         self.agent._requests.exchange({Late.name}, ())  # pyright: ignore[reportPrivateUsage]
 
     def _offer(self) -> None:
         tool = Late()
-        self.agent._ctx.tools[Late.name] = tool  # pyright: ignore[reportPrivateUsage] - as above
+        self.agent._ctx.toolbox.tools[Late.name] = tool  # pyright: ignore[reportPrivateUsage] - as above
         self.agent._requests.exchange({Late.name}, [tool])  # pyright: ignore[reportPrivateUsage]
 
     def _reload(self) -> None:

@@ -410,7 +410,7 @@ class ScriptedModel:
 
     async def _wait(self, hold: Hold) -> None:
         """Wait as a provider does between two attempts, or at the script's word."""
-        control = self.ctx.control
+        control = self.ctx.link.control
         clock = _Held(self._clock, hold)
         switch = await control.wait(cast("Clock", clock), 0)
         if not clock.slept:
@@ -451,7 +451,7 @@ class ScriptedModel:
             for call in calls:
                 if call.asked and call.name == name:
                     effect = call.asked.call.effect
-            self.ctx.tools[name] = ScriptedTool.named(name, effect, self)
+            self.ctx.toolbox.tools[name] = ScriptedTool.named(name, effect, self)
         self._written.clear()
         if calls:
             self._conductor = asyncio.create_task(self._conduct(calls), name="script")

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
+from tests.support.agents import agent_context
 from tests.support.clock import FakeClock
 from tests.support.script import MODEL, Answers, Script, ScriptedGate, ScriptedModel
 from tui.agent.agent import Agent
@@ -216,7 +217,7 @@ class WatchedAgent(Agent):
         text = [text_block("The tests are run with `make test`.")]
         self.session.append("user", content=text, text="How are they run?")
         self.session.append("assistant", content=text, model=MODEL, usage={})
-        self.scripted.ctx.memory_file = folders().data / "MEMORY.md"
+        self.scripted.ctx.sources.memory_file = folders().data / "MEMORY.md"
 
     def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
         planned = self.planned
@@ -478,7 +479,7 @@ class World:
             servers.all = tuple(self.mcp)
         said = self.permissions
         rules = Policy.of(allow=said.allow, ask=said.ask, deny=said.deny)
-        ctx = AgentContext(
+        ctx = agent_context(
             session=session,
             provider=model,
             model=ModelInfo(MODEL, 200_000, 64_000, "catalogue", EFFORTS, "high"),

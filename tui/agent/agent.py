@@ -92,20 +92,20 @@ class Agent:
         self.session = ctx.session
         self._ctx = ctx
         self._jobs = BackgroundJobs(ctx)
-        ctx.tools[Recall.name] = Recall(partial(self.recall, for_person=False))
-        if ctx.may_have(AskUser.name):
-            ctx.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
+        ctx.toolbox.tools[Recall.name] = Recall(partial(self.recall, for_person=False))
+        if ctx.toolbox.may_have(AskUser.name):
+            ctx.toolbox.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
         if ctx.parent is None:
-            ctx.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
+            ctx.toolbox.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
         self.sub_agents = SubAgentList(ctx)
         starter = SubAgentStarter(ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents)
-        if ctx.parent is None and ctx.find_agents is not None:
-            ctx.tools[SubAgentTool.name] = SubAgentTool(starter.run)
-        if ctx.answers_only:
-            ctx.tools.clear()
+        if ctx.parent is None and ctx.toolbox.find_agents is not None:
+            ctx.toolbox.tools[SubAgentTool.name] = SubAgentTool(starter.run)
+        if ctx.toolbox.answers_only:
+            ctx.toolbox.tools.clear()
         self._requests = RequestBuilder(ctx)
         self._titles = TitleWriter(ctx, self._requests)
-        ctx.provider = self._with_fallbacks(ctx.provider)
+        ctx.link.provider = self._with_fallbacks(ctx.link.provider)
         self._directives = DirectiveState(ctx, self._requests)
         self._repair = RequestRepair(ctx, self._requests)
         self._deferred = DeferredRetry(ctx)
@@ -137,7 +137,7 @@ class Agent:
 
     @property
     def model(self) -> str:
-        return self._ctx.model.id
+        return self._ctx.link.model.id
 
     @property
     def role(self) -> str:
@@ -151,7 +151,7 @@ class Agent:
     @property
     def server(self) -> str:
         """The server that is asked."""
-        return self._ctx.server
+        return self._ctx.link.server
 
     @property
     def checkpoints(self) -> Checkpoints | None:
@@ -161,11 +161,11 @@ class Agent:
     @property
     def control(self) -> RetryControl:
         """Ends the waits of whatever provider is asked."""
-        return self._ctx.control
+        return self._ctx.link.control
 
     @property
     def window(self) -> int:
-        return self._ctx.model.window
+        return self._ctx.link.model.window
 
     @property
     def directives(self) -> Directives:
@@ -179,7 +179,7 @@ class Agent:
     @property
     def spent(self) -> Spent:
         """What the turns of this agent have cost."""
-        return self._ctx.spent_before
+        return self._ctx.state.spent_before
 
     def spending(self) -> SessionCost:
         """What the whole session has cost, earlier runs included, and its last prompt."""
@@ -188,25 +188,25 @@ class Agent:
     @property
     def queue(self) -> tuple[str, ...]:
         """What was typed while the agent worked and has not been handed over yet."""
-        return tuple(prompt.typed for prompt in self._ctx.queue)
+        return tuple(prompt.typed for prompt in self._ctx.state.queue)
 
     @property
     def mode(self) -> Mode:
-        return self._ctx.mode
+        return self._ctx.state.mode
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        self._ctx.mode = mode
+        self._ctx.state.mode = mode
 
     @property
     def unconfined(self) -> bool:
         """Whether it is known that no sandbox confines commands, though one was meant to."""
-        return self._ctx.confinement is not None and self._ctx.confinement.missing
+        return self._ctx.toolbox.confinement is not None and self._ctx.toolbox.confinement.missing
 
     @property
     def start_reader(self) -> StartReader | None:
         """What starts a program of ours that reads behind the walls; None where none are known."""
-        walls = self._ctx.confinement
+        walls = self._ctx.toolbox.confinement
         return walls.start_reader if walls is not None and walls.known_levels else None
 
     @property
@@ -218,12 +218,12 @@ class Agent:
     @property
     def offers_skills(self) -> bool:
         """Whether the model has the tool that loads skills."""
-        return Skill.name in self._ctx.tools
+        return Skill.name in self._ctx.toolbox.tools
 
     @property
     def jobs(self) -> Sequence[OwnedJob]:
         """The background commands of this run of the program, those of sub-agents too."""
-        own = [OwnedJob(job) for job in self._ctx.jobs.list()]
+        own = [OwnedJob(job) for job in self._ctx.toolbox.jobs.list()]
         return [*own, *self.sub_agents.jobs]
 
     @property
@@ -234,7 +234,7 @@ class Agent:
     def move_to_background(self) -> int:
         """Let the commands that run in front continue in the background: their calls get a result
         at once. Returns how many there are."""
-        return self._ctx.jobs.move() + self.sub_agents.move_to_background()
+        return self._ctx.toolbox.jobs.move() + self.sub_agents.move_to_background()
 
     def watch_jobs(self, show: Callable[[Fact], None]) -> None:
         """Show what becomes of background commands while no turn runs, until `close`."""
@@ -248,18 +248,18 @@ class Agent:
     @property
     def has_jobs(self) -> bool:
         """Whether a background command runs."""
-        return not all(job.ended for job in self._ctx.jobs.list())
+        return not all(job.ended for job in self._ctx.toolbox.jobs.list())
 
     async def ports(self) -> dict[int, int]:
         """The ports that background commands listen on inside the sandbox, each with the one at
         127.0.0.1 that leads there, 0 where none does."""
-        confinement = self._ctx.confinement
+        confinement = self._ctx.toolbox.confinement
         return await confinement.ports() if confinement is not None and self.has_jobs else {}
 
     async def forward(self, port: int) -> int:
         """Open one of `ports` at 127.0.0.1; the number it got there."""
-        assert self._ctx.confinement is not None
-        return await self._ctx.confinement.forward(port)
+        assert self._ctx.toolbox.confinement is not None
+        return await self._ctx.toolbox.confinement.forward(port)
 
     def add_dir(self, folder: Path) -> bool:
         """Let the tools work in a real folder too, from the next call on. False if they may,
@@ -268,35 +268,37 @@ class Agent:
         if replace(workspace, widened=False, readable=()).contains(folder):
             return False
         self._ctx.workspace = replace(workspace, extra=(*workspace.extra, folder))
-        if self._ctx.confinement is not None:
-            self._ctx.confinement.workspace = self._ctx.workspace
+        if self._ctx.toolbox.confinement is not None:
+            self._ctx.toolbox.confinement.workspace = self._ctx.workspace
         return True
 
     def take_up(self, config: Config) -> None:
         """Go by changed settings where a running session can: the rules, from the next call on,
         and the redaction. What was granted for the session stays. Raises UsageError."""
-        gate, rules = self._ctx.gate, config.permissions
+        gate, rules = self._ctx.rules.gate, config.permissions
         read = Policy.of(allow=rules.allow, ask=rules.ask, deny=rules.deny)
-        require_tools((*read.deny, *read.ask), NAMES.union(self._ctx.tools))
+        require_tools((*read.deny, *read.ask), NAMES.union(self._ctx.toolbox.tools))
         gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
         self.session.redact = config.redact == "record"
 
     @property
     def gate(self) -> Gate:
         """The rules in force, and what was granted for this session."""
-        return self._ctx.gate
+        return self._ctx.rules.gate
 
     def try_call(self, call: Call) -> Decision:
         """What would be decided about a call now. Nothing is run, asked or recorded."""
         ctx = self._ctx
         return decide(
             call,
-            ctx.gate.policy,
-            mode=ctx.mode,
-            elevated=ctx.elevated,
-            grants=ctx.gate.grants,
+            ctx.rules.gate.policy,
+            mode=ctx.state.mode,
+            elevated=ctx.state.elevated,
+            grants=ctx.rules.gate.grants,
             workspace=ctx.workspace,
-            holds=ctx.confinement.known_levels if ctx.confinement is not None else (),
+            holds=ctx.toolbox.confinement.known_levels
+            if ctx.toolbox.confinement is not None
+            else (),
         )
 
     async def start(self) -> list[Fact]:
@@ -307,7 +309,9 @@ class Agent:
         work = [self._load()]
         if self._ctx.parent is None:
             work.append(sweep_outputs(self._ctx, self._closing))
-            for rule in without_tool(self._ctx.gate.policy.allow, NAMES.union(self._ctx.tools)):
+            for rule in without_tool(
+                self._ctx.rules.gate.policy.allow, NAMES.union(self._ctx.toolbox.tools)
+            ):
                 text = f"The rule {rule} allows nothing: there is no such tool."
                 self._ctx.publish(facts.Notice(text))
             self._hooks.begin()
@@ -369,12 +373,12 @@ class Agent:
 
     def stay(self) -> None:
         """Nobody takes over what runs: `close` ends it."""
-        self._ctx.jobs.stay()
+        self._ctx.toolbox.jobs.stay()
         self.sub_agents.stay()
 
     def _let_commands_go_on(self) -> None:
-        self._ctx.pause.begin()
-        self._ctx.jobs.leave()
+        self._ctx.state.pause.begin()
+        self._ctx.toolbox.jobs.leave()
         self.sub_agents.leave()
 
     async def note(self, text: str) -> Sequence[Fact]:
@@ -407,7 +411,7 @@ class Agent:
     @property
     def efforts(self) -> tuple[str, ...]:
         """The levels of effort that the model offers, the lowest first."""
-        return self._ctx.model.efforts
+        return self._ctx.link.model.efforts
 
     @property
     def effort(self) -> str:
@@ -417,13 +421,13 @@ class Agent:
     @property
     def effort_to_come(self) -> str:
         """The level that waits for the next break; "" where none does."""
-        wanted = self._requests.frame.level(self._ctx.model)
+        wanted = self._requests.frame.level(self._ctx.link.model)
         return "" if wanted == self.effort else wanted
 
     @property
     def own_effort(self) -> str:
         """The level that the model has if none is named."""
-        return self._ctx.model.effort
+        return self._ctx.link.model.effort
 
     def effort_cost(self, level: str) -> facts.ContextBroken | None:
         """What `use_effort` would cost; None where it costs nothing."""
@@ -468,13 +472,13 @@ class Agent:
 
     def steer(self, prompt: ParsedPrompt) -> None:
         """Queue a prompt for the running turn; it is sent once the running tools are done."""
-        self._ctx.queue.append(prompt)
+        self._ctx.state.queue.append(prompt)
         self._ctx.publish_queue()
 
     def unqueue(self) -> tuple[ParsedPrompt, ...]:
         """Take back what is queued, for instance to edit it."""
-        prompts = tuple(self._ctx.queue)
-        self._ctx.queue.clear()
+        prompts = tuple(self._ctx.state.queue)
+        self._ctx.state.queue.clear()
         self._ctx.publish_queue()
         return prompts
 
@@ -499,27 +503,27 @@ class Agent:
 
     def find_hooks(self) -> Hooks:
         """The person's hooks as they are now. Blocks."""
-        find = self._ctx.find_hooks
+        find = self._ctx.rules.find_hooks
         return find() if find else Hooks()
 
     def find_agents(self) -> AgentDefinitions:
         """The kinds of sub-agents there are now. Blocks."""
-        find = self._ctx.find_agents
+        find = self._ctx.toolbox.find_agents
         return find() if find else AgentDefinitions({})
 
     @property
     def servers(self) -> Sequence[Server]:
         """The MCP servers that are configured."""
-        return self._ctx.servers.all if self._ctx.servers else ()
+        return self._ctx.toolbox.servers.all if self._ctx.toolbox.servers else ()
 
     def searched_tools(self, server: Server) -> int:
         """How many tools of a server the model finds by search only."""
-        return sum(tool.name in self._ctx.deferred for tool in server.tools)
+        return sum(tool.name in self._ctx.toolbox.deferred for tool in server.tools)
 
     @property
     def checkers(self) -> Sequence[Checker]:
         """The language servers and linters that were asked in this session."""
-        return self._ctx.checkers.all if self._ctx.checkers else ()
+        return self._ctx.toolbox.checkers.all if self._ctx.toolbox.checkers else ()
 
     def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Fact]:
         """Offer a server's tool to the model, or keep it from it, from the next request on."""
@@ -535,7 +539,7 @@ class Agent:
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
         anew = f"{tokens(size)} tokens per request; {break_price(self.reload_cost())}"
-        if tool.name in self._ctx.tools:
+        if tool.name in self._ctx.toolbox.tools:
             if not framed:
                 return SwitchPrice("calls to it are refused, nothing more is sent")
             return SwitchPrice("calls to it are refused, at no cost", f"−{anew}")
@@ -554,7 +558,7 @@ class Agent:
     def keeping(self) -> ShellOutput:
         """Where what the person's own commands print is stored, and cut for the model."""
         ctx = self._ctx
-        return ShellOutput(self.full_outputs, ctx.guard_limits, self._jobs, ctx.outputs)
+        return ShellOutput(self.full_outputs, ctx.guard_limits, self._jobs, ctx.toolbox.outputs)
 
     @property
     def ledger(self) -> Ledger:
@@ -567,7 +571,7 @@ class Agent:
         self._ctx.publish(*self._requests.measured())
         self._counter.schedule()
         if self._deferred.waiting:
-            self._ctx.control.retry_now()
+            self._ctx.link.control.retry_now()
         return self._ctx.events.take()
 
     async def use_server(
@@ -582,10 +586,10 @@ class Agent:
     ) -> Sequence[Fact]:
         """Ask through another provider from the next request on; nothing may run meanwhile."""
         self._refuse_in_turn()
-        ctx, before = self._ctx, self._ctx.provider
-        ctx.provider, ctx.direct = self._with_fallbacks(provider), provider
-        ctx.small_model = small_model
-        ctx.server, ctx.first_party, ctx.cache_life = server, first_party, cache_life
+        ctx, before = self._ctx, self._ctx.link.provider
+        ctx.link.provider, ctx.link.direct = self._with_fallbacks(provider), provider
+        ctx.link.small_model = small_model
+        ctx.link.server, ctx.link.first_party, ctx.link.cache_life = server, first_party, cache_life
         found = self.use_model(info)
         self._background.append(asyncio.create_task(self._load()))
         await before.aclose()
@@ -593,9 +597,9 @@ class Agent:
 
     def _with_fallbacks(self, provider: Provider) -> Provider:
         ctx = self._ctx
-        if not ctx.fallbacks:
+        if not ctx.link.fallbacks:
             return provider
-        return Failover(provider, ctx.fallbacks, clock=ctx.clock, adapt=self._requests.adapt)
+        return Failover(provider, ctx.link.fallbacks, clock=ctx.clock, adapt=self._requests.adapt)
 
     def fits(self, info: ModelInfo) -> Fit:
         """Whether the session as it is fits a model; to be asked before switching."""
@@ -603,11 +607,11 @@ class Agent:
 
     def retry_now(self) -> bool:
         """Wait no longer, for a retry or a parked turn. False where nothing was waited for."""
-        return self._ctx.control.retry_now()
+        return self._ctx.link.control.retry_now()
 
     def other_model(self) -> bool:
         """Go on with a fallback model. False where there is none, or nothing was waited for."""
-        return bool(self._ctx.fallbacks) and self._ctx.control.other_model()
+        return bool(self._ctx.link.fallbacks) and self._ctx.link.control.other_model()
 
     def offers(self) -> tuple[RepairLevel, ...]:
         """The levels of the repair ladder that can be tried after a refused request; else none."""
@@ -724,8 +728,12 @@ class Agent:
             task.cancel()
         self._requests.close()
         try:
-            own = [ctx.checkers.close()] if ctx.checkers and ctx.parent is None else []
-            await asyncio.gather(ctx.jobs.close(), self._mcp.close(), *own)
+            own = (
+                [ctx.toolbox.checkers.close()]
+                if ctx.toolbox.checkers and ctx.parent is None
+                else []
+            )
+            await asyncio.gather(ctx.toolbox.jobs.close(), self._mcp.close(), *own)
             await self._jobs.settle()
             if ctx.checkpoints is not None and ctx.parent is None:
                 await ctx.checkpoints.close()
@@ -733,12 +741,12 @@ class Agent:
             try:
                 await self.session.close()
             finally:
-                if ctx.outputs is not None:
-                    await asyncio.to_thread(ctx.outputs.close)
-                if ctx.confinement is not None and (ctx.parent is None or ctx.isolated):
-                    await ctx.confinement.close()
+                if ctx.toolbox.outputs is not None:
+                    await asyncio.to_thread(ctx.toolbox.outputs.close)
+                if ctx.toolbox.confinement is not None and (ctx.parent is None or ctx.isolated):
+                    await ctx.toolbox.confinement.close()
                 if ctx.parent is None:
-                    await ctx.provider.aclose()
+                    await ctx.link.provider.aclose()
 
     async def recall(
         self, asked: RecallParams, limits: PageLimits, *, for_person: bool = True
@@ -766,4 +774,4 @@ class Agent:
         The token ranks (40 MB) wait for the first result that is large enough to be counted.
         """
         with suppress(HoldfastError):
-            await self._ctx.provider.load()
+            await self._ctx.link.provider.load()

@@ -38,8 +38,8 @@ class BackgroundJobs:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
-        self.ctx.jobs.began = self._began
-        self.ctx.jobs.ended = self._ended
+        self.ctx.toolbox.jobs.began = self._began
+        self.ctx.toolbox.jobs.ended = self._ended
 
     @property
     def unreported(self) -> bool:
@@ -58,7 +58,7 @@ class BackgroundJobs:
             command=_short(string_of(command.call.get("command"))),
         )
         limits = self.ctx.config.guard
-        return await self.ctx.jobs.adopt(command, path=path, limits=limits, origin=origin)
+        return await self.ctx.toolbox.jobs.adopt(command, path=path, limits=limits, origin=origin)
 
     async def settle(self) -> None:
         """Until all that has happened is recorded."""
@@ -86,8 +86,8 @@ class BackgroundJobs:
         """Record the end of a command, then show it."""
         ctx, there = self.ctx, job.bytes > 0
         text = await asyncio.to_thread(job.tail, lines=TAIL_LINES, chars=TAIL_CHARS)
-        if there and ctx.outputs is not None and not job.origin.hidden:
-            await asyncio.to_thread(ctx.outputs.note, job.path)
+        if there and ctx.toolbox.outputs is not None and not job.origin.hidden:
+            await asyncio.to_thread(ctx.toolbox.outputs.note, job.path)
         finished = JobFinished(
             job.id,
             job.origin.call_id,

@@ -41,7 +41,7 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -
 def cache_life(ctx: AgentContext) -> CacheLife:
     """How long the server keeps what the session sends, by its frame."""
     frame = next((r for r in reversed(ctx.records) if r.type == FRAME), None)
-    found = frame.data.get("cache_life", "5m") if frame else ctx.cache_life
+    found = frame.data.get("cache_life", "5m") if frame else ctx.link.cache_life
     return "1h" if found == "1h" else "5m"
 
 

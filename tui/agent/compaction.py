@@ -110,7 +110,7 @@ class Compactor:
         a row brought the work no further.
         """
         held, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
-        window = self.ctx.model.window
+        window = self.ctx.link.model.window
         if not compaction_triggers.over(held, window, limit):
             self._announce(self.ctx.ledger.forecast(limit * window))
             return False
@@ -282,7 +282,9 @@ class Compactor:
         """The request for the server's own summary, where it makes one."""
         ctx, config = self.ctx, self.ctx.config.compaction
         room = self._room()
-        running = max(2 * room, _RUNNING * config.threshold * ctx.model.window / ctx.ledger.ratio)
+        running = max(
+            2 * room, _RUNNING * config.threshold * ctx.link.model.window / ctx.ledger.ratio
+        )
         if last_front_level(ctx.records) >= 0:  # what is not sent as recorded goes all at once
             return None
         return self.requests.for_summary(
@@ -297,7 +299,7 @@ class Compactor:
         cut, ctx = asked.cut, self.ctx
         return compaction_view.plan_until(
             ctx.records,
-            ctx.model.id,
+            ctx.link.model.id,
             cut.covers,
             cut.messages,
             pinned=view.pinned,
@@ -307,7 +309,7 @@ class Compactor:
     def _room(self) -> float:
         """The weight of what stays."""
         ctx, config = self.ctx, self.ctx.config.compaction
-        room = config.keep_tokens or min(_KEEP_TOKENS, ctx.model.window // 10)
+        room = config.keep_tokens or min(_KEEP_TOKENS, ctx.link.model.window // 10)
         return room / ctx.ledger.ratio
 
     def digest(self) -> bool:
@@ -316,11 +318,13 @@ class Compactor:
         Recorded, but not synced nor shown: that is for whoever asked.
         """
         view = self.requests.view()
-        planned = compaction_view.plan_all(self.ctx.records, self.ctx.model.id, pinned=view.pinned)
+        planned = compaction_view.plan_all(
+            self.ctx.records, self.ctx.link.model.id, pinned=view.pinned
+        )
         if planned is None:
             return False
         before = self.ctx.ledger.tokens
-        budget = min(DIGEST_TOKENS, max(64, self.ctx.model.window // 20))
+        budget = min(DIGEST_TOKENS, max(64, self.ctx.link.model.window // 20))
         summary = digest(self._covered(planned, view), budget)
         freed = self._freed(planned, view)
         self._record(_Made(planned, summary, Usage()), "digest", before=before)
@@ -361,7 +365,7 @@ class Compactor:
         ctx, config = self.ctx, self.ctx.config.compaction
         return compaction_view.plan(
             ctx.records,
-            ctx.model.id,
+            ctx.link.model.id,
             keep=config.keep_messages,
             room=self._room(),
             fill=fill,
@@ -373,7 +377,7 @@ class Compactor:
         """The messages that the summary is made of, as the model saw them."""
         stands = {id_: s for id_, s in view.stands.items() if s.state != "summarised"}
         return compaction_view.covered_messages(
-            self.ctx.records, planned, self.ctx.model.id, pinned=view.pinned, stands=stands
+            self.ctx.records, planned, self.ctx.link.model.id, pinned=view.pinned, stands=stands
         )
 
     def _freed(self, planned: CompactionPlan, view: View) -> int:
@@ -392,7 +396,7 @@ class Compactor:
             tokens_after=self.ctx.ledger.compacted(made.plan.summarised, made.summary),
             reason=reason,
         )
-        data |= {"model": self.ctx.model.id, "usage": made.usage.to_json(), **made.block}
+        data |= {"model": self.ctx.link.model.id, "usage": made.usage.to_json(), **made.block}
         if made.verbatim:
             data["verbatim"] = list(made.verbatim)
         self.ctx.recorder.append("compaction", **data)
@@ -430,7 +434,7 @@ def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[
     if asked is None or block is None:
         return {}
     stands = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
-    return {"block": block, "server": made.ctx.server, **stands}
+    return {"block": block, "server": made.ctx.link.server, **stands}
 
 
 def _last_prompt(records: Sequence[Record]) -> str:

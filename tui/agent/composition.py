@@ -18,10 +18,14 @@ from msgspec import structs
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
+from tui.agent.call_rules import CallRules
+from tui.agent.frame_sources import FrameSources
 from tui.agent.limits import Limits
+from tui.agent.model_link import ModelLink
 from tui.agent.skills import OfferedSkills
 from tui.agent.sub_agents import LIST_NAME
 from tui.agent.supervised_commands import place_of
+from tui.agent.toolbox import Toolbox
 from tui.context import project_files, system_prompt
 from tui.context.project_files import ProjectFiles
 from tui.context.system_prompt import Source
@@ -319,54 +323,67 @@ def make_agent(
     )
     session.redact = launch.config.redact == "record"
     confinement = _confinement(launch, session, skills.folders)
+    memory_file = launch.workspace.root / PRIVATE_DIR / "MEMORY.md"
     agent = Agent(
         AgentContext(
             session=session,
-            provider=provider or make_provider(launch, clock, control),
-            model=listed_model(launch, launch.model),
-            tools=builtin_tools() | skills.tools() | own_tools,
-            gate=Gate(policy, remember_always=remember_always),
-            approver=approver,
             workspace=replace(launch.workspace, readable=skills.folders),
-            system=prompt.blocks(),
             config=launch.config if not launch.one_turn else _by_requests(launch.config),
             clock=clock,
-            jobs=Jobs(clock, confinement.outside if confinement else None, session.path),
-            fallbacks=launch.config.fallback_models,
-            small_model=_small_model(launch),
-            control=control,
-            max_wait_s=launch.max_wait_s,
-            limits=launch.limits,
-            directives={
-                name: given
-                for name in ("elevated", "verbose", "effort")
-                if (given := getattr(launch, name))
-            },
-            notices=(*launch.notices, *found.problems, *skills.notices(unasked=launch.one_turn)),
-            prompt=prompt,
-            server=server_name(launch),
-            first_party=is_first_party(launch),
-            cache_life=cache_life(launch),
+            link=ModelLink(
+                provider=provider or make_provider(launch, clock, control),
+                model=listed_model(launch, launch.model),
+                fallbacks=launch.config.fallback_models,
+                small_model=_small_model(launch),
+                control=control,
+                max_wait_s=launch.max_wait_s,
+                server=server_name(launch),
+                first_party=is_first_party(launch),
+                cache_life=cache_life(launch),
+                find_model=lambda name: _agent_model(launch, name),
+            ),
+            toolbox=Toolbox(
+                tools=builtin_tools() | skills.tools() | own_tools,
+                jobs=Jobs(clock, confinement.outside if confinement else None, session.path),
+                skills=skills,
+                outputs=_outputs(launch, session),
+                servers=servers or make_servers(launch),
+                servers_shared=servers is not None,
+                checkers=make_checkers(launch, clock),
+                confinement=confinement,
+                kept=place_of(launch.folders, session.id) if session.path else None,
+                find_agents=None if launch.answers_only else lambda: _agents(launch),
+                may_have=lambda _: not launch.answers_only,
+                answers_only=launch.answers_only,
+            ),
+            rules=CallRules(
+                gate=Gate(policy, remember_always=remember_always),
+                approver=approver,
+                limits=launch.limits,
+                find_hooks=lambda: _hooks(launch),
+            ),
+            sources=FrameSources(
+                system=prompt.blocks(),
+                prompt=prompt,
+                injected=prompt.injected,
+                find_files=lambda: (*_project_files(launch).sources, *skills.read()),
+                find_rules=lambda: _rules(launch),
+                memory_file=memory_file if session.path else None,
+                directives={
+                    name: given
+                    for name in ("elevated", "verbose", "effort")
+                    if (given := getattr(launch, name))
+                },
+                notices=(
+                    *launch.notices,
+                    *found.problems,
+                    *skills.notices(unasked=launch.one_turn),
+                ),
+            ),
             key=installation_key(launch.folders.data) if session.path else b"",
-            find_files=lambda: (*_project_files(launch).sources, *skills.read()),
-            find_rules=lambda: _rules(launch),
-            find_agents=None if launch.answers_only else lambda: _agents(launch),
-            may_have=lambda _: not launch.answers_only,
-            answers_only=launch.answers_only,
-            find_model=lambda name: _agent_model(launch, name),
-            find_hooks=lambda: _hooks(launch),
-            skills=skills,
             cache=launch.folders.cache if session.path else None,
             folders=launch.folders if session.path else None,
-            memory_file=launch.workspace.root / PRIVATE_DIR / "MEMORY.md" if session.path else None,
-            outputs=_outputs(launch, session),
-            injected=prompt.injected,
-            servers=servers or make_servers(launch),
-            servers_shared=servers is not None,
-            checkers=make_checkers(launch, clock),
             open_checkpoints=_checkpoints(launch, session),
-            kept=place_of(launch.folders, session.id) if session.path else None,
-            confinement=confinement,
         )
     )
     agent.mode = launch.mode

@@ -21,7 +21,7 @@ class DirectiveState:
         self.now = replace(recorded, elevated=False)
         self._ctx, self._requests = ctx, requests
         requests.think(self.now.think, self.now.effort)
-        ctx.verbose = self.now.verbose
+        ctx.state.verbose = self.now.verbose
 
     def apply(self, changes: Mapping[str, bool | str], *, wait: bool = False) -> None:
         """Switch, and record it. With `wait` another effort counts from the next break on."""
@@ -29,8 +29,8 @@ class DirectiveState:
             wait = self._requests.forms.effort_waits
         self.now = self.now.with_changes(changes)
         self._requests.think(self.now.think, self.now.effort)
-        self._ctx.elevated = self.now.elevated
-        self._ctx.verbose = self.now.verbose
+        self._ctx.state.elevated = self.now.elevated
+        self._ctx.state.verbose = self.now.verbose
         self._ctx.workspace = self._ctx.workspace.widen(self.now.elevated)
         waits = {"wait": True} if wait else {}
         self._ctx.recorder.append("directive", **self.now.to_json(), **waits)

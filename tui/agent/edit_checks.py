@@ -42,7 +42,7 @@ class EditChecks:
 
     async def after_edit(self, output: ToolOutput) -> ToolOutput:
         """The result of a call that changed files, with the problems that are new since."""
-        if self.ctx.checkers is None or output.is_error:
+        if self.ctx.toolbox.checkers is None or output.is_error:
             return output
         try:
             return await self._checked(output)
@@ -52,9 +52,9 @@ class EditChecks:
 
     def collect(self) -> None:
         """Tell the person of problems that came late; the next request tells the model."""
-        if self.ctx.checkers is None:
+        if self.ctx.toolbox.checkers is None:
             return
-        found = self.ctx.checkers.take(self._edited)
+        found = self.ctx.toolbox.checkers.take(self._edited)
         self._complain()
         if not found:
             return
@@ -70,7 +70,7 @@ class EditChecks:
         return problems_notice(_wrapped(found)) if found else None
 
     async def _checked(self, output: ToolOutput) -> ToolOutput:
-        checkers, clock = self.ctx.checkers, self.ctx.clock
+        checkers, clock = self.ctx.toolbox.checkers, self.ctx.clock
         assert checkers is not None
         files = [one for one in _files_of(output.details) if checkers.fits(one[0])]
         edits = await asyncio.to_thread(_edits, files)
@@ -91,8 +91,8 @@ class EditChecks:
         return with_problems(output, checkers.take(edit.path for edit in edits))
 
     def _complain(self) -> None:
-        assert self.ctx.checkers is not None
-        for text in self.ctx.checkers.take_complaints():
+        assert self.ctx.toolbox.checkers is not None
+        for text in self.ctx.toolbox.checkers.take_complaints():
             self.ctx.publish(Notice(text))
 
 

@@ -72,7 +72,7 @@ class ExamResult:
 
 def examiner(ctx: AgentContext) -> ModelInfo:
     """Who asks and marks: the small model, or the conversation's where there is none."""
-    return ctx.small_model or ctx.model
+    return ctx.link.small_model or ctx.link.model
 
 
 def forecast(ctx: AgentContext, freed: int) -> str:
@@ -169,7 +169,7 @@ class _Sitting:
     async def _ask(self, prompt: str, tokens: int) -> str:
         request = small_request(self.ctx, self.model, prompt, tokens)
         async with self._room:
-            answer = await answer_to(self.ctx, request, provider=self.ctx.direct)
+            answer = await answer_to(self.ctx, request, provider=self.ctx.link.direct)
         self.result.usage += answer.usage
         if answer.stop_reason not in {"end_turn", "max_tokens"}:
             raise ProviderError("unknown", f"the answer ended with {answer.stop_reason}")

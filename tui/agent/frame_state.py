@@ -77,8 +77,8 @@ class FrameState:
         self._ctx = ctx
         self._features = features
         # Skills come and go: a frame without their tool, or with it, is replayed all the same.
-        self._builtin = frozenset(ctx.tools) - {Skill.name}
-        self._schemas = {name: tool.schema() for name, tool in ctx.tools.items()}
+        self._builtin = frozenset(ctx.toolbox.tools) - {Skill.name}
+        self._schemas = {name: tool.schema() for name, tool in ctx.toolbox.tools.items()}
         self._index = RecordIndex({FRAME, NOTICE, RELOAD})
         self._known: tuple[Record, Frame | None] | None = None
         self._now: Frame | None = None
@@ -109,7 +109,9 @@ class FrameState:
         if self._recorded() is None:
             return frozenset()
         ctx = self._ctx
-        return frozenset(self._knowledge(form_of(ctx.model, first_party=ctx.first_party)).tools)
+        return frozenset(
+            self._knowledge(form_of(ctx.link.model, first_party=ctx.link.first_party)).tools
+        )
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
@@ -134,9 +136,9 @@ class FrameState:
 
     async def read_files(self) -> None:
         """Look whether a file of the prompt has changed; the next request says so."""
-        if self._ctx.find_files is None or self._recorded() is None:
+        if self._ctx.sources.find_files is None or self._recorded() is None:
             return
-        sources = await asyncio.to_thread(self._ctx.find_files)
+        sources = await asyncio.to_thread(self._ctx.sources.find_files)
         self._ctx.open_skills()
         caps = self._ctx.config.bootstrap
         told = self._known_files()
@@ -165,8 +167,8 @@ class FrameState:
     async def _read_nested(self) -> None:
         """Look for instructions of the folders that calls went to; the next request says them."""
         ctx = self._ctx
-        fresh, self._looked = ctx.touched - self._looked, ctx.touched | self._looked
-        if not fresh or ctx.find_files is None:
+        fresh, self._looked = ctx.toolbox.touched - self._looked, ctx.toolbox.touched | self._looked
+        if not fresh or ctx.sources.find_files is None:
             return
         told, root = self._known_files(), ctx.workspace.root
         found = [
@@ -188,7 +190,7 @@ class FrameState:
 
     async def _rules(self) -> Sequence[RuleFile]:
         """The rules that hold for some files only, as they are now."""
-        find = self._ctx.find_rules
+        find = self._ctx.sources.find_rules
         return await asyncio.to_thread(find) if find else ()
 
     def level(self, model: ModelInfo) -> str:
@@ -216,13 +218,13 @@ class FrameState:
             return  # nothing may be said before its result is there
         await self._note_news(form)
         told = self._knowledge(form)
-        if self._ctx.prompt is not None:
+        if self._ctx.sources.prompt is not None:
             facts = await self._facts()
             if changed := notices.state(told.facts, facts):
                 self._note(changed)
         if told.think != self.think:
             self._note_think()
-        wanted = self.level(self._ctx.model)
+        wanted = self.level(self._ctx.link.model)
         if form.turn_effort and wanted and wanted != (self.last_effort() or started):
             self._note(notices.effort(wanted))
         self._announce(form, told)
@@ -261,7 +263,7 @@ class FrameState:
     def _loads_skills(self, form: Form) -> bool:
         """Whether the model has the tool that loads skills, or gets it now."""
         told = form.tool_additions or Skill.name in self._knowledge(form).tools
-        return told and Skill.name in self._ctx.tools
+        return told and Skill.name in self._ctx.toolbox.tools
 
     def _announce(self, form: Form, told: ModelKnowledge) -> None:
         """Tell the model, or else the person, of tools that joined."""
@@ -281,12 +283,12 @@ class FrameState:
     async def _compose(self) -> None:
         """Write the system prompt again, from the files as they are now."""
         ctx = self._ctx
-        if ctx.find_files is None:
+        if ctx.sources.find_files is None:
             return
-        sources = await asyncio.to_thread(ctx.find_files)
+        sources = await asyncio.to_thread(ctx.sources.find_files)
         ctx.open_skills()
         self._exchange_skill()
-        ctx.prompt = system_prompt.compose(
+        ctx.sources.prompt = system_prompt.compose(
             ctx.workspace,
             today=ctx.clock.now().astimezone().date(),
             auto_grant=ctx.config.permissions.auto_grant,
@@ -298,10 +300,10 @@ class FrameState:
 
     def _exchange_skill(self) -> None:
         """Offer the skill tool in a new frame if there are skills now."""
-        skills = self._ctx.skills
-        self._ctx.tools.pop(Skill.name, None)
+        skills = self._ctx.toolbox.skills
+        self._ctx.toolbox.tools.pop(Skill.name, None)
         fresh = skills.tools() if skills else {}
-        self._ctx.tools.update(fresh)
+        self._ctx.toolbox.tools.update(fresh)
         self.exchange({Skill.name}, fresh.values())
 
     def _recorded(self) -> Frame | None:
@@ -339,11 +341,15 @@ class FrameState:
         """The tools of the server's own that are offered: where the person's rules allow that, and
         the server is not known to refuse them."""
         ctx = self._ctx
-        if not ctx.first_party or not ctx.model.web_search or not ctx.may_have(WEB_SEARCH):
+        if (
+            not ctx.link.first_party
+            or not ctx.link.model.web_search
+            or not ctx.toolbox.may_have(WEB_SEARCH)
+        ):
             return []
-        if WEB_SEARCH in self._features.off(ctx.model.id):
+        if WEB_SEARCH in self._features.off(ctx.link.model.id):
             return []
-        domains = search_domains(ctx.gate.policy)
+        domains = search_domains(ctx.rules.gate.policy)
         return [web_search(domains.allowed, domains.blocked)] if domains else []
 
     def _fresh(self) -> Frame:
@@ -351,15 +357,15 @@ class FrameState:
         offered = self._server_tools()
         if self._now is None or offered != list(filter(is_server_tool, self._now.tools)):
             ctx, guard = self._ctx, self._ctx.config.guard
-            prompt = ctx.prompt
+            prompt = ctx.sources.prompt
             layers = [(one.name, one.text) for one in prompt.layers] if prompt else []
             self._now = Frame(
-                tuple(layers or [("prompt", text_of(ctx.system))]),
+                tuple(layers or [("prompt", text_of(ctx.sources.system))]),
                 [*self._schemas.values(), *offered],
                 {**prompt.facts, "Mode": _MODES["ask"]} if prompt else {},
                 dict(prompt.files) if prompt else {},
                 Room(guard.clamp_bytes, guard.clamp_lines),
-                ctx.cache_life,
+                ctx.link.cache_life,
             )
         return self._now
 
@@ -416,8 +422,8 @@ class FrameState:
         branch = await asyncio.to_thread(branch_of, root)
         today = ctx.clock.now().astimezone().date()
         facts = environment(ctx.workspace, today, ctx.config.permissions.auto_grant, branch)
-        ends = _PLAN_ENDS if ctx.mode == "plan" and ctx.parent is None else ""
-        return facts | {"Mode": f"{_MODES[ctx.mode]}{ends}"}
+        ends = _PLAN_ENDS if ctx.state.mode == "plan" and ctx.parent is None else ""
+        return facts | {"Mode": f"{_MODES[ctx.state.mode]}{ends}"}
 
     def _knowledge(self, form: Form) -> ModelKnowledge:
         marks = self._index.of(self._ctx.records)

@@ -97,9 +97,9 @@ class HookRunner:
         """The hooks as they were when the session began: what is changed meanwhile, by a call
         perhaps, waits for the next one."""
         top = self.ctx.parent or self.ctx
-        if top.hooks is None:
-            top.hooks = asyncio.create_task(asyncio.to_thread(top.find_hooks or Hooks))
-        return await asyncio.shield(top.hooks)
+        if top.rules.hooks is None:
+            top.rules.hooks = asyncio.create_task(asyncio.to_thread(top.rules.find_hooks or Hooks))
+        return await asyncio.shield(top.rules.hooks)
 
     def begin(self) -> None:
         """Run the hooks of a session that begins, beside all else."""
@@ -180,7 +180,11 @@ class HookRunner:
     def _common(self, event: HookEvent) -> dict[str, Any]:
         ctx = self.ctx
         modes = {"ask": "default", "accept_edits": "acceptEdits", "plan": "plan"}
-        mode = "bypassPermissions" if ctx.elevated and ctx.mode != "plan" else modes[ctx.mode]
+        mode = (
+            "bypassPermissions"
+            if ctx.state.elevated and ctx.state.mode != "plan"
+            else modes[ctx.state.mode]
+        )
         return {
             "hook_event_name": event,
             "session_id": ctx.session.id,

@@ -231,8 +231,8 @@ async def publish_opening(
     """Publish what comes before the first turn, and put in force what the session says."""
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
-    ctx.publish(facts.SessionStarted(session.id, path, ctx.model.id, root, session.resumed))
-    if files := [asdict(one) for one in ctx.injected]:
+    ctx.publish(facts.SessionStarted(session.id, path, ctx.link.model.id, root, session.resumed))
+    if files := [asdict(one) for one in ctx.sources.injected]:
         ctx.publish(facts.ContextFiles(tuple(files)))
     view = await asyncio.to_thread(requests.view)  # keys are answered meanwhile
     pruning.begin(view)
@@ -240,14 +240,16 @@ async def publish_opening(
         codes = [finding.to_json() for finding in findings]
         ctx.publish(facts.RepairApplied(tuple(codes)))
         session.with_next_prompt("repair", findings=codes)
-    if ctx.directives:
-        directives.apply(ctx.directives)
+    if ctx.sources.directives:
+        directives.apply(ctx.sources.directives)
         await ctx.recorder.sync()
     if directives.now != Directives():
         ctx.publish(facts.DirectivesChanged(**directives.now.to_json()))
     if directives.was_elevated and not directives.now.elevated:
         ctx.publish(facts.Notice("This session was elevated. Send /elevated to turn it on again."))
-    going = catalogue.retirement(ctx.model, ctx.clock.now())
-    ctx.publish(*map(facts.Notice, filter(None, (*ctx.notices, going))), *requests.measured())
+    going = catalogue.retirement(ctx.link.model, ctx.clock.now())
+    ctx.publish(
+        *map(facts.Notice, filter(None, (*ctx.sources.notices, going))), *requests.measured()
+    )
     if parked := parked_in(session.records):
         ctx.publish(parked)

@@ -45,47 +45,47 @@ class McpTools:
 
     def begin(self) -> None:
         """Begin to start the servers; what an earlier run switched off stays off."""
-        if self.ctx.servers is None:
+        if self.ctx.toolbox.servers is None:
             return
         for record in reversed(self.ctx.records):
             if record.type == "mcp":
                 self._switch_off(record.data.get("off"))
                 break
-        self.ctx.servers.start()
+        self.ctx.toolbox.servers.start()
 
     def switch(self, server: Server, tool: str, *, on: bool) -> None:
         """Offer a tool of a server to the model, or keep it from it, in this session."""
         (server.switched_off.discard if on else server.switched_off.add)(tool)
-        found = self.ctx.servers.all if self.ctx.servers else ()
+        found = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
         off = {one.name: sorted(one.switched_off) for one in found if one.switched_off}
         self.ctx.recorder.append("mcp", off=off)
 
     async def before_request(self) -> None:
         """Take over what changed. The first time, wait a little for what is still starting."""
-        if self.ctx.servers is None:
+        if self.ctx.toolbox.servers is None:
             return
         first = not self._waited
         if first:
             self._waited = True
-            await self._wait(self.ctx.servers)
-        for server in self.ctx.servers.all:
+            await self._wait(self.ctx.toolbox.servers)
+        for server in self.ctx.toolbox.servers.all:
             self._complain(server)
-        self._take(self.ctx.servers, first=first)
+        self._take(self.ctx.toolbox.servers, first=first)
 
     def is_searched(self, tool: str) -> bool:
         """Whether a tool is one that the model finds by search, if it is offered at all."""
-        servers = self.ctx.servers.all if self.ctx.servers else ()
+        servers = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
         owner = next((one.name for one in servers if tool in {t.name for t in one.tools}), "")
-        return tool in self.ctx.deferred or owner in self._searched
+        return tool in self.ctx.toolbox.deferred or owner in self._searched
 
     async def close(self) -> None:
         """Leave the servers, unless they are shared."""
-        if self.ctx.servers is not None and not self.ctx.servers_shared:
-            await self.ctx.servers.close()
+        if self.ctx.toolbox.servers is not None and not self.ctx.toolbox.servers_shared:
+            await self.ctx.toolbox.servers.close()
 
     def _switch_off(self, off: object) -> None:
         named = cast("dict[str, object]", off) if isinstance(off, dict) else {}
-        for server in self.ctx.servers.all if self.ctx.servers else ():
+        for server in self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ():
             names = named.get(server.name)
             if isinstance(names, list):
                 server.switched_off.update(map(str, cast("list[object]", names)))
@@ -122,7 +122,7 @@ class McpTools:
     def _take(self, servers: Servers, *, first: bool) -> None:
         now: dict[str, dict[str, McpTool]] = {server.name: {} for server in servers.all}
         for tool in servers.tools().values():
-            if self.ctx.may_have(tool.name):
+            if self.ctx.toolbox.may_have(tool.name):
                 now[tool.server][tool.name] = tool
         before, self._offered = self._offered, now
         changes = [
@@ -135,13 +135,15 @@ class McpTools:
         direct = self._place(now)
         gone = {name for tools in before.values() for name in tools}
         for name in gone:
-            self.ctx.tools.pop(name, None)
+            self.ctx.toolbox.tools.pop(name, None)
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
         listed: dict[str, Tool[Any]] = {name: fresh[name] for name in fresh if name in direct}
-        self.ctx.deferred = {name: fresh[name] for name in fresh if name not in direct}
-        if self.ctx.deferred or SEARCH_TOOLS[0] in self.ctx.tools:
-            listed |= {name: self.ctx.tools.get(name, tool) for name, tool in self._search.items()}
-        self.ctx.tools.update(listed)
+        self.ctx.toolbox.deferred = {name: fresh[name] for name in fresh if name not in direct}
+        if self.ctx.toolbox.deferred or SEARCH_TOOLS[0] in self.ctx.toolbox.tools:
+            listed |= {
+                name: self.ctx.toolbox.tools.get(name, tool) for name, tool in self._search.items()
+            }
+        self.ctx.toolbox.tools.update(listed)
         self.requests.exchange(gone, listed.values())
         said = " and ".join(change.text.rstrip(".") for change in changes)
         self.ctx.debug(f"[DEBUG] Tools: {said}")
@@ -155,7 +157,7 @@ class McpTools:
         from tui.tools.mcp.call_tool import CallTool  # noqa: PLC0415 - if there are any
         from tui.tools.mcp.search_tools import SearchTools  # noqa: PLC0415 - as above
 
-        search = SearchTools(lambda: cast("dict[str, McpTool]", self.ctx.deferred))
+        search = SearchTools(lambda: cast("dict[str, McpTool]", self.ctx.toolbox.deferred))
         return {search.name: search, CallTool.name: CallTool()}
 
     def _place(self, now: Mapping[str, Mapping[str, McpTool]]) -> frozenset[str]:

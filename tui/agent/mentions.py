@@ -67,10 +67,10 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
         return prompt
     attached = dict(prompt.images)
     known = {image.data for image in attached.values()}
-    servers = [server.name for server in ctx.servers.all] if ctx.servers else []
-    reading = ctx.gate.policy.reading(ctx.workspace)
+    servers = [server.name for server in ctx.toolbox.servers.all] if ctx.toolbox.servers else []
+    reading = ctx.rules.gate.policy.reading(ctx.workspace)
     found = await asyncio.to_thread(
-        _resolve, names, ctx.workspace, known, ctx.tools, servers=servers, reading=reading
+        _resolve, names, ctx.workspace, known, ctx.toolbox.tools, servers=servers, reading=reading
     )
     taken = [images.number_of(word) for word in images.words_in(prompt.text)]
     first = max([highest_image(ctx.records), *taken]) + 1

@@ -109,7 +109,7 @@ class OverflowRecovery:
     def _outdated(self, request: Request) -> bool:
         """Whether an error says nothing of the request to come."""
         fresh = self.ctx.records[self._sent_at :]
-        changed = request.model != self.ctx.model.id
+        changed = request.model != self.ctx.link.model.id
         return changed or any(record.type == "compaction" for record in fresh)
 
     async def _take(self, step: Step, error: ProviderError, request: Request) -> str:
@@ -179,11 +179,13 @@ class OverflowRecovery:
 
     def _overflown(self) -> Record | None:
         """The last answer, where its request was too large and nothing was done about it yet."""
-        found = silent_overflow(self.ctx.records, self.ctx.model.id, self.ctx.model.window)
+        found = silent_overflow(
+            self.ctx.records, self.ctx.link.model.id, self.ctx.link.model.window
+        )
         return found if found and found.id != self._silent else None
 
     async def _say_overflown(self, answer: Record) -> None:
-        model, sent = self.ctx.model, Usage.from_json(answer.data.get("usage")).prompt_tokens
+        model, sent = self.ctx.link.model, Usage.from_json(answer.data.get("usage")).prompt_tokens
         text = f"The last request had {sent:,} tokens; the window of {model.id} is {model.window:,}"
         if model.source == "assumed":
             text += ", as far as Holdfast knows. If it is larger, set context_window to its size"
@@ -210,7 +212,7 @@ class OverflowRecovery:
             if item.kind == "result" and item.state in {"full", "cut"} and not item.pinned
         ]
         share = self.ctx.config.guard.token_share
-        most = cap([item.tokens for item in items], int(self.ctx.model.window * share))
+        most = cap([item.tokens for item in items], int(self.ctx.link.model.window * share))
         found = [item.id for item in items if item.tokens > most]
         why = "too large to send"
         self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in found])

@@ -61,15 +61,17 @@ class Plans:
     async def present(self, params: PresentPlanParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Raises ToolError outside plan mode."""
         ctx, title = self.ctx, one_line(params.title)
-        if ctx.mode != "plan":
+        if ctx.state.mode != "plan":
             raise ToolError(
                 "Plan mode is off, so there is nothing to approve.",
                 hint="Do the work; say in your answer what you are going to do if that helps.",
             )
-        async with ctx.asking:
+        async with ctx.rules.asking:
             ctx.publish(PlanProposed(tool.call_id, title, params.plan))
             ctx.publish(QuestionAsked(tool.call_id, PresentPlan.name, (_question(title),)))
-            review = await ctx.pause.question(ctx.approver.review_plan(title, params.plan))
+            review = await ctx.state.pause.question(
+                ctx.rules.approver.review_plan(title, params.plan)
+            )
         tool.waited()
         labels = [label for verdict, label in PLAN_CHOICES if verdict == review.verdict]
         answer = {"header": _HEADER, "chosen": labels, "text": review.comment}
@@ -85,7 +87,7 @@ class Plans:
         edited = review.plan.strip() != plan.strip()
         match review.verdict:
             case "ask" | "accept_edits" as mode:
-                self.ctx.mode = mode
+                self.ctx.state.mode = mode
                 path = await self._write_file(title, review.plan)
                 by = "The user edited and approved the plan." if edited else "The user approved it."
                 where = f" It is kept in {path}." if path else ""

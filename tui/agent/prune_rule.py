@@ -36,7 +36,7 @@ class PruneRules:
         "turns". As long as it has not answered it may do both.
         """
         rule = self.ctx.config.prune
-        if rule.when != "auto" or self.ctx.first_party or model.binds:
+        if rule.when != "auto" or self.ctx.link.first_party or model.binds:
             return rule
         self._catch_up()
         if self._cached or self._signed or not self._answered:
@@ -45,7 +45,7 @@ class PruneRules:
 
     def binds(self, model: ModelInfo) -> bool:
         """Whether thinking is refused after something that was changed."""
-        if model.binds or (self.ctx.first_party and model.source != "assumed"):
+        if model.binds or (self.ctx.link.first_party and model.source != "assumed"):
             return model.binds
         self._catch_up()
         return self._signed
@@ -57,7 +57,7 @@ class PruneRules:
             self._answers, self._looked_at = answers, 0
             self._answered = self._cached = self._signed = False
         for record in answers[self._looked_at :]:
-            if record.data.get("server", "") != self.ctx.server:
+            if record.data.get("server", "") != self.ctx.link.server:
                 continue
             usage = Usage.from_json(record.data.get("usage"))
             written = usage.cache_read_input_tokens or usage.cache_creation_input_tokens

@@ -126,7 +126,11 @@ class PruneSchedule:
             self.ctx.debug(f"[DEBUG] {len(view.due)} results wait: {lost} thoughts would be lost")
             return view
         figures = self._figures(self._fewest_tokens(view.due, place))
-        if self.ctx.verbose or figures.write < figures.read or cache_cost.verdict(figures).pays:
+        if (
+            self.ctx.state.verbose
+            or figures.write < figures.read
+            or cache_cost.verdict(figures).pays
+        ):
             figures = self._figures(self._tokens(view.due, place))
         found = cache_cost.verdict(figures)
         self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {found.reason}")
@@ -148,7 +152,7 @@ class PruneSchedule:
         What a break at `place` takes anyway is none of them.
         """
         records = self.ctx.records
-        if not self.requests.rules.binds(self.ctx.model):
+        if not self.requests.rules.binds(self.ctx.link.model):
             return 0
         numbers = self._numbers.of(records)
         first = min(numbers[one.record] for one in due)
@@ -191,7 +195,7 @@ class PruneSchedule:
 
     def _figures(self, tokens: _Tokens) -> PruneFigures:
         """What pruning costs and saves."""
-        ledger, window = self.ctx.ledger, self.ctx.model.window
+        ledger, window = self.ctx.ledger, self.ctx.link.model.window
         answers = self._answers
         answers.follow(self.ctx.records)
         room = self.ctx.config.compaction.threshold * window - ledger.tokens

@@ -125,7 +125,10 @@ class DeferredRetry:
             return False
         until = _whole(error.park_until)
         seconds = (until - self.ctx.clock.now()).total_seconds()
-        if self.ctx.max_wait_s is not None and self._waited + seconds > self.ctx.max_wait_s:
+        if (
+            self.ctx.link.max_wait_s is not None
+            and self._waited + seconds > self.ctx.link.max_wait_s
+        ):
             error.hint = (
                 f"The server is available again in {wait_time(max(0.0, seconds))}: wait with a "
                 "larger --max-wait."
@@ -158,7 +161,7 @@ class DeferredRetry:
         began = self.ctx.clock.monotonic()
         self.waiting = True
         try:
-            await self.ctx.control.wait_until(self.ctx.clock, until)
+            await self.ctx.link.control.wait_until(self.ctx.clock, until)
         finally:
             self._waited += self.ctx.clock.monotonic() - began
         self.waiting = False

@@ -103,7 +103,10 @@ class RequestBuilder:
         self._compactions = RecordIndex({COMPACTION})
         self._framed: Frame | None = None
         self._seen: Sequence[Record] = ()
-        self._viewer, self._viewed = self._fresh_viewer(ctx.model), self._rendering(ctx.model)
+        self._viewer, self._viewed = (
+            self._fresh_viewer(ctx.link.model),
+            self._rendering(ctx.link.model),
+        )
         self._marks: list[request_assembly.Mark] = []
         self._learning: asyncio.Task[None] | None = None
         self.meter = TokenMeter(ctx)
@@ -121,7 +124,7 @@ class RequestBuilder:
     ) -> ContextBroken | None:
         """What another level, or /think, would cost with the next request; None where it costs
         nothing."""
-        model, frame = self._ctx.model, self.frame
+        model, frame = self._ctx.link.model, self.frame
         before = self.sent.last(model)
         if before is None:
             return None
@@ -136,7 +139,7 @@ class RequestBuilder:
     @property
     def effort(self) -> str:
         """The level in force; "" where the model has none."""
-        model = self._ctx.model
+        model = self._ctx.link.model
         held = self.forms.held(model)
         if held is None:
             return self.frame.level(model)
@@ -149,7 +152,7 @@ class RequestBuilder:
 
     def use(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
-        self._ctx.model = info
+        self._ctx.link.model = info
         self.meter.use(info)
         self.close()
 
@@ -157,14 +160,14 @@ class RequestBuilder:
         """Record what the next request needs before it is built: its frame, and what changed."""
         if self._compactions.of(self._ctx.records):
             self.view()  # what a summary covers is not said any more
-        model = self._ctx.model
+        model = self._ctx.link.model
         started = self.forms.effort(model) or model.effort
         await self.frame.settle(self.forms.form(model), started)
         self._count_fixed()
 
     def view(self, *, prompt_follows: bool = False) -> View:
         """The view of the record now; the ledger takes from it how each record stands."""
-        model = self._ctx.model
+        model = self._ctx.link.model
         if self._viewed != self._rendering(model):
             self._viewer, self._viewed = self._fresh_viewer(model), self._rendering(model)
         view = self._viewer.build(self._ctx.records, model=model.id, prompt_follows=prompt_follows)
@@ -182,8 +185,8 @@ class RequestBuilder:
         self.frame.covered = covered[-1].id if covered else ""
         pins = summary is not None and follows(summary.record)
         self.frame.pins = [r for r in covered if r.id in view.pinned] if pins else ()
-        form = self.forms.form(self._ctx.model)
-        sent = summary is not None and is_sent(summary.record, self._ctx.server, form)
+        form = self.forms.form(self._ctx.link.model)
+        sent = summary is not None and is_sent(summary.record, self._ctx.link.server, form)
         self.frame.joined = tools_in(summary.record) if summary and sent else frozenset()
 
     def measured(self) -> list[Fact]:
@@ -193,7 +196,7 @@ class RequestBuilder:
     @property
     def takes_tools(self) -> bool:
         """Whether tools may join at the end of the conversation."""
-        return self.forms.form(self._ctx.model).tool_additions
+        return self.forms.form(self._ctx.link.model).tool_additions
 
     def reload_cost(self) -> ContextBroken:
         """What a new frame would cost with the next request."""
@@ -208,7 +211,7 @@ class RequestBuilder:
 
         No thinking in it comes after anything but what it was made for.
         """
-        view, model = self.view(prompt_follows=prompt_follows), self._ctx.model
+        view, model = self.view(prompt_follows=prompt_follows), self._ctx.link.model
         made = self._built(view, model, prompt_follows=prompt_follows)
         found, _ = self.sent.compare(made, model, self.forms.checks(model))
         if found.misplaced is None:
@@ -233,7 +236,7 @@ class RequestBuilder:
         replayed, where a call waits, or where there is nothing to cut off, or no room for the
         summary.
         """
-        model, records = self._ctx.model, self._ctx.records
+        model, records = self._ctx.link.model, self._ctx.records
         offered = model.compacts and self.forms.form(model).compaction_blocks
         if not offered or not self._goes_on(model):
             return None
@@ -257,8 +260,8 @@ class RequestBuilder:
 
     def refuse_blocks(self, why: str) -> None:
         """The server does not take compaction blocks of this model; nor is it asked for one."""
-        if self.forms.form(self._ctx.model).compaction_blocks:
-            self.features.note("compaction_blocks", self._ctx.model.id, why)
+        if self.forms.form(self._ctx.link.model).compaction_blocks:
+            self.features.note("compaction_blocks", self._ctx.link.model.id, why)
 
     def with_question(self, question: str, max_tokens: int) -> Request | None:
         """The conversation as it was sent, with a question of the program's own at its end.
@@ -267,7 +270,7 @@ class RequestBuilder:
         result, or where the answer would not fit into the window. It is no part of the
         conversation: nothing is recorded.
         """
-        model = self._ctx.model
+        model = self._ctx.link.model
         if not self._goes_on(model):
             return None
         room = model.window - self.meter.tokens_for(model.id) - request_assembly.MARGIN_TOKENS
@@ -288,7 +291,7 @@ class RequestBuilder:
         records = self._ctx.records
         carried = {REQUEST, "user", "tool_result"}
         last = next((record for record in reversed(records) if record.type in carried), None)
-        if last is None or last.type != REQUEST or last.data.get("server") != self._ctx.server:
+        if last is None or last.type != REQUEST or last.data.get("server") != self._ctx.link.server:
             return None
         if not self.frame.replays or open_calls(records):
             return None
@@ -306,7 +309,7 @@ class RequestBuilder:
         """
         if self._ctx.records[-1:] != self._seen:
             view = self.view()
-        made, view = self._checked(view, self._ctx.model, self.view)
+        made, view = self._checked(view, self._ctx.link.model, self.view)
         self.asked = made
         return made, view
 
@@ -316,7 +319,7 @@ class RequestBuilder:
         None where it would not, where only a compaction did (its undoing restores what was), and
         where nothing was sent yet.
         """
-        model, records = self._ctx.model, self._ctx.records
+        model, records = self._ctx.link.model, self._ctx.records
         last = self.sent.last(model)
         found, _ = self.sent.compare(self._built(view, model), model, self.forms.checks(model))
         if last is None or (found.extends and found.misplaced is None):
@@ -368,8 +371,8 @@ class RequestBuilder:
 
     def know_window(self, tokens: int) -> None:
         """A server said how large the window is; it is that large at most."""
-        if tokens < self._ctx.model.window:
-            self._ctx.model = replace(self._ctx.model, window=tokens, source="server")
+        if tokens < self._ctx.link.model.window:
+            self._ctx.link.model = replace(self._ctx.link.model, window=tokens, source="server")
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts of the ledger's items that every request carries, by id."""
@@ -398,7 +401,9 @@ class RequestBuilder:
         """What a view depends on besides the record and the model's name."""
         ctx = self._ctx
         form, frame = self.forms.form(model), self.frame
-        rendering = Rendering(ctx.server, form, ctx.first_party, frame.untrusted, frame.record)
+        rendering = Rendering(
+            ctx.link.server, form, ctx.link.first_party, frame.untrusted, frame.record
+        )
         return rendering, frame.current.room, self.rules.of(model)
 
     def _fresh_viewer(self, model: ModelInfo) -> LevelViewer:
@@ -451,7 +456,7 @@ class RequestBuilder:
             made = self._built(view, model, held=found.changed - 1)
             found, keep = self.sent.compare(made, model, self.forms.checks(model))
         keep()
-        if self._ctx.first_party and "diagnostics" not in self.features.off(model.id):
+        if self._ctx.link.first_party and "diagnostics" not in self.features.off(model.id):
             previous = {"previous_message_id": self.sent.last_answer(model)}
             made = replace(made, diagnostics=previous)
         self._record_request(made, model, found, why)
@@ -548,7 +553,7 @@ class RequestBuilder:
         data: dict[str, Any] = {
             "n": ctx.session.requests + 1,
             "model": made.model,
-            "server": ctx.server,
+            "server": ctx.link.server,
             **found.sent.to_json(),
             "max_tokens": made.max_tokens,
             "thinking": made.thinking,
@@ -600,14 +605,16 @@ class RequestBuilder:
         reported = "binding_reports" not in self.features.off(model.id)
         if (waiting := self.forms.held(model)) is not None:
             made = replace(made, thinking=waiting.data.get("thinking"))
-        made = replace(made, binding_reports=self._ctx.first_party and model.binds and reported)
+        made = replace(
+            made, binding_reports=self._ctx.link.first_party and model.binds and reported
+        )
         most = self.most_output
         return made if most is None else replace(made, max_tokens=min(most, made.max_tokens))
 
     async def _learn(self) -> None:
-        info = await self._ctx.provider.model_info(self._ctx.model.id)
-        if info.id == self._ctx.model.id:
-            self._ctx.model = info
+        info = await self._ctx.link.provider.model_info(self._ctx.link.model.id)
+        if info.id == self._ctx.link.model.id:
+            self._ctx.link.model = info
 
 
 def _with_prompt(request: Request, text: str) -> Request:

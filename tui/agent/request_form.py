@@ -33,7 +33,7 @@ class RequestForms:
 
     def form(self, model: ModelInfo) -> Form:
         """How a model is told what others are not."""
-        known = form_of(model, first_party=self.ctx.first_party)
+        known = form_of(model, first_party=self.ctx.link.first_party)
         off = self.features.off(model.id)
         system_messages = known.system_messages and "system_messages" not in off
         return Form(
@@ -51,7 +51,7 @@ class RequestForms:
         """How thinking is to come, where the server leaves the choice."""
         off = self.features.off(model.id)
         wanted = self.ctx.config.thinking.display
-        if not self.ctx.first_party or "display" in off:
+        if not self.ctx.link.first_party or "display" in off:
             return ""
         if wanted == "updates" and "updates" in off:
             return "summarized"
@@ -91,7 +91,7 @@ class RequestForms:
         A server of its own kind may bind every signature. Of the API's models it is known which do,
         and that those which do are sent notices in one form.
         """
-        if not self.ctx.first_party:
+        if not self.ctx.link.first_party:
             return lambda _author: True
         form = self.form(model)
 

@@ -78,5 +78,5 @@ class SentRequests:
         """The records of an index that are of a model on this server, the newest first."""
         for record in reversed(index.of(self._ctx.records)):
             data = record.data
-            if data.get("model") == model and data.get("server") == self._ctx.server:
+            if data.get("model") == model and data.get("server") == self._ctx.link.server:
                 yield record

@@ -33,7 +33,7 @@ class ServerFeatures:
         recorded = frozenset(
             str(data.get("feature"))
             for data in known
-            if data.get("model") == model and data.get("server") == self.ctx.server
+            if data.get("model") == model and data.get("server") == self.ctx.link.server
         )
         return recorded | {feature for feature, of in self._unrecorded if of == model}
 
@@ -63,7 +63,7 @@ class ServerFeatures:
     ) -> dict[str, str | None]:
         return {
             "feature": feature,
-            "server": self.ctx.server,
+            "server": self.ctx.link.server,
             "model": model,
             "message": message,
             "request_id": request_id,

@@ -47,7 +47,7 @@ class ServerSummarizer:
             question = summary_prompts.warm_question(focus=focus, notes=notes)
             wanted["instructions"] = question[:_MOST_INSTRUCTIONS]
         request = replace(asked.request, compaction=wanted)
-        most = min(2 * request.max_tokens, self.ctx.model.max_output)
+        most = min(2 * request.max_tokens, self.ctx.link.model.max_output)
         for attempt in (request, replace(request, max_tokens=most)):
             try:
                 answer = await answer_to(self.ctx, attempt, shown=True)

@@ -54,11 +54,11 @@ async def ask_aside(
     Returns the answer and what it used.
     """
     request = Request(
-        model=ctx.model.id,
+        model=ctx.link.model.id,
         system=[],
         messages=[{"role": "user", "content": [text_block(question)]}],
         tools=[],
-        max_tokens=max(1, min(max_tokens, ctx.model.max_output)),
+        max_tokens=max(1, min(max_tokens, ctx.link.model.max_output)),
     )
     answer = await answer_to(ctx, request, shown=shown)
     return text_of(answer.content), answer.usage
@@ -69,8 +69,8 @@ def small_request(
 ) -> Request:
     """A small job of its own for a model, whose answer has at most `tokens`. It doesn't think where
     that can be turned off, else little."""
-    silent = ctx.first_party and "disabled" in model.thinking_types
-    low = ctx.first_party and not silent and "low" in model.efforts
+    silent = ctx.link.first_party and "disabled" in model.thinking_types
+    low = ctx.link.first_party and not silent and "low" in model.efforts
     return Request(
         model=model.id,
         system=[text_block(system)] if system else [],
@@ -91,7 +91,7 @@ async def answer_to(
     A summary is `shown` as it comes, "" where it starts over. What the answer cost is added to
     `ctx.turn_spent`. Raises ProviderError, CredentialsError or LimitReachedError.
     """
-    asked = (provider or ctx.provider).stream(request)
+    asked = (provider or ctx.link.provider).stream(request)
     async with ctx.within_limits(request), aclosing(asked) as parts:
         async for part in parts:
             match part:
@@ -102,7 +102,7 @@ async def answer_to(
                 case RetryScheduled():
                     ctx.publish(part)
                 case Completed():
-                    ctx.spend(Spent.on(part.usage, ctx.price_of(request.model)))
+                    ctx.state.spend(Spent.on(part.usage, ctx.price_of(request.model)))
                     return part
                 case _:
                     pass
@@ -163,7 +163,7 @@ class Summarizer:
 
         Raises HoldfastError where there is none.
         """
-        budget = int(self.ctx.model.window * summary_prompts.SHARE)
+        budget = int(self.ctx.link.model.window * summary_prompts.SHARE)
         pieces = summary_prompts.transcript(messages)
         parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
         found: list[str] = []
@@ -197,7 +197,7 @@ class Summarizer:
         ]
 
     async def _ask(self, prompt: str) -> str:
-        most = min(summary_prompts.SUMMARY_TOKENS, max(256, self.ctx.model.window // 10))
+        most = min(summary_prompts.SUMMARY_TOKENS, max(256, self.ctx.link.model.window // 10))
         text, usage = await ask_aside(self.ctx, prompt, most, shown=True)
         self.usage += usage
         return text.strip()
@@ -212,7 +212,9 @@ class MemoryFlush:
 
     def pending(self, upto: str = "") -> bool:
         """Whether something was said, up to a record, that was not flushed yet."""
-        enabled = self.ctx.config.compaction.memory_flush and self.ctx.memory_file is not None
+        enabled = (
+            self.ctx.config.compaction.memory_flush and self.ctx.sources.memory_file is not None
+        )
         return bool(self._fresh(upto)) and enabled
 
     async def flush_now(self) -> None:
@@ -235,7 +237,7 @@ class MemoryFlush:
         return self.pending(upto) and await self._keep(upto, (list(notes), Usage()))
 
     async def _keep(self, upto: str, given: tuple[list[str], Usage] | None) -> bool:
-        path = self.ctx.memory_file
+        path = self.ctx.sources.memory_file
         assert path is not None
         try:
             notes, usage = given or await self._notes(self._fresh(upto))
@@ -252,7 +254,9 @@ class MemoryFlush:
             return False
         last = self._fresh(upto)[-1].id
         data = {"path": str(path), "notes": notes, "added": added, "covers": last}
-        self.ctx.recorder.append("memory", **data, model=self.ctx.model.id, usage=usage.to_json())
+        self.ctx.recorder.append(
+            "memory", **data, model=self.ctx.link.model.id, usage=usage.to_json()
+        )
         await self.ctx.recorder.show(facts.MemorySaved(str(path), added))
         return bool(added)
 
@@ -280,12 +284,14 @@ class MemoryFlush:
         Of very much, the newest parts.
         """
         stands = self.requests.view().stands
-        history = History(self.ctx.model.id)
+        history = History(self.ctx.link.model.id)
         for record in fresh:
             stand = stands.get(record.id)
             history.add(record, None if stand is None or stand.state == GONE.state else stand)
         pieces = summary_prompts.transcript(history.messages)
-        parts = summary_prompts.parts(pieces, int(self.ctx.model.window * summary_prompts.SHARE))
+        parts = summary_prompts.parts(
+            pieces, int(self.ctx.link.model.window * summary_prompts.SHARE)
+        )
         notes, used = list[str](), Usage()
         for part in parts[-_NOTE_PARTS:]:
             text, usage = await ask_aside(self.ctx, memory.question(part), _NOTE_TOKENS)

@@ -83,10 +83,10 @@ class StaleFiles:
         shown, self._to_show = self._to_show, {}
         for path, one in shown.items():
             if one.found is None:
-                self._ctx.files.forget(Path(path))
+                self._ctx.toolbox.files.forget(Path(path))
             else:
                 found = one.found
-                self._ctx.files.note_seen(found.path, found.stat, found.sha256, found.data)
+                self._ctx.toolbox.files.note_seen(found.path, found.stat, found.sha256, found.data)
         return [one.data for one in shown.values()]
 
     async def show_difference(self, record: str, is_sent: Callable[[str], bool]) -> str:
@@ -114,18 +114,18 @@ class StaleFiles:
     def _check_readable(self, path: str, shown: str) -> None:
         """Raises ToolError for a file that no tool may read now: a record may name any. Blocks."""
         ctx = self._ctx
-        workspace, elevated = ctx.workspace.widen(ctx.elevated), ctx.elevated
+        workspace, elevated = ctx.workspace.widen(ctx.state.elevated), ctx.state.elevated
         real = workspace.resolve(path)
         if str(real) != path:
             raise ToolError(f"{shown} is reached through a link now, so it wasn't opened.")
-        if ctx.gate.policy.reading(workspace, elevated=elevated).answer(real) != "allow":
+        if ctx.rules.gate.policy.reading(workspace, elevated=elevated).answer(real) != "allow":
             raise ToolError(f"A rule forbids reading {shown}, so it wasn't opened.")
 
     def _before(self, belief: Belief) -> bytes:
         """What the file held when the model last saw it: from the ledger, else from a checkpoint.
         Blocks. Raises HoldfastError where that isn't kept."""
         excerpt = belief.last
-        seen = self._ctx.files.seen(Path(excerpt.path))
+        seen = self._ctx.toolbox.files.seen(Path(excerpt.path))
         if seen is not None and seen.sha256 == excerpt.state and seen.data is not None:
             return seen.data
         with suppress(CheckpointError, ValueError):
@@ -144,7 +144,7 @@ class StaleFiles:
             now, later = await in_thread(lambda stop: self._examined(beliefs, stop))
         for path in later:  # somebody changed it once more: nobody is named
             beliefs[path] = replace(beliefs[path], by="")
-        wrote = self._ctx.by_sub_agents
+        wrote = self._ctx.toolbox.by_sub_agents
         for path in wrote.keys() & beliefs.keys():
             if now.get(path) == (wrote[path] or GONE):
                 beliefs[path] = replace(beliefs[path], by="a sub-agent")

@@ -113,7 +113,7 @@ class SubAgentRun:
         async with aclosing(turn):
             async for event in turn:
                 self._take(event)
-        if self.ctx.pause.wanted and not one.stopped and turn_is_open(self._records):
+        if self.ctx.state.pause.wanted and not one.stopped and turn_is_open(self._records):
             raise asyncio.CancelledError  # its call is left, and continues it
 
     def _take(self, event: Fact) -> None:

@@ -62,7 +62,7 @@ class SubAgentWorktree:
             entered = await asyncio.to_thread(enter)
             results = None if ctx.workspace.scratch else ctx.workspace.tool_results.parent
             workspace = replace(ctx.workspace, root=entered.folder, spare=results, temporary=None)
-            walls = ctx.confinement
+            walls = ctx.toolbox.confinement
             return cls(entered, workspace, walls.around(workspace, session_id) if walls else None)
         except HoldfastError as error:
             why = f"This sub-agent works in a git worktree only. {error.message}"

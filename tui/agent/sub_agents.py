@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from tui.agent.agent_context import AgentContext
+from tui.agent.frame_sources import FrameSources
 from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
 from tui.agent.sub_agent_run import MakeAgent, RunnableAgent, SubAgentRun
@@ -23,7 +24,6 @@ from tui.context.system_prompt import Source
 from tui.core import facts
 from tui.core.cancellation import to_the_end
 from tui.core.errors import HoldfastError, ToolError
-from tui.core.files import safe_name
 from tui.core.formatting import plural
 from tui.core.git.branch import branch_of
 from tui.core.messages import ToolOutput
@@ -36,7 +36,6 @@ from tui.session.records import SUB_AGENT
 from tui.session.session import Session
 from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
 from tui.tools.ask_user import AskUser
-from tui.tools.jobs import Jobs
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.skill import Skill
@@ -138,8 +137,8 @@ class SubAgentStarter:
         """Raises ToolError where a rule forbids a kind, whatever the call calls it."""
         ctx = self._ctx
         call = Call(call_id, SubAgentTool.name, SubAgentTool.effect, kind)
-        decision = ctx.gate.decide(
-            call, mode=ctx.mode, elevated=ctx.elevated, workspace=ctx.workspace
+        decision = ctx.rules.gate.decide(
+            call, mode=ctx.state.mode, elevated=ctx.state.elevated, workspace=ctx.workspace
         )
         if decision.answer == "deny":
             raise ToolError(f"Not allowed, not run: {decision.reason}")
@@ -153,7 +152,7 @@ class SubAgentStarter:
         return self._places
 
     async def _definition(self, name: str) -> AgentDefinition:
-        find = self._ctx.find_agents
+        find = self._ctx.toolbox.find_agents
         found = await asyncio.to_thread(find) if find else AgentDefinitions({})
         if (definition := found.find(name)) is None:
             known = ", ".join(found.all) or "none"
@@ -164,13 +163,13 @@ class SubAgentStarter:
         """The model that a definition names, that of the conversation where it can't be asked."""
         ctx, name = self._ctx, definition.model
         if not name:
-            return ctx.model
+            return ctx.link.model
         if name == SMALL:
-            return ctx.small_model or ctx.model
-        found = await asyncio.to_thread(ctx.find_model, name)
+            return ctx.link.small_model or ctx.link.model
+        found = await asyncio.to_thread(ctx.link.find_model, name)
         if found is None:
-            tool.emit(f"This server has no {one_line(name)}: {ctx.model.id} is asked.\n")
-        return found or ctx.model
+            tool.emit(f"This server has no {one_line(name)}: {ctx.link.model.id} is asked.\n")
+        return found or ctx.link.model
 
     async def _session(self, before: SubAgent | None, call_id: str) -> Session:
         clock = self._ctx.clock
@@ -211,7 +210,7 @@ class SubAgentStarter:
         task = f"{definition.prompt}\n\n{own_place.role}" if own_place else definition.prompt
 
         def sources() -> Sequence[Source]:
-            found = ctx.find_files() if ctx.find_files else ()
+            found = ctx.sources.find_files() if ctx.sources.find_files else ()
             role = Source("role", definition.name, task)
             less = {"agents", "boot", "own"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
@@ -230,48 +229,32 @@ class SubAgentStarter:
         prompt = await asyncio.to_thread(composed)
         own = {SubAgentTool.name, Recall.name, AskUser.name, PresentPlan.name}
         own |= {SubmitResult.name, *SEARCH_TOOLS}
+        toolbox = ctx.toolbox.for_sub_agent(session, ctx.clock, own, definition.may_have)
+        if own_place:  # the checkers see nothing of its folder
+            toolbox.checkers, toolbox.confinement = None, own_place.confinement
+        level = self._effort()
         child = AgentContext(
             session=session,
-            provider=ctx.direct,
-            model=model,
-            tools={
-                name: tool
-                for name, tool in ctx.tools.items()
-                if name not in own and not name.startswith("mcp__")
-            },
-            gate=ctx.gate,
-            approver=ctx.approver,
             workspace=workspace,
-            system=prompt.blocks(),
             config=ctx.config,
             clock=ctx.clock,
-            jobs=Jobs(ctx.clock, ctx.jobs.starter, session.path),
-            fallbacks=ctx.fallbacks,
-            small_model=ctx.small_model,
-            control=ctx.control,
-            max_wait_s=ctx.max_wait_s,
-            directives={"effort": level} if (level := self._effort()) else {},
-            prompt=prompt,
-            server=ctx.server,
-            first_party=ctx.first_party,
+            link=ctx.link.for_sub_agent(model),
+            toolbox=toolbox,
+            rules=ctx.rules.for_sub_agent(isolated=own_place is not None),
+            sources=FrameSources(
+                system=prompt.blocks(),
+                prompt=prompt,
+                find_files=sources,
+                find_rules=ctx.sources.find_rules,
+                directives={"effort": level} if level else {},
+            ),
             key=ctx.key,
-            find_files=sources,
-            find_hooks=ctx.find_hooks,
-            find_rules=ctx.find_rules,
-            skills=ctx.skills,
             cache=ctx.cache,
-            outputs=ctx.outputs.of_session(session.path) if ctx.outputs else None,
-            servers=ctx.servers,
-            servers_shared=True,
-            checkers=None if own_place else ctx.checkers,
-            kept=ctx.kept.with_name(safe_name(session.id)) if ctx.kept and session.path else None,
-            confinement=own_place.confinement if own_place else ctx.confinement,
             isolated=own_place is not None,
             parent=ctx,
             role=f"{one.agent}: {one.description}",
-            may_have=definition.may_have,
         )
-        session.redact, one.jobs = ctx.session.redact, child.jobs
+        session.redact, one.jobs = ctx.session.redact, child.toolbox.jobs
         if definition.read_only:
-            child.mode = "plan"
+            child.state.mode = "plan"
         return self._make(child)

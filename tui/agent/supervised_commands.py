@@ -94,7 +94,7 @@ class SupervisedCommands:
 
     def folder(self, call_id: str) -> Path:
         """Where the command of a call is kept."""
-        return (self.ctx.kept or self._own) / safe_name(call_id)
+        return (self.ctx.toolbox.kept or self._own) / safe_name(call_id)
 
     async def seconds(self, call_id: str) -> float:
         """How long the command of a call has run under an earlier run of the program; 0 where
@@ -109,12 +109,12 @@ class SupervisedCommands:
 
     def exists(self, call_id: str) -> bool:
         """Whether a call of this id has a command already, which another branch may have."""
-        return self.ctx.kept is not None and self.folder(call_id).exists()
+        return self.ctx.toolbox.kept is not None and self.folder(call_id).exists()
 
     def jobs(self) -> dict[str, Kept]:
         """How it stands with the background commands, by their calls: the folder of one that has
         ended may be gone already."""
-        jobs = self.ctx.jobs
+        jobs = self.ctx.toolbox.jobs
         found = states_of(jobs.ended_before)
         for job in jobs.list():
             end = job.kept.end
@@ -151,7 +151,7 @@ class SupervisedCommands:
     async def take_over_jobs(self) -> None:
         """Let the background commands that an earlier run left belong to this one. What is in the
         record already is removed."""
-        jobs, records, place = self.ctx.jobs, self.ctx.records, self.ctx.kept
+        jobs, records, place = self.ctx.toolbox.jobs, self.ctx.records, self.ctx.toolbox.kept
         jobs.first_number = 1 + await asyncio.to_thread(_last_number, records)
         jobs.ended_before = await asyncio.to_thread(ended_jobs, records)
         if place is None or self.ctx.session.read_only:
@@ -160,7 +160,7 @@ class SupervisedCommands:
         if not found:
             return
         known = ends_in(records)
-        confinement = self.ctx.confinement
+        confinement = self.ctx.toolbox.confinement
         for folder, call in found:
             if confinement is not None:
                 await asyncio.to_thread(confinement.take_over, folder)
@@ -184,7 +184,7 @@ class SupervisedCommands:
             command.seconds(ctx.clock.now()),
             taken_over=True,
         )
-        await ctx.jobs.adopt(
+        await ctx.toolbox.jobs.adopt(
             command,
             path=ctx.workspace.tool_results / f"job-{safe_name(call_id)}.txt",
             limits=ctx.config.guard,

@@ -83,7 +83,7 @@ class TitleWriter:
 
     async def _write(self, prompt: str, answer: str) -> None:
         try:
-            if (model := self._ctx.small_model) is None:
+            if (model := self._ctx.link.small_model) is None:
                 if (title := by_rule(prompt)) not in {"", self._ctx.session.title}:
                     await self._record(title)
                 return
@@ -100,7 +100,7 @@ class TitleWriter:
         """Raises ProviderError, CredentialsError."""
         material = _material(prompt, answer)
         request = small_request(self._ctx, model, material, _TOKENS, system=_SYSTEM)
-        async with aclosing(self._ctx.direct.stream(request)) as parts:
+        async with aclosing(self._ctx.link.direct.stream(request)) as parts:
             async for part in parts:
                 match part:
                     case Completed(stop_reason="end_turn"):

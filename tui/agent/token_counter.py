@@ -72,10 +72,10 @@ class TokenCounter:
             self._task.cancel()
 
     def _is_due(self) -> bool:
-        ctx, model = self._ctx, self._ctx.model.id
+        ctx, model = self._ctx, self._ctx.link.model.id
         return (
             self._show is not None
-            and ctx.first_party
+            and ctx.link.first_party
             and not ctx.events.busy
             and not ctx.session.read_only
             and abs(ctx.ledger.measure().estimated) >= LEAST_TOKENS
@@ -86,7 +86,7 @@ class TokenCounter:
     def _state(self) -> _State:
         """What a count holds for."""
         now = self._ctx.ledger.measure()
-        return self._ctx.model.id, now.measured, now.tokens
+        return self._ctx.link.model.id, now.measured, now.tokens
 
     async def _count(self) -> None:
         ctx = self._ctx
@@ -99,7 +99,7 @@ class TokenCounter:
             return
         self._not_before = ctx.clock.monotonic() + DISTANCE_S
         try:
-            counted = await ctx.provider.count_tokens(request)
+            counted = await ctx.link.provider.count_tokens(request)
         except HoldfastError as error:
             self._fail(error)
             return
@@ -120,7 +120,7 @@ class TokenCounter:
         if not isinstance(error, ProviderError):
             return
         if error.error_class == "not_found" or error.status == _NOT_IMPLEMENTED:
-            self._requests.features.note_with_prompt(COUNTS, self._ctx.model.id, error)
+            self._requests.features.note_with_prompt(COUNTS, self._ctx.link.model.id, error)
         wait = max(self._failed_s, error.retry_after or 0.0)
         self._not_before = self._ctx.clock.monotonic() + wait
         self._failed_s = min(2 * self._failed_s, LONGEST_S)
@@ -130,7 +130,7 @@ class TokenCounter:
             self._show(event)
 
     def _debug(self, text: str) -> None:
-        if self._ctx.verbose:
+        if self._ctx.state.verbose:
             self._publish(Debug(f"[DEBUG] {text}"))
 
     def _over(self, task: asyncio.Task[None]) -> None:

@@ -24,7 +24,7 @@ class TokenMeter:
         self._ctx = ctx
         self._saved_ratio = estimate.UNKNOWN
         self._updated = False
-        self.use(ctx.model)
+        self.use(ctx.link.model)
 
     def use(self, model: ModelInfo) -> None:
         """Reckon for a model, with the ratio that earlier sessions found."""
@@ -74,7 +74,7 @@ class TokenMeter:
 
     def measure(self) -> ContextMeasured:
         """The figures of the next request as it stands now."""
-        ledger, model = self._ctx.ledger, self._ctx.model
+        ledger, model = self._ctx.ledger, self._ctx.link.model
         threshold = self._ctx.config.compaction.threshold
         now, spent = ledger.measure(), self._ctx.spent()
         return ContextMeasured(

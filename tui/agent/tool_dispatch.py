@@ -185,12 +185,12 @@ class ToolDispatcher:
         open_calls = {str(call["id"]): PendingCall(call) for call in calls}
         try:
             for group in self._groups(calls):
-                if self.ctx.pause.wanted:
+                if self.ctx.state.pause.wanted:
                     break
                 async with asyncio.TaskGroup() as side_by_side:
                     for call in group:
                         side_by_side.create_task(self._run(open_calls, str(call["id"])))
-            if self.ctx.pause.wanted and open_calls:
+            if self.ctx.state.pause.wanted and open_calls:
                 open_calls = {}  # they are made when the turn continues
                 raise TurnPausedError
         except ExceptionGroup as group:
@@ -202,7 +202,7 @@ class ToolDispatcher:
         """What an earlier run of the session left open. Blocks."""
         ctx, jobs = self.ctx, self.kept.jobs()
         records, path = list(ctx.records), ctx.session.path
-        return interrupted_work(records, ctx.workspace.root, path, ctx.kept, jobs)
+        return interrupted_work(records, ctx.workspace.root, path, ctx.toolbox.kept, jobs)
 
     async def recover(self, ids: Collection[str], *, repeat: bool = False) -> None:
         """Give calls that an earlier run left open their results: what is kept, or what comes of
@@ -245,7 +245,7 @@ class ToolDispatcher:
     def _groups(self, calls: Iterable[Block]) -> Iterator[list[Block]]:
         together: list[Block] = []
         for call in calls:
-            tool = self.ctx.callable_tool(str(call["name"]))
+            tool = self.ctx.toolbox.callable_tool(str(call["name"]))
             if tool is not None and tool.effect in {"write", "run"}:
                 if together:
                     yield together
@@ -267,7 +267,7 @@ class ToolDispatcher:
             output = await self._resumed(state, tool, params)
             output = output or await self._permitted(state, tool, params)
         except CommandDetachedError:
-            self.ctx.pause.begin()  # it stays without a result, for the next run of the program
+            self.ctx.state.pause.begin()  # it stays without a result, for the program's next run
             return
         except _UnknownEndError:
             return  # it is closed as one that was interrupted
@@ -291,7 +291,7 @@ class ToolDispatcher:
         """The details of a refused edit: where it says all that changed, the model knows it."""
         if (found := error.found) is None:
             return {}
-        self.ctx.files.note_seen(found.path, found.stat, found.sha256, found.data)
+        self.ctx.toolbox.files.note_seen(found.path, found.stat, found.sha256, found.data)
         fact = {"path": str(found.path), "size": found.stat.st_size}
         return {**fact, "mtime_ns": found.stat.st_mtime_ns, "sha256": found.sha256}
 
@@ -316,8 +316,8 @@ class ToolDispatcher:
                 raise _UnknownEndError
             if self.ctx.checkpoints is not None:
                 output = (await self.ctx.checkpoints.after(state.id)).added_to(output)
-            if self.ctx.confinement is not None:
-                lines = [f"[{line}]" for line in await self.ctx.confinement.tidy()]
+            if self.ctx.toolbox.confinement is not None:
+                lines = [f"[{line}]" for line in await self.ctx.toolbox.confinement.tidy()]
                 output = output.with_lines(lines) if lines else output
         state.started = self.ctx.clock.monotonic() - float(output.details.get("seconds") or 0)
         state.finished = output
@@ -357,19 +357,19 @@ class ToolDispatcher:
         return tool, params
 
     def _tool(self, name: str) -> Tool[Any]:
-        if (tool := self.ctx.callable_tool(name)) is not None:
+        if (tool := self.ctx.toolbox.callable_tool(name)) is not None:
             return tool
-        known = ", ".join(self.ctx.tools)
+        known = ", ".join(self.ctx.toolbox.tools)
         raise ToolError(f"There is no tool named {name!r}.", hint=f"The tools are: {known}.")
 
     async def _permitted(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
         """Let hooks look at a call, and carry it out as far as it is allowed."""
         if self.ctx.parent is not None and not self.ctx.isolated:
             self.ctx.workspace = self.ctx.parent.workspace
-        if self.ctx.confinement is not None:
-            temporary = await self.ctx.confinement.temporary()
+        if self.ctx.toolbox.confinement is not None:
+            temporary = await self.ctx.toolbox.confinement.temporary()
             self.ctx.workspace = replace(self.ctx.workspace, temporary=temporary)
-            self.ctx.confinement.denied = self.ctx.gate.policy.denied_places
+            self.ctx.toolbox.confinement.denied = self.ctx.rules.gate.policy.denied_places
         checked = self._checked(state, tool, params)
         self._holds = await self._levels(checked.call)
         hooked = await self.hooks.before_tool(state.id, tool.name, _input(state.call))
@@ -446,13 +446,13 @@ class ToolDispatcher:
         ctx = self.ctx
         while ctx.parent is not None and not ctx.isolated:
             ctx = ctx.parent
-            ctx.by_sub_agents.update(wrote)
+            ctx.toolbox.by_sub_agents.update(wrote)
 
     @asynccontextmanager
     async def _alone(self, state: PendingCall) -> AsyncGenerator[None]:
         """While nothing else writes or runs, in a sub-agent neither. That wait is not the tool's
         time."""
-        async with self.ctx.writing:
+        async with self.ctx.rules.writing:
             state.started = self.ctx.clock.monotonic()
             yield
 
@@ -460,7 +460,7 @@ class ToolDispatcher:
         """Record that a call which is allowed begins, and run it."""
         state, call, tool, params = checked.state, checked.call, checked.tool, checked.params
         if tool.effect in {"read", "write"}:
-            self.ctx.touched.update(decision.paths)
+            self.ctx.toolbox.touched.update(decision.paths)
         if tool.effect in {"write", "run"}:
             self._stopped = None
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
@@ -488,7 +488,7 @@ class ToolDispatcher:
             ctx = replace(ctx, starter=await self._steady(call))
         output = await self._carry_out(decision, replace(checked, ctx=ctx))
         state.finished = output
-        self.ctx.turn_ends |= output.ends_turn
+        self.ctx.state.turn_ends |= output.ends_turn
         return await self._after(state, output)
 
     async def _carry_out(self, decision: Decision, checked: _Checked) -> ToolOutput:
@@ -506,7 +506,7 @@ class ToolDispatcher:
         past = await self._past_clones(level, checked, output)
         if past is not output:
             return past
-        if said is None or said.level is None or self.ctx.mode == "plan":
+        if said is None or said.level is None or self.ctx.state.mode == "plan":
             return output
         so_far = _so_far(call, level, said, failed=output.is_error)
         if not so_far:
@@ -538,7 +538,7 @@ class ToolDispatcher:
             return output
         why = f"{UNWATCHED[code]}. It would run unwatched: a swapped folder may lead it anywhere."
         asked = replace(decision, answer="ask", reason=why, by="default")
-        free = self.ctx.elevated and self.ctx.mode != "plan"
+        free = self.ctx.state.elevated and self.ctx.state.mode != "plan"
         answer = Answer("once") if free else await self._ask_again(checked, asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
@@ -550,7 +550,11 @@ class ToolDispatcher:
     async def _past_clones(self, level: Level, checked: _Checked, output: ToolOutput) -> ToolOutput:
         """What a command gave; where the walls of a clone in the workspace stopped it, ask whether
         it may do that, and run it again."""
-        call, confinement, workspace = checked.call, self.ctx.confinement, self.ctx.workspace
+        call, confinement, workspace = (
+            checked.call,
+            self.ctx.toolbox.confinement,
+            self.ctx.workspace,
+        )
         confined = level not in {Level.READ_ONLY, Level.OUTSIDE} and not call.background
         if confinement is None or call.command is None or not (confined and output.is_error):
             return output
@@ -584,7 +588,7 @@ class ToolDispatcher:
     async def _ask_again(self, checked: _Checked, asked: Decision) -> Answer:
         """Ask whether a command that a wall stopped may have what it needs."""
         call = await self._previewed(checked, asked.level)
-        async with self.ctx.asking:
+        async with self.ctx.rules.asking:
             answer = await self._question(call, asked)
         checked.state.started = self.ctx.clock.monotonic()
         self._record_permission(call, answer.answer, answer.by, answer.reason, asked.level)
@@ -618,12 +622,12 @@ class ToolDispatcher:
         from tui.permissions.sandbox.steady import steady  # noqa: PLC0415 - on demand
 
         ctx = self.ctx
-        workspace = ctx.workspace.widen(ctx.elevated)
-        area = ReadableArea(workspace, ctx.gate.policy.private)
+        workspace = ctx.workspace.widen(ctx.state.elevated)
+        area = ReadableArea(workspace, ctx.rules.gate.policy.private)
 
         def made() -> Starter:
             folder = workspace.resolve(call.paths[0]) if call.paths else workspace.root
-            return steady(call.command or "", folder, area, ctx.jobs.starter)
+            return steady(call.command or "", folder, area, ctx.toolbox.jobs.starter)
 
         return await asyncio.to_thread(made)
 
@@ -645,7 +649,7 @@ class ToolDispatcher:
         clones: StoppedClones | None = None,
     ) -> tuple[ToolOutput, Explanation | None]:
         tool, params, ctx = checked.tool, checked.params, checked.ctx
-        confinement = self.ctx.confinement
+        confinement = self.ctx.toolbox.confinement
         if confinement is None or level is Level.OUTSIDE:
             return await tool.run(params, ctx), None
         starter = confinement.starter(level, git_settings=git_settings, clones=clones)
@@ -667,14 +671,14 @@ class ToolDispatcher:
         """What the words of a command name that it needs."""
         from tui.permissions.named_needs import named_needs  # noqa: PLC0415 - on demand
 
-        workspace, home = self.ctx.workspace, self.ctx.gate.policy.home
+        workspace, home = self.ctx.workspace, self.ctx.rules.gate.policy.home
         folder = workspace.resolve(call.paths[0]) if call.paths else workspace.root
         return await asyncio.to_thread(named_needs, call.command or "", folder, workspace, home)
 
     async def _previewed(self, checked: _Checked, level: Level) -> Call:
         """A call with what a person who is asked about a level gets to see."""
         preview = await checked.tool.preview(checked.params, checked.ctx)
-        call, gate = checked.call, self.ctx.gate
+        call, gate = checked.call, self.ctx.rules.gate
         return replace(
             call,
             preview_kind=preview.kind,
@@ -708,10 +712,10 @@ class ToolDispatcher:
 
     def _decide(self, call: Call) -> Decision:
         now = self.ctx
-        decision = now.gate.decide(
+        decision = now.rules.gate.decide(
             call,
-            mode=now.mode,
-            elevated=now.elevated,
+            mode=now.state.mode,
+            elevated=now.state.elevated,
             workspace=now.workspace,
             holds=self._holds,
         )
@@ -719,7 +723,7 @@ class ToolDispatcher:
         if stopped is None or stopped.key != _key(call) or decision.answer == "deny":
             return decision
         narrow = decision.level in self._holds and decision.level is not stopped.wider
-        return stopped.asking(decision) if narrow and not now.elevated else decision
+        return stopped.asking(decision) if narrow and not now.state.elevated else decision
 
     def _url_access(self, call: Call, url: str) -> UrlAccess:
         """What the permissions say about an address that a call is led to."""
@@ -729,12 +733,12 @@ class ToolDispatcher:
 
     async def _levels(self, call: Call) -> Collection[Level]:
         """The levels that the sandbox holds for a command; none for anything else."""
-        confinement = self.ctx.confinement
+        confinement = self.ctx.toolbox.confinement
         return await confinement.levels() if confinement and call.command is not None else ()
 
     async def _ask(self, call: Call, decision: Decision, hooked: HookAnswer) -> Answer:
         """Ask the person; one question at a time, and an earlier answer may settle a later one."""
-        async with self.ctx.asking:
+        async with self.ctx.rules.asking:
             paths = decision.paths
             decision = _hooked(self._decide(call), hooked)
             if decision.paths != paths and decision.answer != "deny":
@@ -746,8 +750,8 @@ class ToolDispatcher:
 
     async def _question(self, call: Call, decision: Decision) -> Answer:
         self.ctx.publish(PermissionAsked(call.id, call.tool, decision.reason))
-        answer = await self.ctx.pause.question(self.ctx.approver.ask(call, decision))
-        self.ctx.gate.record(call, answer, self._granted(decision.level))
+        answer = await self.ctx.state.pause.question(self.ctx.rules.approver.ask(call, decision))
+        self.ctx.rules.gate.record(call, answer, self._granted(decision.level))
         return answer
 
     def _record_permission(
@@ -803,15 +807,15 @@ class ToolDispatcher:
             finally:
                 waited()
 
-        confinement = self.ctx.confinement
+        confinement = self.ctx.toolbox.confinement
         return ToolContext(
             call_id=state.id,
             start_reader=confinement.start_reader if confinement is not None else None,
             reading=self._reading(),
             workspace=self.ctx.workspace,
             clock=self.ctx.clock,
-            files=self.ctx.files,
-            jobs=self.ctx.jobs,
+            files=self.ctx.toolbox.files,
+            jobs=self.ctx.toolbox.jobs,
             spill_path=self.results.spill_path(state),
             kept=self.kept.folder(state.id),
             emit=emit,
@@ -833,7 +837,9 @@ class ToolDispatcher:
 
         def answer(path: Path) -> Literal["allow", "ask", "deny"]:
             if not rules:
-                rules.append(now.gate.policy.reading(now.workspace, elevated=now.elevated))
+                rules.append(
+                    now.rules.gate.policy.reading(now.workspace, elevated=now.state.elevated)
+                )
             return rules[0].answer(path)
 
         return answer
@@ -841,8 +847,8 @@ class ToolDispatcher:
     def _document_pages(self, limits: GuardLimits) -> int:
         """How many pages of a PDF fit into one result as a document: half of what a result may
         have in tokens. 0 where it is not known that the model takes documents."""
-        model, refused = self.ctx.model, self.features.off(self.ctx.model.id)
-        if not (self.ctx.first_party and model.documents) or "documents" in refused:
+        model, refused = self.ctx.link.model, self.features.off(self.ctx.link.model.id)
+        if not (self.ctx.link.first_party and model.documents) or "documents" in refused:
             return 0
         return limits.share_tokens // 2 // PAGE_TOKENS
 

@@ -94,9 +94,9 @@ class ToolResults:
         """Cut, record and show what a call came to; then it is not open any more."""
         seconds = self._seconds(state)
         limits, spill = self.ctx.guard_limits, self.spill_path(state)
-        output = await fit_images(output, spill, self.ctx.outputs)
+        output = await fit_images(output, spill, self.ctx.toolbox.outputs)
         guarded = await guard(output, tool=state.name, keep=keep, spill=spill, limits=limits)
-        receipt = await _noted(guarded.receipt, self.ctx.outputs)
+        receipt = await _noted(guarded.receipt, self.ctx.toolbox.outputs)
         summary = _preview(output.summary) if output.is_error else output.summary
         display = output.display[:SHOWN_CHARS]
         content = _marked(guarded.content, output.source)
@@ -120,7 +120,7 @@ class ToolResults:
             self.ctx.recorder.append("pin", **change)
             shown.append(ContextChanged((change | {"call_id": state.id},)))
         await self.ctx.recorder.show(*shown)
-        if self.ctx.verbose:
+        if self.ctx.state.verbose:
             await self._debug(state.name, text)
 
     async def _debug(self, name: str, text: str) -> None:
@@ -180,7 +180,7 @@ class ToolResults:
         try:
             spill, limits = self.spill_path(state), self.ctx.guard_limits
             receipt = await interrupted_receipt(output, INTERRUPTED, spill=spill, limits=limits)
-            return await _noted(receipt, self.ctx.outputs)
+            return await _noted(receipt, self.ctx.toolbox.outputs)
         except Exception:  # the call gets its result, whatever becomes of the copy
             log.exception("couldn't keep the partial output of %s", state.name)
             return None
@@ -205,11 +205,11 @@ class ShellOutput:
 
     def in_front(self) -> AbstractContextManager[asyncio.Event]:
         """While a command runs in front: the event is set once it is to be moved."""
-        return self.jobs.ctx.jobs.in_front()
+        return self.jobs.ctx.toolbox.jobs.in_front()
 
     @property
     def starter(self) -> Starter:
-        return self.jobs.ctx.jobs.starter
+        return self.jobs.ctx.toolbox.jobs.starter
 
     async def move(self, command: SupervisedCommand, origin: Origin) -> Job:
         """Keep a command in the background."""
@@ -246,10 +246,10 @@ async def _noted(receipt: Receipt | None, outputs: OutputStore | None) -> dict[s
 async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
     """Remove full outputs that no session names and that have had their time, and what is left of
     commands that nobody took over."""
-    if ctx.kept is not None:
-        await asyncio.to_thread(sweep, ctx.kept.parent, ctx.clock.now().timestamp())
-    if ctx.outputs is not None:
-        gone = await asyncio.to_thread(ctx.outputs.sweep, ctx.clock.now(), stop)
+    if ctx.toolbox.kept is not None:
+        await asyncio.to_thread(sweep, ctx.toolbox.kept.parent, ctx.clock.now().timestamp())
+    if ctx.toolbox.outputs is not None:
+        gone = await asyncio.to_thread(ctx.toolbox.outputs.sweep, ctx.clock.now(), stop)
         if gone:
             log.info("removed %d kept outputs that no session names", gone)
 

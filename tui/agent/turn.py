@@ -95,9 +95,9 @@ class ModelStream:
 
     async def _measure_fallback(self) -> None:
         """Keep the window of a model that answers in the place of another."""
-        ctx, other = self.ctx, self.model != self.ctx.model.id
-        info = await ctx.provider.model_info(self.model) if other else None
-        ctx.fallback_window = info.window if info else None
+        ctx, other = self.ctx, self.model != self.ctx.link.model.id
+        info = await ctx.link.provider.model_info(self.model) if other else None
+        ctx.link.fallback_window = info.window if info else None
 
     async def ask(self, request: Request) -> Completed:
         """Send a request and publish what comes back, until the answer is complete.
@@ -105,7 +105,7 @@ class ModelStream:
         What became of an attempt that failed is recorded, then shown. Raises what
         `Provider.stream` raises.
         """
-        async with aclosing(self.ctx.provider.stream(request)) as parts:
+        async with aclosing(self.ctx.link.provider.stream(request)) as parts:
             async for part in parts:
                 match part:
                     case Completed():
@@ -198,8 +198,8 @@ class TurnRunner:
         self._loops = LoopDetector()
         self._held = 0
         if self.ctx.parent is None:
-            self.ctx.pause.wanted = False
-            self.ctx.jobs.stay()
+            self.ctx.state.pause.wanted = False
+            self.ctx.toolbox.jobs.stay()
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
@@ -231,8 +231,8 @@ class TurnRunner:
                     hint="Nothing is lost. Details are in the log file.",
                 )
             )
-        spent, self.ctx.turn_spent = self.ctx.turn_spent, Spent()
-        self.ctx.spent_before += spent
+        spent, self.ctx.state.turn_spent = self.ctx.state.turn_spent, Spent()
+        self.ctx.state.spent_before += spent
         known = spent.requests or self.ctx.price is not None
         usd = spent.usd if known else None
         await self.requests.meter.save_ratio()
@@ -246,9 +246,9 @@ class TurnRunner:
         asked afterwards again, None where none is borrowed."""
         if command is None:
             return None
-        ctx, usual = self.ctx, self.ctx.model
+        ctx, usual = self.ctx, self.ctx.link.model
         if command.rules:
-            ctx.gate.turn_grants = (Grant("", command.rules, command=command.name),)
+            ctx.rules.gate.turn_grants = (Grant("", command.rules, command=command.name),)
             rules = ", ".join(map(str, command.rules))
             ctx.publish(facts.Notice(f"/{command.name} allows in this turn: {rules}."))
         if command.model is None or command.model.id == usual.id:
@@ -261,7 +261,7 @@ class TurnRunner:
             return None
         self.requests.use(model)
         price = ctx.price_of(model.id)
-        usd = price.forecast(written=held, prompt=held, life=ctx.cache_life) if price else None
+        usd = price.forecast(written=held, prompt=held, life=ctx.link.cache_life) if price else None
         cost = f" (≈ {money(usd)})" if usd else ""
         what = f"/{command.name} asks {model.id} in this turn"
         ctx.publish(facts.Notice(f"{what}: {tokens(held)} tokens are written for it{cost}."))
@@ -270,7 +270,7 @@ class TurnRunner:
     def _end_command(self, usual: ModelInfo | None) -> None:
         """What a command allowed ends with its turn, and the usual model is asked again."""
         if self.ctx.parent is None:
-            self.ctx.gate.turn_grants = ()
+            self.ctx.rules.gate.turn_grants = ()
         if usual is not None:
             self.requests.use(usual)
             self.ctx.publish(*self.requests.measured())
@@ -310,8 +310,10 @@ class TurnRunner:
             self.directives.apply(prompt.changes, wait=prompt.waits)
             shown.append(facts.DirectivesChanged(**self.directives.now.to_json()))
             shown.append(facts.Notice(acknowledgement(prompt.changes)))
-            if prompt.changes.get("think") and not self.ctx.model.adaptive_thinking:
-                only = f"{self.ctx.model.id} has no adaptive thinking: /think only adds its text."
+            if prompt.changes.get("think") and not self.ctx.link.model.adaptive_thinking:
+                only = (
+                    f"{self.ctx.link.model.id} has no adaptive thinking: /think only adds its text."
+                )
                 shown.append(facts.Notice(only))
         own = images.with_words(prompt.text, prompt.images)
         parts = [part for part in (own, prompt.attached) if part.strip()]
@@ -395,7 +397,7 @@ class TurnRunner:
 
     async def _take_queued(self) -> bool:
         """Take over what was typed meanwhile, one text at a time: an interrupt loses none."""
-        queue, taken = self.ctx.queue, False
+        queue, taken = self.ctx.state.queue, False
         while queue:
             first = queue[0]
             prompt = await self._hooked(await with_mentioned(first, self.ctx))
@@ -408,18 +410,18 @@ class TurnRunner:
     async def _go_on(self) -> None:
         """Until the model is done and nothing is queued."""
         while True:
-            if self.ctx.pause.wanted:
+            if self.ctx.state.pause.wanted:
                 raise TurnPausedError
             answer = await self._answer()
             calls = tool_calls(await self._record(answer))
-            self.ctx.turn_ends = False
+            self.ctx.state.turn_ends = False
             if calls:
                 await self.dispatcher.run_all(calls)
                 self._check_for_loop(calls)
             cut = await self._check_stop_reason(answer, has_calls=bool(calls))
             self.ctx.publish(*self.requests.measured())
             queued = not server_waits(self.ctx.records) and await self._take_queued()
-            works = calls and not self.ctx.turn_ends
+            works = calls and not self.ctx.state.turn_ends
             goes_on = works or queued or cut or answer.stop_reason == "pause_turn"
             if not goes_on and await self._may_end():
                 return
@@ -431,7 +433,9 @@ class TurnRunner:
             try:
                 async with self.ctx.within_limits(request):
                     answer = await self._stream.ask(request)
-                    self.ctx.spend(Spent.on(answer.usage, self.ctx.price_of(self._stream.model)))
+                    self.ctx.state.spend(
+                        Spent.on(answer.usage, self.ctx.price_of(self._stream.model))
+                    )
                     return answer
             except ProviderError as error:
                 if not await self._recover(error, request):
@@ -440,7 +444,7 @@ class TurnRunner:
 
     async def _name_changes(self) -> None:
         """Say which files commands changed that tools run later, outside the sandbox."""
-        confinement = self.ctx.confinement
+        confinement = self.ctx.toolbox.confinement
         if confinement is None or self.ctx.parent is not None:
             return
         lines = await confinement.tidy()
@@ -459,8 +463,8 @@ class TurnRunner:
         ctx = self.ctx
         ctx.check_limits()
         self.requests.learn()
-        if self.ctx.confinement is not None:
-            self.ctx.confinement.begin()
+        if self.ctx.toolbox.confinement is not None:
+            self.ctx.toolbox.confinement.begin()
         await self.mcp.before_request()
         if late := self.dispatcher.checks.take_late():
             self.requests.frame.say(late)
@@ -471,7 +475,7 @@ class TurnRunner:
             await self.requests.frame.read_files()
             await self.requests.settle()  # what the view says no more is said again
             view = self.requests.view()
-        if self.requests.leave_out_images(view, ctx.model):
+        if self.requests.leave_out_images(view, ctx.link.model):
             view = self.requests.view()
         view = await self.pruning.before_request(view)
         return self.requests.ask(view)[0]
@@ -498,7 +502,7 @@ class TurnRunner:
         content = self.dispatcher.unique_ids(answer.content)
         bound = self.requests.sent.hashes.get(self._stream.model, "")
         self.ctx.recorder.append(
-            "assistant", **answer_fields(answer, content, bound, self.ctx.server)
+            "assistant", **answer_fields(answer, content, bound, self.ctx.link.server)
         )
         reports = self.requests.sent.reports(answer, self._stream.model)
         message = facts.AssistantMessage(
@@ -569,7 +573,7 @@ class TurnRunner:
         )
 
     def _record_interrupt(self) -> None:
-        if (self.closing or self.ctx.pause.wanted) and self.deferred.waiting:
+        if (self.closing or self.ctx.state.pause.wanted) and self.deferred.waiting:
             return
         self.ctx.recorder.append(
             "interrupt",

@@ -44,12 +44,12 @@ async def put(
     """Put questions to the person when nothing else is asked, and tell of both. Cancelling it
     takes them back."""
     server = questions[0].server
-    async with ctx.asking:
+    async with ctx.rules.asking:
         shown = tuple(map(question_json, questions))
         ctx.publish(QuestionAsked(call_id, tool, shown, server))
-        asked = ctx.approver.ask_user(questions, ctx.role)
+        asked = ctx.rules.approver.ask_user(questions, ctx.role)
         # A server's question is part of a call that runs, which a pause lets finish.
-        given = await (asked if server else ctx.pause.question(asked))
+        given = await (asked if server else ctx.state.pause.question(asked))
     answers = tuple(map(answer_json, questions, _padded(questions, given)))
     ctx.publish(QuestionAnswered(call_id, tool, answers, given.by, server))
     for question, answer in zip(questions, given.answers, strict=False):

@@ -38,7 +38,7 @@ class Served(RealWorld):
         async def make(choice: SessionChoice, approver: Approver) -> Agent:
             agent = await services.make_agent(choice, approver)
             ctx = agent._ctx  # pyright: ignore[reportPrivateUsage] - as the composition does
-            ctx.kept = place_of(folders(), agent.session.id)
+            ctx.toolbox.kept = place_of(folders(), agent.session.id)
             return agent
 
         return replace(services, make_agent=make)

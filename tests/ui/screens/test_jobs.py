@@ -20,7 +20,7 @@ from tui.ui.widgets.questions import Confirmation
 
 async def started(world: World, command: str) -> Job:
     """A background command of the session that is open."""
-    jobs = world.agent._ctx.jobs  # pyright: ignore[reportPrivateUsage] - what a call does
+    jobs = world.agent._ctx.toolbox.jobs  # pyright: ignore[reportPrivateUsage] - what a call does
     path = world.workspace / f"job-{len(jobs.list())}.txt"
     return await jobs.start(command, cwd=world.workspace, path=path, call_id="c1")
 

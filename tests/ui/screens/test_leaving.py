@@ -168,7 +168,7 @@ async def _one_more(world: World, pilot: Pilot[None]) -> None:
 async def _with_job(world: World, app: HoldfastApp, pilot: Pilot[None]) -> Job:
     """A command that runs in the background of the session that is open."""
     await until(pilot, lambda: app.conversation.agent is not None and not app.conversation.opening)
-    jobs = world.agent._ctx.jobs  # pyright: ignore[reportPrivateUsage] - what a call does
+    jobs = world.agent._ctx.toolbox.jobs  # pyright: ignore[reportPrivateUsage] - what a call does
     return await jobs.start("sleep 300", cwd=world.workspace, path=world.workspace / "job.txt")
 
 

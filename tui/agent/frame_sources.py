@@ -1,0 +1,32 @@
+"""What the system prompt of one agent is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui.context.system_prompt import Injected, Source, SystemPrompt
+from tui.core.messages import Block
+from tui.settings.rule_files import RuleFile
+
+
+@dataclass(slots=True)
+class FrameSources:
+    """The system prompt, the files it was made of, and what the session begins with."""
+
+    system: list[Block]
+    prompt: SystemPrompt | None = None
+    """What `system` is made of; None where it is one text."""
+    injected: Sequence[Injected] = ()
+    """What became of the files in the system prompt."""
+    find_files: Callable[[], Sequence[Source]] | None = None
+    """Reads the files that are in the prompt again; blocks."""
+    find_rules: Callable[[], Sequence[RuleFile]] | None = None
+    """Reads the rules that hold for some files only; blocks."""
+    memory_file: Path | None = None
+    """Where the memory is written, None to write none."""
+    directives: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
+    """To begin with (-y, --verbose, --effort)."""
+    notices: Sequence[str] = ()
+    """What the person should know before the first turn."""

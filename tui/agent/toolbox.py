@@ -1,0 +1,104 @@
+"""The tools that an agent has, and what they work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui.agent.skills import OfferedSkills
+from tui.core.clock import Clock
+from tui.core.files import safe_name
+from tui.core.output_store import OutputStore
+from tui.session.session import Session
+from tui.settings.agent_definitions import AgentDefinitions
+from tui.tools.base import Tool
+from tui.tools.file_ledger import FileLedger
+from tui.tools.jobs import Jobs
+
+if TYPE_CHECKING:
+    from tui.permissions.sandbox.confinement import Confinement
+    from tui.tools.lsp import Checkers
+    from tui.tools.mcp import Servers
+
+
+@dataclass(slots=True)
+class Toolbox:
+    """The tools of one agent and what stands behind them.
+
+    The agent owns the jobs and, unless they are shared, the servers. A sub-agent owns its jobs; all
+    else is its parent's.
+    """
+
+    tools: dict[str, Tool[Any]]
+    """What requests list; those of MCP servers join and leave. A copy of what was given."""
+    jobs: Jobs
+    skills: OfferedSkills | None = None
+    """What the skill tool can load; read again with the project's files."""
+    outputs: OutputStore | None = None
+    """The full outputs that were cut; None where they go with their folder."""
+    servers: Servers | None = None
+    """The MCP servers, None where none is configured."""
+    servers_shared: bool = False
+    checkers: Checkers | None = None
+    """What finds problems in edited files; None where nothing does."""
+    confinement: Confinement | None = None
+    """What commands are confined by; None where nothing is."""
+    kept: Path | None = None
+    """Where commands are kept while they run, for the next run of the program; None where there
+    will be none."""
+    find_agents: Callable[[], AgentDefinitions] | None = None
+    """Reads the definitions of sub-agents, None where there can be none; blocks."""
+    may_have: Callable[[str], bool] = lambda _: True
+    """Says whether it may have a tool, by its name."""
+    answers_only: bool = False
+    """It has no tools at all."""
+
+    deferred: dict[str, Tool[Any]] = field(default_factory=dict[str, "Tool[Any]"], init=False)
+    """Tools of MCP servers that no request lists: the model finds them by search."""
+    files: FileLedger = field(default_factory=FileLedger, init=False)
+    """What the model last saw of each file, so that it overwrites nothing it has not seen."""
+    by_sub_agents: dict[str, str] = field(default_factory=dict[str, str], init=False)
+    """What sub-agents wrote, by path: the SHA-256 of the last that each file got from one."""
+    touched: set[Path] = field(default_factory=set[Path], init=False)
+    """The real paths that calls of file tools went to."""
+
+    def __post_init__(self) -> None:
+        if self.servers is not None:
+            from tui.tools.mcp.read_mcp_resource import ReadMcpResource  # noqa: PLC0415 - if any
+
+            reader = ReadMcpResource(self.servers)
+            self.tools = {**self.tools, reader.name: reader}
+        self.tools = {name: tool for name, tool in self.tools.items() if self.may_have(name)}
+
+    def callable_tool(self, name: str) -> Tool[Any] | None:
+        """A tool that the model may call, whether its requests list it or not."""
+        return self.tools.get(name) or self.deferred.get(name)
+
+    def for_sub_agent(
+        self,
+        session: Session,
+        clock: Clock,
+        withheld: Collection[str],
+        may_have: Callable[[str], bool],
+    ) -> Toolbox:
+        """The toolbox of a sub-agent with `session`: the parent's tools without those `withheld`
+        and its servers', which join by themselves; jobs of its own."""
+        tools = {
+            name: tool
+            for name, tool in self.tools.items()
+            if name not in withheld and not name.startswith("mcp__")
+        }
+        return Toolbox(
+            tools=tools,
+            jobs=Jobs(clock, self.jobs.starter, session.path),
+            skills=self.skills,
+            outputs=self.outputs.of_session(session.path) if self.outputs else None,
+            servers=self.servers,
+            servers_shared=True,
+            checkers=self.checkers,
+            confinement=self.confinement,
+            kept=self.kept.with_name(safe_name(session.id)) if self.kept and session.path else None,
+            may_have=may_have,
+        )

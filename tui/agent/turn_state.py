@@ -1,0 +1,69 @@
+"""What changes while an agent works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tui.agent.limits import SpendingCounter, Spent
+from tui.agent.pause import Pause
+from tui.agent.prompts import ParsedPrompt
+from tui.permissions.types import Mode
+
+
+@dataclass(slots=True)
+class TurnState:
+    """The mode, the queue and the cost of one agent; a sub-agent's follows its `parent`'s."""
+
+    parent: TurnState | None = None
+    verbose: bool = field(default=False, init=False)
+    turn_ends: bool = field(default=False, init=False)
+    """True once a call of the current answer left the model nothing to do."""
+    queue: list[ParsedPrompt] = field(default_factory=list[ParsedPrompt], init=False)
+    """What was typed while a turn runs, in the order in which it came.
+
+    It joins the turn once its tools are done. Until it is taken over it can be taken back; it is
+    sent or given back, and never both.
+    """
+    pause: Pause = field(default_factory=Pause, init=False)
+    """Stops the turn for another process, that of sub-agents too."""
+    spent_before: Spent = field(default_factory=Spent, init=False)
+    """What the turns that have ended cost."""
+    turn_spent: Spent = field(default_factory=Spent, init=False)
+    """What was spent since the last turn ended, on questions beside the conversation too."""
+    spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
+    _mode: Mode = field(default="ask", init=False)
+    _elevated: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if self.parent is not None:
+            self.pause = self.parent.pause
+
+    @property
+    def mode(self) -> Mode:
+        """A sub-agent's is that of its parent, unless it is read-only by itself."""
+        if self.parent is None or self._mode == "plan":
+            return self._mode
+        return self.parent.mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        self._mode = mode
+
+    @property
+    def elevated(self) -> bool:
+        return self.parent.elevated if self.parent is not None else self._elevated
+
+    @elevated.setter
+    def elevated(self, elevated: bool) -> None:
+        self._elevated = elevated
+
+    def spend(self, one: Spent) -> None:
+        """Add what a request cost, for the parent too."""
+        self.turn_spent += one
+        if self.parent is not None:
+            self.parent.spend(one)
+
+    @property
+    def spent_in_run(self) -> Spent:
+        """What this run of the program has spent so far."""
+        return self.spent_before + self.turn_spent
