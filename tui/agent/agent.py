@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.background_jobs import BackgroundJobs, OwnedJob
-from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price_of_masks
+from tui.agent.agent_jobs import AgentJobs
+from tui.agent.agent_models import AgentModels
+from tui.agent.agent_permissions import AgentPermissions
+from tui.agent.agent_servers import AgentServers
+from tui.agent.agent_view import AgentView
+from tui.agent.background_jobs import BackgroundJobs
 from tui.agent.checkpoints import Checkpoints
-from tui.agent.compaction import CompactionPreview, Compactor
+from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
-from tui.agent.frame_state import RELOAD
 from tui.agent.hooks import HookRunner
 from tui.agent.interrupted_work import (
     InterruptedWork,
@@ -28,10 +29,9 @@ from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, ParsedPrompt
-from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
-from tui.agent.recall import RecallSources, recalled
+from tui.agent.pruning import ContextOverrides, PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request_builder import Fit, RequestBuilder
+from tui.agent.request_builder import RequestBuilder
 from tui.agent.side_question import MemoryFlush
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.sub_agents import SubAgentStarter
@@ -39,32 +39,15 @@ from tui.agent.supervised_commands import SupervisedCommands
 from tui.agent.titles import TitleWriter
 from tui.agent.token_counter import TokenCounter
 from tui.agent.tool_dispatch import ToolDispatcher
-from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
+from tui.agent.tool_results import ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.agent.user_questions import UserQuestions
-from tui.context.overrides import Overlay, pending
-from tui.context.repair_levels import RepairLevel
-from tui.context.token_ledger import Ledger
-from tui.context.view import View
 from tui.core import facts
-from tui.core.config import Config
-from tui.core.errors import HoldfastError
-from tui.core.fact_words import break_price
 from tui.core.facts import Fact
-from tui.core.formatting import tokens
-from tui.permissions.gate import Gate
-from tui.permissions.policy import Policy, decide
-from tui.permissions.rules import require_tools, without_tool
-from tui.permissions.types import Call, Decision, Mode
-from tui.provider.base import ModelInfo, Provider, Request
-from tui.provider.failover import Failover
-from tui.provider.prices import CacheLife
-from tui.provider.retry import RetryControl
+from tui.permissions.rules import without_tool
 from tui.settings.agent_definitions import AgentDefinitions
 from tui.settings.hook_files import Hooks
-from tui.tokens import estimate
 from tui.tools.ask_user import AskUser
-from tui.tools.base import StartReader, Tool
 from tui.tools.paging import PageLimits
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall, RecallParams
@@ -74,7 +57,6 @@ from tui.tools.task import SubAgentTool
 
 if TYPE_CHECKING:
     from tui.tools.lsp import Checker
-    from tui.tools.mcp import Server
 
 
 _LEAVE_S = 1.0
@@ -82,62 +64,79 @@ _LEAVE_S = 1.0
 
 
 class Agent:
-    """Takes prompts. One turn at a time; what is typed meanwhile is queued by `steer`.
-    `sub_agents` are those that its calls started.
+    """Takes prompts, and runs one turn at a time; what is typed meanwhile is queued by `steer`.
 
-    What a method publishes comes in the turn that runs; where none runs the method returns it.
+    Its parts show and change what it works with: `context` what the model sees, `models` who is
+    asked, `jobs` background commands, `mcp` servers, `permissions` what it may do, `sub_agents`
+    those that its calls started. What a method publishes comes in the turn that runs; where none
+    runs the method returns it.
     """
 
     def __init__(self, ctx: AgentContext) -> None:
         self.session = ctx.session
         self._ctx = ctx
-        self._jobs = BackgroundJobs(ctx)
-        ctx.toolbox.tools[Recall.name] = Recall(partial(self.recall, for_person=False))
-        if ctx.toolbox.may_have(AskUser.name):
-            ctx.toolbox.tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
-        if ctx.parent is None:
-            ctx.toolbox.tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
+        self._background_jobs = BackgroundJobs(ctx)
         self.sub_agents = SubAgentList(ctx)
-        starter = SubAgentStarter(ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents)
-        if ctx.parent is None and ctx.toolbox.find_agents is not None:
-            ctx.toolbox.tools[SubAgentTool.name] = SubAgentTool(starter.run)
-        if ctx.toolbox.answers_only:
-            ctx.toolbox.tools.clear()
-        self._requests = RequestBuilder(ctx)
-        self._titles = TitleWriter(ctx, self._requests)
-        ctx.link.provider = self._with_fallbacks(ctx.link.provider)
-        self._directives = DirectiveState(ctx, self._requests)
-        self._repair = RequestRepair(ctx, self._requests)
-        self._deferred = DeferredRetry(ctx)
-        self._overrides = ContextOverrides(ctx, self._requests)
-        self._memory = MemoryFlush(ctx, self._requests)
-        self._hooks = HookRunner(ctx)
-        self._compactor = Compactor(ctx, self._requests, self._memory, self._hooks)
-        self._mcp = McpTools(ctx, self._requests)
-        self._pruning = PruneSchedule(ctx, self._requests)
-        self._dispatcher = ToolDispatcher(
-            ctx, ToolResults(ctx), self._requests.features, self._hooks
-        )
+        self._add_tools()
+        requests = self._requests = RequestBuilder(ctx)
+        self._titles = TitleWriter(ctx, requests)
+        self._directives = DirectiveState(ctx, requests)
+        repair, self._deferred = RequestRepair(ctx, requests), DeferredRetry(ctx)
+        memory, self._hooks = MemoryFlush(ctx, requests), HookRunner(ctx)
+        compactor = Compactor(ctx, requests, memory, self._hooks)
+        self._mcp = McpTools(ctx, requests)
+        self._pruning = PruneSchedule(ctx, requests)
+        self._dispatcher = ToolDispatcher(ctx, ToolResults(ctx), requests.features, self._hooks)
         self._turns = TurnRunner(
             ctx,
-            self._requests,
+            requests,
             self._directives,
             self._dispatcher,
-            self._compactor,
+            compactor,
             self._pruning,
             self._mcp,
-            self._repair,
+            repair,
             self._deferred,
             self.sub_agents,
             self._hooks,
         )
-        self._counter = TokenCounter(ctx, self._requests)
-        self._background: list[asyncio.Task[None]] = []
+        counter = self._counter = TokenCounter(ctx, requests)
+        self.context = AgentView(
+            ctx,
+            requests,
+            ContextOverrides(ctx, requests),
+            self._pruning,
+            compactor,
+            memory,
+            repair,
+            counter,
+        )
+        self.jobs = AgentJobs(ctx, self._background_jobs, self.sub_agents)
+        self.mcp = AgentServers(ctx, requests, self._mcp)
+        self.models = AgentModels(ctx, requests, self._directives, self._deferred, counter)
+        self.permissions = AgentPermissions(ctx)
+        self._sweeping: asyncio.Task[None] | None = None
         self._closing = threading.Event()
 
-    @property
-    def model(self) -> str:
-        return self._ctx.link.model.id
+    def _add_tools(self) -> None:
+        """Add the tools that need the agent itself: to recall, ask, plan and delegate."""
+        ctx, tools = self._ctx, self._ctx.toolbox.tools
+        if ctx.toolbox.answers_only:
+            tools.clear()
+            return
+        tools[Recall.name] = Recall(self._recall)
+        if ctx.toolbox.may_have(AskUser.name):
+            tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
+        if ctx.parent is None:
+            tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
+        if ctx.parent is None and ctx.toolbox.find_agents is not None:
+            starter = SubAgentStarter(
+                ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents
+            )
+            tools[SubAgentTool.name] = SubAgentTool(starter.run)
+
+    async def _recall(self, asked: RecallParams, limits: PageLimits) -> tuple[str, str]:
+        return await self.context.recall(asked, limits, for_person=False)
 
     @property
     def role(self) -> str:
@@ -149,23 +148,9 @@ class Agent:
         self._ctx.role = role
 
     @property
-    def server(self) -> str:
-        """The server that is asked."""
-        return self._ctx.link.server
-
-    @property
     def checkpoints(self) -> Checkpoints | None:
         """Those of the workspace; None where none are taken."""
         return self._ctx.checkpoints
-
-    @property
-    def control(self) -> RetryControl:
-        """Ends the waits of whatever provider is asked."""
-        return self._ctx.link.control
-
-    @property
-    def window(self) -> int:
-        return self._ctx.link.model.window
 
     @property
     def directives(self) -> Directives:
@@ -191,131 +176,24 @@ class Agent:
         return tuple(prompt.typed for prompt in self._ctx.state.queue)
 
     @property
-    def mode(self) -> Mode:
-        return self._ctx.state.mode
-
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
-        self._ctx.state.mode = mode
-
-    @property
-    def unconfined(self) -> bool:
-        """Whether it is known that no sandbox confines commands, though one was meant to."""
-        return self._ctx.toolbox.confinement is not None and self._ctx.toolbox.confinement.missing
-
-    @property
-    def start_reader(self) -> StartReader | None:
-        """What starts a program of ours that reads behind the walls; None where none are known."""
-        walls = self._ctx.toolbox.confinement
-        return walls.start_reader if walls is not None and walls.known_levels else None
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """Where the file tools work: the workspace first."""
-        workspace = self._ctx.workspace
-        return (workspace.root, *workspace.extra)
-
-    @property
     def offers_skills(self) -> bool:
         """Whether the model has the tool that loads skills."""
         return Skill.name in self._ctx.toolbox.tools
-
-    @property
-    def jobs(self) -> Sequence[OwnedJob]:
-        """The background commands of this run of the program, those of sub-agents too."""
-        own = [OwnedJob(job) for job in self._ctx.toolbox.jobs.list()]
-        return [*own, *self.sub_agents.jobs]
-
-    @property
-    def running_jobs(self) -> int:
-        """How many background commands run, those of sub-agents too."""
-        return sum(not owned.job.ended for owned in self.jobs)
-
-    def move_to_background(self) -> int:
-        """Let the commands that run in front continue in the background: their calls get a result
-        at once. Returns how many there are."""
-        return self._ctx.toolbox.jobs.move() + self.sub_agents.move_to_background()
-
-    def watch_jobs(self, show: Callable[[Fact], None]) -> None:
-        """Show what becomes of background commands while no turn runs, until `close`."""
-        self._jobs.show = show
-
-    @property
-    def wakes(self) -> bool:
-        """Whether a turn is due because a background command has ended (`jobs.wake`)."""
-        return self._ctx.config.jobs.wake and self._jobs.unreported
-
-    @property
-    def has_jobs(self) -> bool:
-        """Whether a background command runs."""
-        return not all(job.ended for job in self._ctx.toolbox.jobs.list())
-
-    async def ports(self) -> dict[int, int]:
-        """The ports that background commands listen on inside the sandbox, each with the one at
-        127.0.0.1 that leads there, 0 where none does."""
-        confinement = self._ctx.toolbox.confinement
-        return await confinement.ports() if confinement is not None and self.has_jobs else {}
-
-    async def forward(self, port: int) -> int:
-        """Open one of `ports` at 127.0.0.1; the number it got there."""
-        assert self._ctx.toolbox.confinement is not None
-        return await self._ctx.toolbox.confinement.forward(port)
-
-    def add_dir(self, folder: Path) -> bool:
-        """Let the tools work in a real folder too, from the next call on. False if they may,
-        elevated or not."""
-        workspace = self._ctx.workspace
-        if replace(workspace, widened=False, readable=()).contains(folder):
-            return False
-        self._ctx.workspace = replace(workspace, extra=(*workspace.extra, folder))
-        if self._ctx.toolbox.confinement is not None:
-            self._ctx.toolbox.confinement.workspace = self._ctx.workspace
-        return True
-
-    def take_up(self, config: Config) -> None:
-        """Go by changed settings where a running session can: the rules, from the next call on,
-        and the redaction. What was granted for the session stays. Raises UsageError."""
-        gate, rules = self._ctx.rules.gate, config.permissions
-        read = Policy.of(allow=rules.allow, ask=rules.ask, deny=rules.deny)
-        require_tools((*read.deny, *read.ask), NAMES.union(self._ctx.toolbox.tools))
-        gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
-        self.session.redact = config.redact == "record"
-
-    @property
-    def gate(self) -> Gate:
-        """The rules in force, and what was granted for this session."""
-        return self._ctx.rules.gate
-
-    def try_call(self, call: Call) -> Decision:
-        """What would be decided about a call now. Nothing is run, asked or recorded."""
-        ctx = self._ctx
-        return decide(
-            call,
-            ctx.rules.gate.policy,
-            mode=ctx.state.mode,
-            elevated=ctx.state.elevated,
-            grants=ctx.rules.gate.grants,
-            workspace=ctx.workspace,
-            holds=ctx.toolbox.confinement.known_levels
-            if ctx.toolbox.confinement is not None
-            else (),
-        )
 
     async def start(self) -> list[Fact]:
         """The events that come before the first turn; what the session says is put in force.
 
         Does not touch the network; begins to load what the first request will need.
         """
-        work = [self._load()]
+        self.models.load()
         if self._ctx.parent is None:
-            work.append(sweep_outputs(self._ctx, self._closing))
+            self._sweeping = asyncio.create_task(sweep_outputs(self._ctx, self._closing))
             for rule in without_tool(
                 self._ctx.rules.gate.policy.allow, NAMES.union(self._ctx.toolbox.tools)
             ):
                 text = f"The rule {rule} allows nothing: there is no such tool."
                 self._ctx.publish(facts.Notice(text))
             self._hooks.begin()
-        self._background += map(asyncio.create_task, work)
         self._mcp.begin()
         await publish_opening(self._ctx, self._requests, self._directives, self._pruning)
         await SupervisedCommands(self._ctx).take_over_jobs()
@@ -371,15 +249,9 @@ class Agent:
             async with asyncio.timeout(_LEAVE_S):
                 await self._ctx.events.rest()
 
-    def stay(self) -> None:
-        """Nobody takes over what runs: `close` ends it."""
-        self._ctx.toolbox.jobs.stay()
-        self.sub_agents.stay()
-
     def _let_commands_go_on(self) -> None:
         self._ctx.state.pause.begin()
-        self._ctx.toolbox.jobs.leave()
-        self.sub_agents.leave()
+        self.jobs.leave()
 
     async def note(self, text: str) -> Sequence[Fact]:
         """Record a line that is for the person only, and show it."""
@@ -392,83 +264,10 @@ class Agent:
 
         Raises RuntimeError while a turn runs.
         """
-        self._refuse_in_turn()
+        self._ctx.refuse_in_turn()
         await self.sub_agents.settle()
         await self._dispatcher.close(calls_of(self.session.records, ids))
         return self._ctx.events.take()
-
-    def reload(self, *, wait: bool = False) -> None:
-        """Build the system prompt and the tools again for the next request: a break. With `wait`
-        the next compaction does it, which restarts the cache in any case.
-
-        What changed since the session began is then said there, and not at the end.
-        """
-        if wait:
-            self._ctx.recorder.append(RELOAD)
-        else:
-            self._requests.frame.renew("reload")
-
-    @property
-    def efforts(self) -> tuple[str, ...]:
-        """The levels of effort that the model offers, the lowest first."""
-        return self._ctx.link.model.efforts
-
-    @property
-    def effort(self) -> str:
-        """The level in force; "" where the model has none."""
-        return self._requests.effort
-
-    @property
-    def effort_to_come(self) -> str:
-        """The level that waits for the next break; "" where none does."""
-        wanted = self._requests.frame.level(self._ctx.link.model)
-        return "" if wanted == self.effort else wanted
-
-    @property
-    def own_effort(self) -> str:
-        """The level that the model has if none is named."""
-        return self._ctx.link.model.effort
-
-    def effort_cost(self, level: str) -> facts.ContextBroken | None:
-        """What `use_effort` would cost; None where it costs nothing."""
-        return self._requests.effort_cost(level)
-
-    def think_cost(self, on: bool) -> facts.ContextBroken | None:
-        """What /think would cost; None where it costs nothing."""
-        return self._requests.effort_cost(think=on)
-
-    async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Fact]:
-        """Think as deep as a level says from the next request on, or with `wait` from the next
-        break on that restarts the cache; kept with the session."""
-        self._directives.apply({"effort": level}, wait=wait)
-        await self._ctx.recorder.show(facts.DirectivesChanged(**self._directives.now.to_json()))
-        return self._ctx.events.take()
-
-    def cost_of_change(self, targets: Collection[str]) -> facts.ContextBroken | None:
-        """What masking these records, or showing them again, costs with the next request; None
-        where none of them was sent yet."""
-        return cost_of_change(self._ctx, targets, less=self._pruning.joining(self.view(), targets))
-
-    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
-        """What masking records comes to, by the tokens that each of them saves."""
-        return price_of_masks(self._ctx, saved, self._pruning.joining(self.view(), saved))
-
-    @property
-    def pending(self) -> Mapping[str, Overlay]:
-        """The changes that wait for the next break, by the records that they concern."""
-        return pending(self.session.records)
-
-    def measure(self) -> facts.ContextMeasured:
-        """How full the context is now."""
-        return self._requests.meter.measure()
-
-    def waiting(self) -> Waiting:
-        """The old results that wait to be pruned, for the next break or until it pays."""
-        return self._pruning.waiting(self.view())
-
-    def reload_cost(self) -> facts.ContextBroken:
-        """What `reload` would cost."""
-        return self._requests.reload_cost()
 
     def steer(self, prompt: ParsedPrompt) -> None:
         """Queue a prompt for the running turn; it is sent once the running tools are done."""
@@ -495,7 +294,7 @@ class Agent:
         What has begun is finished and recorded, except that commands run on without an agent; a
         question is taken back. Both calls are left without a result. It ends with TurnFinished, as
         interrupted unless nothing was left to do. Then `close` leaves commands too, unless the turn
-        went on or `stay` was called.
+        went on or `jobs.stay` was called.
         """
         self._let_commands_go_on()
         if self._deferred.waiting:
@@ -512,193 +311,14 @@ class Agent:
         return find() if find else AgentDefinitions({})
 
     @property
-    def servers(self) -> Sequence[Server]:
-        """The MCP servers that are configured."""
-        return self._ctx.toolbox.servers.all if self._ctx.toolbox.servers else ()
-
-    def searched_tools(self, server: Server) -> int:
-        """How many tools of a server the model finds by search only."""
-        return sum(tool.name in self._ctx.toolbox.deferred for tool in server.tools)
-
-    @property
     def checkers(self) -> Sequence[Checker]:
         """The language servers and linters that were asked in this session."""
         return self._ctx.toolbox.checkers.all if self._ctx.toolbox.checkers else ()
-
-    def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Fact]:
-        """Offer a server's tool to the model, or keep it from it, from the next request on."""
-        self._mcp.switch(server, tool, on=on)
-        return self._ctx.events.take()
-
-    def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
-        """What it comes to to offer a tool to the model, or to keep it from it."""
-        if self._mcp.is_searched(tool.name):
-            return SwitchPrice("the model finds it by search only, at no cost")
-        if not self._requests.frame.record:
-            return SwitchPrice("applies from the first request on")
-        framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
-        size = round(estimate.json_weight(tool.schema()) * self.ledger.ratio)
-        anew = f"{tokens(size)} tokens per request; {break_price(self.reload_cost())}"
-        if tool.name in self._ctx.toolbox.tools:
-            if not framed:
-                return SwitchPrice("calls to it are refused, nothing more is sent")
-            return SwitchPrice("calls to it are refused, at no cost", f"−{anew}")
-        if framed:
-            return SwitchPrice("back again, at no cost")
-        if self._requests.takes_tools:
-            return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
-        return SwitchPrice("waits for the next break", f"+{anew}")
 
     @property
     def full_outputs(self) -> Path:
         """The folder of full results, and of the copies that the file tools made."""
         return self._ctx.workspace.tool_results
-
-    @property
-    def keeping(self) -> ShellOutput:
-        """Where what the person's own commands print is stored, and cut for the model."""
-        ctx = self._ctx
-        return ShellOutput(self.full_outputs, ctx.guard_limits, self._jobs, ctx.toolbox.outputs)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The items of the next request."""
-        return self._ctx.ledger
-
-    def use_model(self, info: ModelInfo) -> Sequence[Fact]:
-        """Ask another model from the next request on; a parked turn resumes with it at once."""
-        self._requests.use(info)
-        self._ctx.publish(*self._requests.measured())
-        self._counter.schedule()
-        if self._deferred.waiting:
-            self._ctx.link.control.retry_now()
-        return self._ctx.events.take()
-
-    async def use_server(
-        self,
-        provider: Provider,
-        info: ModelInfo,
-        small_model: ModelInfo | None,
-        *,
-        server: str,
-        first_party: bool,
-        cache_life: CacheLife,
-    ) -> Sequence[Fact]:
-        """Ask through another provider from the next request on; nothing may run meanwhile."""
-        self._refuse_in_turn()
-        ctx, before = self._ctx, self._ctx.link.provider
-        ctx.link.provider, ctx.link.direct = self._with_fallbacks(provider), provider
-        ctx.link.small_model = small_model
-        ctx.link.server, ctx.link.first_party, ctx.link.cache_life = server, first_party, cache_life
-        found = self.use_model(info)
-        self._background.append(asyncio.create_task(self._load()))
-        await before.aclose()
-        return found
-
-    def _with_fallbacks(self, provider: Provider) -> Provider:
-        ctx = self._ctx
-        if not ctx.link.fallbacks:
-            return provider
-        return Failover(provider, ctx.link.fallbacks, clock=ctx.clock, adapt=self._requests.adapt)
-
-    def fits(self, info: ModelInfo) -> Fit:
-        """Whether the session as it is fits a model; to be asked before switching."""
-        return self._requests.fits(info)
-
-    def retry_now(self) -> bool:
-        """Wait no longer, for a retry or a parked turn. False where nothing was waited for."""
-        return self._ctx.link.control.retry_now()
-
-    def other_model(self) -> bool:
-        """Go on with a fallback model. False where there is none, or nothing was waited for."""
-        return bool(self._ctx.link.fallbacks) and self._ctx.link.control.other_model()
-
-    def offers(self) -> tuple[RepairLevel, ...]:
-        """The levels of the repair ladder that can be tried after a refused request; else none."""
-        return self._repair.offers()
-
-    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
-        """Send what the model sees on a level of the ladder, from the next request on.
-
-        Recorded; `go_on` then asks again. Raises RuntimeError while a turn runs.
-        """
-        self._refuse_in_turn()
-        codes = tuple(finding.to_json() for finding in self._repair.climb(level))
-        await self._ctx.recorder.show(facts.RepairApplied(codes), *self._requests.measured())
-        self._counter.schedule()
-        return self._ctx.events.take()
-
-    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
-        """Change how records stand in what the model sees, from the next request on.
-
-        Allowed at any time: a request that is under way stays as it was sent. Raises HoldfastError
-        where a target is no record of this session that the model sees.
-        """
-        await self._overrides.overlay(changes)
-        self._counter.schedule()
-        return self._ctx.events.take()
-
-    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
-        """Keep records from everything that takes results away by itself, or let them go again.
-
-        When, and errors, as for `overlay`.
-        """
-        await self._overrides.pin(pins)
-        return self._ctx.events.take()
-
-    async def outdated(self) -> set[str]:
-        """The records that show the model files as they are no longer, by their ids."""
-        frame = self._requests.frame
-        return await frame.stale.outdated(frame.is_sent)
-
-    async def show_difference(self, record: str) -> str:
-        """Show the model with the next request how the file has changed that a record shows.
-        Returns its name. Raises HoldfastError where nothing changed, or where that isn't known."""
-        frame = self._requests.frame
-        return await frame.stale.show_difference(record, frame.is_sent)
-
-    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
-        """What `compact` would keep, sum up and hold on to; None where there is nothing to do."""
-        return self._compactor.plan(focus)
-
-    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
-        """Put a summary in the place of the beginning (/compact); yields what happens, as `send`.
-
-        `cancel` stops it and changes nothing. The last event is CompactionFinished, whose
-        `problem` says why not where it failed; only a notice comes where there is nothing to do.
-        """
-        return self._ctx.events.run(self._compactor.compact_now, focus)
-
-    async def uncompact(self) -> Sequence[Fact]:
-        """Send the full view again, from the next request on. Raises RuntimeError in a turn."""
-        self._refuse_in_turn()
-        await self._compactor.undo()
-        self._counter.schedule()
-        return self._ctx.events.take()
-
-    def flush_memory(self) -> AsyncGenerator[Fact]:
-        """Keep in MEMORY.md what is worth it of what is new (/new, on quit); nothing where none is.
-
-        Yields what happens, as `send`; `cancel` stops it.
-        """
-        return self._ctx.events.run(self._memory.flush_now)
-
-    @property
-    def memory_pending(self) -> bool:
-        """Whether `flush_memory` would ask the model at all."""
-        return self._memory.pending()
-
-    def view(self) -> View:
-        """What the model will see of the record, less the prompt that follows."""
-        return self._requests.view(prompt_follows=True)
-
-    def next_request(self, *, prompt_follows: bool = False) -> Request:
-        """The request that the record makes; with `prompt_follows`, less the prompt."""
-        return self._requests.request(prompt_follows=prompt_follows)
-
-    def fixed_texts(self) -> dict[str, str]:
-        """The texts of the ledger's items that every request carries, by id."""
-        return self._requests.fixed_texts()
 
     async def close(self) -> None:
         """Interrupt, stop background commands, sync and let go of everything.
@@ -720,58 +340,27 @@ class Agent:
 
     async def _let_go(self) -> None:
         """Stop what runs beside, sync, and close everything that is this agent's own."""
-        ctx = self._ctx
+        ctx, tools = self._ctx, self._ctx.toolbox
         self._closing.set()
-        self._jobs.show = None
+        self._background_jobs.show = None
         self._counter.close()
-        for task in self._background:
-            task.cancel()
+        self.models.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         self._requests.close()
         try:
-            own = (
-                [ctx.toolbox.checkers.close()]
-                if ctx.toolbox.checkers and ctx.parent is None
-                else []
-            )
-            await asyncio.gather(ctx.toolbox.jobs.close(), self._mcp.close(), *own)
-            await self._jobs.settle()
+            own = [tools.checkers.close()] if tools.checkers and ctx.parent is None else []
+            await asyncio.gather(tools.jobs.close(), self._mcp.close(), *own)
+            await self._background_jobs.settle()
             if ctx.checkpoints is not None and ctx.parent is None:
                 await ctx.checkpoints.close()
         finally:
             try:
                 await self.session.close()
             finally:
-                if ctx.toolbox.outputs is not None:
-                    await asyncio.to_thread(ctx.toolbox.outputs.close)
-                if ctx.toolbox.confinement is not None and (ctx.parent is None or ctx.isolated):
-                    await ctx.toolbox.confinement.close()
+                if tools.outputs is not None:
+                    await asyncio.to_thread(tools.outputs.close)
+                if tools.confinement is not None and (ctx.parent is None or ctx.isolated):
+                    await tools.confinement.close()
                 if ctx.parent is None:
                     await ctx.link.provider.aclose()
-
-    async def recall(
-        self, asked: RecallParams, limits: PageLimits, *, for_person: bool = True
-    ) -> tuple[str, str]:
-        """Search or read what is not in the window: the text, and what it is in a few words.
-        Raises ToolError where there is no such message."""
-        ctx = self._ctx
-        sources = RecallSources(
-            list(ctx.records),
-            self._requests.view().states,
-            ctx.workspace.tool_results,
-            self.session.path,
-            ctx.folders,
-            ctx.workspace.root,
-        )
-        return await recalled(sources, asked, limits, for_person=for_person)
-
-    def _refuse_in_turn(self) -> None:
-        if self._ctx.events.busy:
-            raise RuntimeError("a turn is running")
-
-    async def _load(self) -> None:
-        """The SDK, in a thread. The request says what fails.
-
-        The token ranks (40 MB) wait for the first result that is large enough to be counted.
-        """
-        with suppress(HoldfastError):
-            await self._ctx.link.provider.load()

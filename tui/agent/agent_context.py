@@ -161,6 +161,11 @@ class AgentContext:
         if self.events.busy:
             self.publish(QueueChanged(tuple(prompt.typed for prompt in self.state.queue)))
 
+    def refuse_in_turn(self) -> None:
+        """Raise RuntimeError while a turn runs."""
+        if self.events.busy:
+            raise RuntimeError("a turn is running")
+
     def debug(self, text: str) -> None:
         """Show a line while verbose is on."""
         if self.state.verbose:

@@ -1,0 +1,160 @@
+"""The model that one agent asks: what it is, how deep it thinks, and another in its place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.directive_state import DirectiveState
+from tui.agent.recovery import DeferredRetry
+from tui.agent.request_builder import Fit, RequestBuilder
+from tui.agent.token_counter import TokenCounter
+from tui.core import facts
+from tui.core.errors import HoldfastError
+from tui.core.facts import Fact
+from tui.provider.base import ModelInfo, Provider
+from tui.provider.failover import Failover
+from tui.provider.prices import CacheLife
+from tui.provider.retry import RetryControl
+
+
+@dataclass(slots=True)
+class AgentModels:
+    """Shows and changes which model one agent asks. What is changed counts from the next request.
+
+    It loads the SDK in the background, and owns that task.
+    """
+
+    _ctx: AgentContext
+    _requests: RequestBuilder
+    _directives: DirectiveState
+    _deferred: DeferredRetry
+    _counter: TokenCounter
+    _loading: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+
+    def __post_init__(self) -> None:
+        self._ctx.link.provider = self._with_fallbacks(self._ctx.link.provider)
+
+    def load(self) -> None:
+        """Begin to load what the first request needs: the SDK, in a thread."""
+        task = asyncio.create_task(self._load())
+        self._loading.add(task)
+        task.add_done_callback(self._loading.discard)
+
+    def close(self) -> None:
+        for task in self._loading:
+            task.cancel()
+
+    @property
+    def current(self) -> str:
+        """The id of the model that is asked."""
+        return self._ctx.link.model.id
+
+    @property
+    def server(self) -> str:
+        """The server that is asked."""
+        return self._ctx.link.server
+
+    @property
+    def window(self) -> int:
+        """The tokens that the model takes."""
+        return self._ctx.link.model.window
+
+    @property
+    def control(self) -> RetryControl:
+        """Ends the waits of whatever provider is asked."""
+        return self._ctx.link.control
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The levels of effort that the model offers, the lowest first."""
+        return self._ctx.link.model.efforts
+
+    @property
+    def effort(self) -> str:
+        """The level in force; "" where the model has none."""
+        return self._requests.effort
+
+    @property
+    def effort_to_come(self) -> str:
+        """The level that waits for the next break; "" where none does."""
+        wanted = self._requests.frame.level(self._ctx.link.model)
+        return "" if wanted == self.effort else wanted
+
+    @property
+    def own_effort(self) -> str:
+        """The level that the model has if none is named."""
+        return self._ctx.link.model.effort
+
+    def effort_cost(self, level: str) -> facts.ContextBroken | None:
+        """The break that `use_effort` would cause; None where it costs nothing."""
+        return self._requests.effort_cost(level)
+
+    def think_cost(self, on: bool) -> facts.ContextBroken | None:
+        """The break that /think would cause; None where it costs nothing."""
+        return self._requests.effort_cost(think=on)
+
+    async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Fact]:
+        """Think as deep as a level says, or with `wait` from the next break on that restarts the
+        cache; kept with the session."""
+        self._directives.apply({"effort": level}, wait=wait)
+        await self._ctx.recorder.show(facts.DirectivesChanged(**self._directives.now.to_json()))
+        return self._ctx.events.take()
+
+    def fits(self, info: ModelInfo) -> Fit:
+        """Whether the session as it is fits a model; to be asked before switching."""
+        return self._requests.fits(info)
+
+    def use(self, info: ModelInfo) -> Sequence[Fact]:
+        """Ask another model; a parked turn resumes with it at once."""
+        self._requests.use(info)
+        self._ctx.publish(*self._requests.measured())
+        self._counter.schedule()
+        if self._deferred.waiting:
+            self.control.retry_now()
+        return self._ctx.events.take()
+
+    async def use_server(
+        self,
+        provider: Provider,
+        info: ModelInfo,
+        small_model: ModelInfo | None,
+        *,
+        server: str,
+        first_party: bool,
+        cache_life: CacheLife,
+    ) -> Sequence[Fact]:
+        """Ask through another provider. Raises RuntimeError while a turn runs."""
+        self._ctx.refuse_in_turn()
+        link, before = self._ctx.link, self._ctx.link.provider
+        link.provider, link.direct = self._with_fallbacks(provider), provider
+        link.small_model = small_model
+        link.server, link.first_party, link.cache_life = server, first_party, cache_life
+        changes = self.use(info)
+        self.load()
+        await before.aclose()
+        return changes
+
+    def retry_now(self) -> bool:
+        """Wait no longer, for a retry or a parked turn. False where nothing was waited for."""
+        return self.control.retry_now()
+
+    def use_fallback(self) -> bool:
+        """Continue with a fallback model. False where there is none, or nothing was waited for."""
+        return bool(self._ctx.link.fallbacks) and self.control.other_model()
+
+    def _with_fallbacks(self, provider: Provider) -> Provider:
+        link = self._ctx.link
+        if not link.fallbacks:
+            return provider
+        adapt = self._requests.adapt
+        return Failover(provider, link.fallbacks, clock=self._ctx.clock, adapt=adapt)
+
+    async def _load(self) -> None:
+        """The request says what fails. The token ranks (40 MB) wait for the first result that is
+        large enough to be counted."""
+        with suppress(HoldfastError):
+            await self._ctx.link.provider.load()

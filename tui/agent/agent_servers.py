@@ -1,0 +1,62 @@
+"""The MCP servers of one agent, for its front end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.break_cost import SwitchPrice
+from tui.agent.mcp_tools import McpTools
+from tui.agent.request_builder import RequestBuilder
+from tui.core.fact_words import break_price
+from tui.core.facts import Fact
+from tui.core.formatting import tokens
+from tui.tokens import estimate
+from tui.tools.base import Tool
+
+if TYPE_CHECKING:
+    from tui.tools.mcp import Server
+
+
+@dataclass(frozen=True, slots=True)
+class AgentServers:
+    """Shows the MCP servers that are configured, and switches their tools."""
+
+    _ctx: AgentContext
+    _requests: RequestBuilder
+    _mcp: McpTools
+
+    @property
+    def all(self) -> Sequence[Server]:
+        servers = self._ctx.toolbox.servers
+        return servers.all if servers else ()
+
+    def searched_tools(self, server: Server) -> int:
+        """Number of a server's tools that the model finds by search only."""
+        return sum(tool.name in self._ctx.toolbox.deferred for tool in server.tools)
+
+    def switch_tool(self, server: Server, tool: str, *, on: bool) -> Sequence[Fact]:
+        """Offer a server's tool to the model, or keep it from it, from the next request on."""
+        self._mcp.switch(server, tool, on=on)
+        return self._ctx.events.take()
+
+    def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
+        """The price of offering a tool to the model, or of keeping it from it."""
+        if self._mcp.is_searched(tool.name):
+            return SwitchPrice("the model finds it by search only, at no cost")
+        if not self._requests.frame.record:
+            return SwitchPrice("applies from the first request on")
+        framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
+        size = round(estimate.json_weight(tool.schema()) * self._ctx.ledger.ratio)
+        rebuilt = f"{tokens(size)} tokens per request; {break_price(self._requests.reload_cost())}"
+        if tool.name in self._ctx.toolbox.tools:
+            if not framed:
+                return SwitchPrice("calls to it are refused, nothing more is sent")
+            return SwitchPrice("calls to it are refused, at no cost", f"−{rebuilt}")
+        if framed:
+            return SwitchPrice("back again, at no cost")
+        if self._requests.takes_tools:
+            return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
+        return SwitchPrice("waits for the next break", f"+{rebuilt}")

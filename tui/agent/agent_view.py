@@ -1,0 +1,186 @@
+"""What the model sees of one agent's session: looked at, changed, summarized and priced."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
+from tui.agent.compaction import CompactionPreview, Compactor
+from tui.agent.frame_state import RELOAD
+from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
+from tui.agent.recall import RecallSources, recalled
+from tui.agent.recovery import RequestRepair
+from tui.agent.request_builder import RequestBuilder
+from tui.agent.side_question import MemoryFlush
+from tui.agent.token_counter import TokenCounter
+from tui.context.overrides import Overlay, pending
+from tui.context.repair_levels import RepairLevel
+from tui.context.token_ledger import Ledger
+from tui.context.view import View
+from tui.core import facts
+from tui.core.facts import Fact
+from tui.provider.base import Request
+from tui.tools.paging import PageLimits
+from tui.tools.recall import RecallParams
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """The context of one agent. What is changed counts from the next request; a request that is
+    under way stays as it was sent."""
+
+    _ctx: AgentContext
+    _requests: RequestBuilder
+    _overrides: ContextOverrides
+    _pruning: PruneSchedule
+    _compactor: Compactor
+    _memory: MemoryFlush
+    _repair: RequestRepair
+    _counter: TokenCounter
+
+    @property
+    def ledger(self) -> Ledger:
+        """The items of the next request."""
+        return self._ctx.ledger
+
+    def view(self) -> View:
+        """What the model will see of the record, less the prompt that follows."""
+        return self._requests.view(prompt_follows=True)
+
+    def next_request(self, *, prompt_follows: bool = False) -> Request:
+        """The request that the record makes; with `prompt_follows`, less the prompt."""
+        return self._requests.request(prompt_follows=prompt_follows)
+
+    def fixed_texts(self) -> dict[str, str]:
+        """The texts of the ledger's items that every request carries, by id."""
+        return self._requests.fixed_texts()
+
+    def measure(self) -> facts.ContextMeasured:
+        """How full the context is now."""
+        return self._requests.meter.measure()
+
+    def waiting(self) -> Waiting:
+        """The old results that wait to be pruned, for the next break or until it pays."""
+        return self._pruning.waiting(self.view())
+
+    @property
+    def pending(self) -> Mapping[str, Overlay]:
+        """The changes that wait for the next break, by the records that they concern."""
+        return pending(self._ctx.records)
+
+    def cost_of_change(self, targets: Collection[str]) -> facts.ContextBroken | None:
+        """The break that masking these records, or showing them again, causes with the next
+        request; None where none of them was sent yet."""
+        return cost_of_change(self._ctx, targets, less=self._pruning.joining(self.view(), targets))
+
+    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
+        """The price of masking records, by the tokens that each of them saves."""
+        return price_of_masks(self._ctx, saved, self._pruning.joining(self.view(), saved))
+
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
+        """Change how records stand in what the model sees, at any time.
+
+        Raises HoldfastError where a target is no record of this session that the model sees.
+        """
+        await self._overrides.overlay(changes)
+        self._counter.schedule()
+        return self._ctx.events.take()
+
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
+        """Keep records from everything that takes results away by itself, or let them go again.
+
+        When, and errors, as for `overlay`.
+        """
+        await self._overrides.pin(pins)
+        return self._ctx.events.take()
+
+    async def outdated(self) -> set[str]:
+        """The records that show the model files as they are no longer, by their ids."""
+        frame = self._requests.frame
+        return await frame.stale.outdated(frame.is_sent)
+
+    async def show_difference(self, record: str) -> str:
+        """Show the model with the next request how the file has changed that a record shows.
+        Returns its name. Raises HoldfastError where nothing changed, or where that isn't known."""
+        frame = self._requests.frame
+        return await frame.stale.show_difference(record, frame.is_sent)
+
+    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
+        """What `compact` would keep, sum up and hold on to; None where there is nothing to do."""
+        return self._compactor.plan(focus)
+
+    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
+        """Put a summary in the place of the beginning (/compact); yields what happens, as
+        `Agent.send`.
+
+        `Agent.cancel` stops it and changes nothing. The last fact is CompactionFinished, whose
+        `problem` says why not where it failed; only a notice comes where there is nothing to do.
+        """
+        return self._ctx.events.run(self._compactor.compact_now, focus)
+
+    async def uncompact(self) -> Sequence[Fact]:
+        """Send the full view again. Raises RuntimeError in a turn."""
+        self._ctx.refuse_in_turn()
+        await self._compactor.undo()
+        self._counter.schedule()
+        return self._ctx.events.take()
+
+    def flush_memory(self) -> AsyncGenerator[Fact]:
+        """Keep in MEMORY.md what is worth it of what is new (/new, on quit); nothing where none is.
+
+        Yields what happens, as `Agent.send`; `Agent.cancel` stops it.
+        """
+        return self._ctx.events.run(self._memory.flush_now)
+
+    @property
+    def memory_pending(self) -> bool:
+        """True if `flush_memory` would ask the model at all."""
+        return self._memory.pending()
+
+    def reload(self, *, wait: bool = False) -> None:
+        """Build the system prompt and the tools again for the next request: a break. With `wait`
+        the next compaction does it, which restarts the cache in any case.
+
+        What changed since the session began is then said there, and not at the end.
+        """
+        if wait:
+            self._ctx.recorder.append(RELOAD)
+        else:
+            self._requests.frame.renew("reload")
+
+    def reload_cost(self) -> facts.ContextBroken:
+        """The break that `reload` would cause."""
+        return self._requests.reload_cost()
+
+    def repair_levels(self) -> tuple[RepairLevel, ...]:
+        """The levels of the repair ladder that can be tried after a refused request; else none."""
+        return self._repair.offers()
+
+    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
+        """Send what the model sees on a level of the ladder.
+
+        Recorded; `Agent.go_on` then asks again. Raises RuntimeError while a turn runs.
+        """
+        self._ctx.refuse_in_turn()
+        codes = tuple(finding.to_json() for finding in self._repair.climb(level))
+        await self._ctx.recorder.show(facts.RepairApplied(codes), *self._requests.measured())
+        self._counter.schedule()
+        return self._ctx.events.take()
+
+    async def recall(
+        self, asked: RecallParams, limits: PageLimits, *, for_person: bool = True
+    ) -> tuple[str, str]:
+        """Search or read what is not in the window: the text, and what it is in a few words.
+        Raises ToolError where there is no such message."""
+        ctx = self._ctx
+        sources = RecallSources(
+            list(ctx.records),
+            self._requests.view().states,
+            ctx.workspace.tool_results,
+            ctx.session.path,
+            ctx.folders,
+            ctx.workspace.root,
+        )
+        return await recalled(sources, asked, limits, for_person=for_person)
