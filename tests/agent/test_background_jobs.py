@@ -49,11 +49,11 @@ async def test_its_end_is_said_with_the_next_prompt_once(tmp_path: Path) -> None
     provider = ScriptedProvider(start, say("started"), say("I see"), say("yes"))
     agent = make_agent(tmp_path, provider, approver=Yes())
     shown: list[Fact] = []
-    agent.watch_jobs(shown.append)
+    agent.jobs.watch(shown.append)
     told = await events_of(agent, "go")
     (began,) = [event for event in told if isinstance(event, facts.JobStarted)]
     assert (began.job, began.call_id, began.moved_by) == ("job-1", "1", "")
-    assert agent.running_jobs == 1
+    assert agent.jobs.running == 1
     (tmp_path / "go").unlink()
     await until(lambda: shown)
     (ended,) = shown
@@ -118,7 +118,7 @@ async def test_a_command_is_moved_while_the_turn_runs(tmp_path: Path) -> None:
     async for event in agent.send(parse("go")):
         told.append(event)
         if isinstance(event, facts.ToolOutputChunk) and "first" in event.text:
-            assert agent.move_to_background() == 1
+            assert agent.jobs.move_to_background() == 1
     assert isinstance(told[-1], facts.TurnFinished)
     assert told[-1].outcome == "done"
     (moved,) = of(agent, "job_moved")
@@ -128,7 +128,7 @@ async def test_a_command_is_moved_while_the_turn_runs(tmp_path: Path) -> None:
     (result,) = of(agent, "tool_result")
     assert result["details"]["moved_by"] == "person"
     assert "still running as job-1" in text_of(result["content"])
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     assert not owned.job.ended
     await owned.job.stop("person")
     await until(lambda: of(agent, "job_ended"))
@@ -161,14 +161,14 @@ async def test_an_idle_agent_goes_on_with_what_has_ended_and_nothing_else(tmp_pa
     provider = ScriptedProvider(start, say("started"), say("I see"))
     config = Config(jobs=JobSettings(wake=True))
     agent = make_agent(tmp_path, provider, approver=Yes(), config=config)
-    assert not agent.wakes
+    assert not agent.jobs.wakes
     await events_of(agent, "go")
     await until(lambda: of(agent, "job_ended"))
-    if len(provider.requests) == 2 and agent.wakes:  # else it ended within the turn
+    if len(provider.requests) == 2 and agent.jobs.wakes:  # else it ended within the turn
         _ = [event async for event in agent.go_on()]
         (notice,) = last_texts(provider.requests[2])
         assert "job-1 has ended" in notice
-    assert not agent.wakes
+    assert not agent.jobs.wakes
     await agent.close()
 
 

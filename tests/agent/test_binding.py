@@ -115,7 +115,7 @@ async def test_pruning_in_a_long_turn_leaves_out_the_thinking_so_far(tmp_path: P
 
 async def mask(agent: Agent) -> None:
     result = next(r.id for r in agent.session.records if r.type == "tool_result")
-    await agent.overlay([Overlay(result, "masked")])
+    await agent.context.overlay([Overlay(result, "masked")])
 
 
 async def think(agent: Agent) -> None:
@@ -123,7 +123,7 @@ async def think(agent: Agent) -> None:
 
 
 async def compact(agent: Agent) -> None:
-    last = [event async for event in agent.compact()]
+    last = [event async for event in agent.context.compact()]
     assert any(getattr(event, "messages_removed", 0) for event in last)
 
 
@@ -170,9 +170,9 @@ async def test_what_was_left_out_comes_back_with_the_summary_undone_alone(
         await done(agent, "and now?")
         if undo == "unmask":
             result = next(r.id for r in agent.session.records if r.type == "tool_result")
-            await agent.overlay([Overlay(result, "full")])
+            await agent.context.overlay([Overlay(result, "full")])
         else:
-            await agent.uncompact()
+            await agent.context.uncompact()
         await done(agent, "and then?")
         await done(agent, "and at last?")
         assert len(server.posts) == len(turns)
@@ -201,10 +201,10 @@ async def test_tools_that_come_and_go(tmp_path: Path) -> None:
     turns = [said("s1"), said("s2"), said("s3"), said("s4")]
     async with talking(tmp_path, *turns, servers=servers) as (agent, server):
         await done(agent, "one")
-        agent.switch_tool(agent.servers[0], "echo", on=False)
+        agent.mcp.switch_tool(agent.mcp.all[0], "echo", on=False)
         await done(agent, "two")
         await done(agent, "three")
-        agent.switch_tool(agent.servers[0], "echo", on=True)
+        agent.mcp.switch_tool(agent.mcp.all[0], "echo", on=True)
         await done(agent, "four")
         assert len(server.posts) == 4
         assert [thoughts(server, n) for n in range(4)] == [
@@ -220,7 +220,7 @@ async def test_a_tool_that_joins_is_added_at_the_end(tmp_path: Path) -> None:
     turns = [said("s1"), late, said("s3")]
     sonnet = catalogue.model_info(SONNET.id)
     async with talking(tmp_path, *turns, first_party=True) as (agent, server):
-        agent.use_model(sonnet)
+        agent.models.use(sonnet)
         await done(agent, "one")
         tool = Gives(ToolOutput.text("done"))
         agent._ctx.toolbox.tools[tool.name] = tool  # pyright: ignore[reportPrivateUsage] - as of a server
@@ -239,7 +239,7 @@ async def test_a_switch_of_the_model_and_back_loses_nothing(tmp_path: Path) -> N
     turns = [said("s1"), said("o1"), said("s2"), said("o2")]
     async with talking(tmp_path, *turns) as (agent, server):
         for n, model in enumerate((SONNET, OPUS, SONNET, OPUS)):
-            agent.use_model(model)
+            agent.models.use(model)
             await done(agent, f"number {n}")
         assert len(server.posts) == 4
         assert [thoughts(server, n) for n in range(4)] == [[], [], ["s1"], ["o1"]]
@@ -292,7 +292,7 @@ async def test_where_the_request_without_thinking_is_refused_too_the_turn_fails(
         seen = await asyncio.wait_for(events_of(agent, "two"), PATIENCE_S)
         (error,) = [e for e in seen if isinstance(e, facts.ErrorRaised)]
         assert error.error_class == "invalid_request"
-        assert agent.offers()[:1] == ("strict",)
+        assert agent.context.repair_levels()[:1] == ("strict",)
         assert len(server.posts) == 3
         assert server.posts[1].raw != server.posts[2].raw
 

@@ -47,11 +47,11 @@ def breaks(agent: Agent) -> list[tuple[str, str]]:
 
 
 async def mask(agent: Agent, result: int, view: Literal["masked", "full"] = "masked") -> None:
-    await agent.overlay([Overlay(results(agent)[result], view, "person")])
+    await agent.context.overlay([Overlay(results(agent)[result], view, "person")])
 
 
 async def compact(agent: Agent) -> None:
-    async for _ in agent.compact():
+    async for _ in agent.context.compact():
         pass
 
 
@@ -65,7 +65,7 @@ async def test_a_mask_behind_an_older_break_before_another_model(root: Path) -> 
         await mask(agent, 0)
         await done(agent, "three")
         await mask(agent, 1)
-        agent.use_model(catalogue.model_info("claude-opus-5-5"))
+        agent.models.use(catalogue.model_info("claude-opus-5-5"))
         await done(agent, "four")
         assert breaks(agent) == [("mask", "person")] * 2
         assert len(server.posts) == 8
@@ -96,9 +96,11 @@ async def test_a_pin_of_what_a_summary_covers(
                 await done(agent, f"prompt {n}")
             await compact(agent)
             await done(agent, "five")
-            await agent.pin({results(agent)[0]: True})
+            await agent.context.pin({results(agent)[0]: True})
             await done(agent, "six")
-            await agent.pin({results(agent)[3]: True})  # nothing of it is sent in another way
+            await agent.context.pin(
+                {results(agent)[3]: True}
+            )  # nothing of it is sent in another way
             await done(agent, "seven")
             assert breaks(agent) == [("compaction", "person"), *behind]
 
@@ -112,7 +114,7 @@ async def test_a_mask_between_a_compaction_and_its_undoing(root: Path) -> None:
                 await done(agent, f"prompt {n}")
             await compact(agent)
             await mask(agent, 1)
-            await agent.uncompact()
+            await agent.context.uncompact()
             await mask(agent, 2)
             await done(agent, "five")
             assert breaks(agent) == [("mask", "person")]
@@ -130,7 +132,7 @@ async def test_a_tool_that_joined_is_not_announced_behind_a_frame_that_has_it(ro
         agent._requests.exchange((), [Late()])  # pyright: ignore[reportPrivateUsage] - as MCP does
         await done(agent, "two")
         assert "tool_addition" in str(server.posts[1].body["messages"])
-        agent.reload()
+        agent.context.reload()
         await done(agent, "three")
         assert "tool_addition" not in str(server.posts[2].body["messages"])
         assert server.posts[2].body["tools"][-1]["name"] == Late.name
@@ -178,13 +180,13 @@ async def test_a_new_frame_before_a_break_that_another_model_brought(root: Path)
         program(root, server, **ALL) as agent,
     ):
         await done(agent, "one")
-        agent.use_model(catalogue.model_info("claude-opus-4-8"))
+        agent.models.use(catalogue.model_info("claude-opus-4-8"))
         (root / "AGENTS.md").write_text("Be brief.\n")
-        agent.reload()
+        agent.context.reload()
         await done(agent, "two")
         await mask(agent, 1)
         await done(agent, "three")
-        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        agent.models.use(catalogue.model_info("claude-sonnet-5-5"))
         await done(agent, "four")
         assert breaks(agent) == [("mask", "person"), ("reload", "program")]
 
@@ -198,9 +200,9 @@ async def test_a_rule_that_pruned_while_another_model_was_asked(root: Path) -> N
     ):
         await done(agent, "one")
         await done(agent, "two")
-        agent.use_model(catalogue.model_info("claude-haiku-5-5"))
+        agent.models.use(catalogue.model_info("claude-haiku-5-5"))
         await done(agent, "three")
-        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        agent.models.use(catalogue.model_info("claude-sonnet-5-5"))
         await done(agent, "four")
         assert {reason for reason, _ in breaks(agent)} == {"prune"}
 
@@ -215,10 +217,10 @@ async def test_a_rule_that_pruned_before_a_break_that_another_model_brought(root
     ):
         await done(agent, "one")
         await done(agent, "two")
-        agent.use_model(catalogue.model_info("claude-sonnet-5"))
+        agent.models.use(catalogue.model_info("claude-sonnet-5"))
         await done(agent, "three")
         await done(agent, "four")
-        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        agent.models.use(catalogue.model_info("claude-sonnet-5-5"))
         await done(agent, "five")
         assert {reason for reason, _ in breaks(agent)} == {"prune"}
 
@@ -239,7 +241,7 @@ async def test_a_request_beside_the_conversation_where_the_reason_says_too_littl
             return late
 
         monkeypatch.setattr(request_builder, "reason_of", too_late)
-        messages = agent.next_request(prompt_follows=True).messages
+        messages = agent.context.next_request(prompt_follows=True).messages
         assert not any(has_thinking(message["content"]) for message in messages)
 
 
@@ -251,11 +253,11 @@ async def test_thoughts_behind_a_summary_that_another_model_brought_stay(root: P
     ):
         for n in range(3):
             await done(agent, str(n))
-        agent.use_model(catalogue.model_info("claude-opus-4-8"))
+        agent.models.use(catalogue.model_info("claude-opus-4-8"))
         await compact(agent)
         await done(agent, "three")
         await done(agent, "four")
-        agent.use_model(catalogue.model_info("claude-sonnet-5-5"))
+        agent.models.use(catalogue.model_info("claude-sonnet-5-5"))
         await done(agent, "five")
         assert thoughts(server)[-2:] == ["o1", "o2"]
         assert breaks(agent) == [("compaction", "person")]
@@ -272,7 +274,7 @@ async def test_a_mask_just_before_a_summary_that_was_undone(root: Path) -> None:
         await mask(agent, 1)
         await compact(agent)
         await done(agent, "three")
-        await agent.uncompact()
+        await agent.context.uncompact()
         await done(agent, "four")
         assert thoughts(server) == ["r0", "s0"]
         assert breaks(agent) == [("compaction", "person"), ("mask", "person")]

@@ -94,7 +94,7 @@ async def test_after_a_compaction_and_a_restart_the_next_request_reads_all(
         async with program(tmp_path, server, **SMALL) as agent:
             await done(agent, "read all")
             await done(agent, "read all again")
-            told = [event async for event in agent.compact()]
+            told = [event async for event in agent.context.compact()]
             (finished,) = [e for e in told if isinstance(e, facts.CompactionFinished)]
             assert not finished.problem
             path, begun = agent.session.path, len(server.api.priced)
@@ -117,7 +117,7 @@ async def test_after_a_repair_the_next_request_reads_all(own_folders: Path, tmp_
     async with LoopbackServer(script) as server:
         async with program(tmp_path, server, api_features="all") as agent:
             await done(agent, "read all")
-            await agent.repair("drop_thinking")
+            await agent.context.repair("drop_thinking")
             begun = len(server.api.priced)
             await done(agent, "read all again")
             path = agent.session.path

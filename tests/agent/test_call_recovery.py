@@ -121,7 +121,7 @@ class Desk:
         (left,) = work.calls
         async for _ in agent.go_on([left.call_id], repeat=repeat):
             pass
-        for owned in agent.jobs:
+        for owned in agent.jobs.all:
             assert await owned.job.wait(PATIENCE_S)
         said = f"{known(left)} {taken_over(work)}" if work.supervised else known(left)
         return said, result_in(provider)
@@ -166,7 +166,7 @@ async def test_R2_a_background_command_is_taken_over_and_not_run_again(desk: Des
         f"Started in the background as job-1 (process {command.pid}); Holdfast was restarted, and "
         'it runs on. Use command_status with job="job-1"'
     )
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     assert not owned.job.ended
     (desk.work / "go").touch()
     assert await owned.job.wait(PATIENCE_S)
@@ -205,7 +205,7 @@ async def test_R2_a_command_that_was_moved_has_one_owner(desk: Desk) -> None:
     async for _ in agent.go_on([ID]):
         pass
     assert result_in(provider).startswith("Moved to the background by the user, as job-1")
-    assert not any(owned.job.ended for owned in agent.jobs), "its time limit is over"
+    assert not any(owned.job.ended for owned in agent.jobs.all), "its time limit is over"
 
 
 async def test_R2_a_command_whose_keeper_was_killed_is_called_unknown(desk: Desk) -> None:
@@ -429,13 +429,13 @@ async def test_R2_who_lost_the_session_stops_no_command_of_the_other(desk: Desk)
     agent, _ = await desk.opened([asked], say("done"))
     async for _ in agent.go_on():
         pass
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     other_program(desk.path, "take over")
     with suppress(StorageError):
         await agent.close()
     assert state_of(owned.job.kept.folder) == "running"
     other, _ = await desk.opened()
-    (taken,) = other.jobs
+    (taken,) = other.jobs.all
     (desk.work / "go").touch()
     assert await taken.job.wait(PATIENCE_S)
     assert taken.job.exit_code == 0

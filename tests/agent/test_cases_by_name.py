@@ -42,7 +42,7 @@ async def test_a_prompt_interrupted_before_its_answer_while_the_mode_changed(
             async for event in agent.send(parse("two")):
                 if isinstance(event, facts.RequestSent):
                     await server.post(2)
-                    agent.mode = "plan"
+                    agent.permissions.mode = "plan"
                     agent.cancel()
             await done(agent, "three")
             await done(agent, "four")
@@ -55,15 +55,15 @@ async def test_a_prompt_whose_answer_another_model_gave(own_folders: Path, tmp_p
     slow = said("never", delay_s=PATIENCE_S)
     turns = [said("o0"), slow, said("s1"), said("o1")]
     async with talking(tmp_path, *turns) as (agent, server):
-        agent.use_model(OPUS)
+        agent.models.use(OPUS)
         await done(agent, "one")
         async for event in agent.send(parse("two")):
             if isinstance(event, facts.RequestSent):
                 await server.post(2)
                 agent.cancel()
-        agent.use_model(SONNET)
+        agent.models.use(SONNET)
         await done(agent, "three")
-        agent.use_model(OPUS)
+        agent.models.use(OPUS)
         await done(agent, "four")
         assert breaks(agent) == []
         assert thoughts(server) == ["o0"]  # another model's, for a server that may mind
@@ -187,7 +187,7 @@ async def test_25_parallel_calls_and_plan_mode_are_read_from_the_cache(
                 ("six", "ask"),
             ]
             for text, mode in plan:
-                agent.mode = mode
+                agent.permissions.mode = mode
                 await done(agent, text)
             assert types(agent, "break") == []
             answers = [r.data["usage"] for r in agent.session.records if r.type == "assistant"]
@@ -323,9 +323,9 @@ async def test_a_gateway_that_drops_what_it_does_not_know(
         async with program(tmp_path, server, **options) as agent:
             path = agent.session.path
             for n in range(3):
-                agent.mode = "plan" if n == 1 else "ask"
+                agent.permissions.mode = "plan" if n == 1 else "ask"
                 await done(agent, f"prompt {n}")
-            async for _ in agent.compact():
+            async for _ in agent.context.compact():
                 pass
             await done(agent, "four")
         async with program(tmp_path, server, path, **options) as agent:

@@ -116,7 +116,7 @@ async def test_it_allows_nothing_against_the_persons_rules(
 
 async def test_plan_mode_stays_read_only(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("ok")))
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     await turn(agent, prompt(runs=("touch one",), rules=rules("run_command")))
     assert "Plan mode is read-only" in outputs(agent)[0]
 
@@ -131,7 +131,7 @@ async def test_another_model_answers_in_its_turn(tmp_path: Path) -> None:
     assert [r.model for r in provider.requests] == [MODEL.id, "claude-opus-5-5", MODEL.id]
     assert said.startswith("/commit asks claude-opus-5-5 in this turn: ")
     assert "tokens are written for it (≈ $" in said
-    assert agent.model == MODEL.id
+    assert agent.models.current == MODEL.id
     assert [r.type for r in agent.session.records if r.type == "break"] == []
     record = [r for r in agent.session.records if r.type == "user"][1]
     assert record.data["command"]["model"] == "claude-opus-5-5"
@@ -142,8 +142,8 @@ async def test_the_model_is_given_back_where_the_turn_fails(tmp_path: Path) -> N
     agent = make_agent(tmp_path, provider)
     other = ModelInfo("claude-opus-5-5", 200_000, 8192, "server")
     await turn(agent, prompt(model=other, rules=rules("run_command")))
-    assert agent.model == MODEL.id
-    assert agent.gate.turn_grants == ()
+    assert agent.models.current == MODEL.id
+    assert agent.permissions.gate.turn_grants == ()
 
 
 async def test_a_model_that_is_too_small_is_not_asked(tmp_path: Path) -> None:

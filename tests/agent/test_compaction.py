@@ -91,11 +91,11 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
     provider = ScriptedProvider(say("They asked things."), say("fine"))
     agent = agent_on(tmp_path, provider)
     before = [record.to_line() for record in agent.session.records]
-    preview = agent.plan_compaction()
+    preview = agent.context.plan_compaction()
     assert preview is not None
     assert [item.label for item in preview.summarised][:1] == ["question 0"]
     assert len(preview.kept) == 6
-    seen = await drain(agent.compact())
+    seen = await drain(agent.context.compact())
 
     started, finished = of(seen, facts.CompactionStarted), of(seen, facts.CompactionFinished)
     assert [e.reason for e in started] == ["manual"]
@@ -103,7 +103,7 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
     assert finished[0].summary == "They asked things."
     assert finished[0].tokens_after < finished[0].tokens_before
     measured = of(seen, facts.ContextMeasured)[-1]
-    assert measured.tokens == finished[0].tokens_after == agent.ledger.tokens
+    assert measured.tokens == finished[0].tokens_after == agent.context.ledger.tokens
     record = next(each for each in agent.session.records if each.type == "compaction")
     assert record.data["tokens_after"] == measured.tokens
     assert "".join(e.text for e in of(seen, facts.CompactionDelta)) == "They asked things."
@@ -121,9 +121,9 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
     assert "They asked things." in first
     assert "question 8" not in sent_text(request)
     assert "question 9" in sent_text(request)
-    states = {item.label: item.state for item in agent.ledger.items()}
+    states = {item.label: item.state for item in agent.context.ledger.items()}
     assert states["question 0"] == "summarised"
-    assert [i.label for i in agent.ledger.items() if i.kind == "summary"] == [
+    assert [i.label for i in agent.context.ledger.items() if i.kind == "summary"] == [
         "summary of 18 messages"
     ]
 
@@ -131,16 +131,16 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
 async def test_uncompact_sends_everything_again(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("Short."), say("fine"))
     agent = agent_on(tmp_path, provider)
-    full = agent.next_request(prompt_follows=True).messages
-    before = agent.ledger.tokens
-    await drain(agent.compact())
-    assert agent.next_request(prompt_follows=True).messages != full
-    assert agent.ledger.tokens < before
-    told_ = await agent.uncompact()
+    full = agent.context.next_request(prompt_follows=True).messages
+    before = agent.context.ledger.tokens
+    await drain(agent.context.compact())
+    assert agent.context.next_request(prompt_follows=True).messages != full
+    assert agent.context.ledger.tokens < before
+    told_ = await agent.context.uncompact()
     assert isinstance(told_[0], facts.CompactionUndone)
-    assert agent.next_request(prompt_follows=True).messages == full
-    assert 0 <= agent.ledger.tokens - before < 400  # the tool that recalls stays
-    assert [type(e) for e in await agent.uncompact()] == [facts.Notice]
+    assert agent.context.next_request(prompt_follows=True).messages == full
+    assert 0 <= agent.context.ledger.tokens - before < 400  # the tool that recalls stays
+    assert [type(e) for e in await agent.context.uncompact()] == [facts.Notice]
 
 
 async def test_A33_automatic_is_strictly_over_the_threshold(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ async def test_A33_automatic_is_strictly_over_the_threshold(tmp_path: Path) -> N
         session.append("user", content=[text_block("q")], text="q")
         session.append("assistant", content=[text_block("a")], model="test-model", usage=usage)
         agent = agent_on(tmp_path, provider, session=session)
-        agent.view()
-        assert agent.ledger.tokens == int(share * 20_000)
-        due = await agent._compactor.due()  # pyright: ignore[reportPrivateUsage]
+        agent.context.view()
+        assert agent.context.ledger.tokens == int(share * 20_000)
+        due = await agent.context._compactor.due()  # pyright: ignore[reportPrivateUsage]
         await agent.close()
         return due
 
@@ -186,7 +186,7 @@ async def test_R11_O25_a_failing_summary_leaves_the_session_and_the_turn_goes_on
         assert len(finished) == 1
         assert finished[0].problem
         assert "compaction" not in record_types(agent)
-        assert agent.view().summary is None
+        assert agent.context.view().summary is None
         await agent.close()
 
 
@@ -194,7 +194,7 @@ async def test_an_interrupted_compaction_changes_nothing(tmp_path: Path) -> None
     provider = ScriptedProvider(Hang("They as"))
     agent = agent_on(tmp_path, provider)
     seen: list[Fact] = []
-    async for event in agent.compact():
+    async for event in agent.context.compact():
         seen.append(event)
         if isinstance(event, facts.CompactionDelta) and event.text:
             agent.cancel()
@@ -204,8 +204,8 @@ async def test_an_interrupted_compaction_changes_nothing(tmp_path: Path) -> None
 
 async def test_nothing_to_compact_is_said(tmp_path: Path) -> None:
     agent = agent_on(tmp_path, ScriptedProvider(), session=told(tmp_path, 2))
-    assert agent.plan_compaction() is None
-    assert [type(e) for e in await drain(agent.compact())] == [facts.Notice]
+    assert agent.context.plan_compaction() is None
+    assert [type(e) for e in await drain(agent.context.compact())] == [facts.Notice]
 
 
 async def test_pins_stay_word_for_word_and_a_pinned_result_brings_its_call(tmp_path: Path) -> None:
@@ -219,17 +219,17 @@ async def test_pins_stay_word_for_word_and_a_pinned_result_brings_its_call(tmp_p
     agent = agent_on(
         tmp_path, ScriptedProvider(say("Short.")), session=told(tmp_path, session=session)
     )
-    await agent.pin({rule.id: True, kept.id: True})
-    preview = agent.plan_compaction()
+    await agent.context.pin({rule.id: True, kept.id: True})
+    preview = agent.context.plan_compaction()
     assert preview is not None
     assert {item.id for item in preview.pinned} == {rule.id, kept.id}
-    await drain(agent.compact())
-    messages = agent.next_request(prompt_follows=True).messages
+    await drain(agent.context.compact())
+    messages = agent.context.next_request(prompt_follows=True).messages
     assert check(messages, tail="open") == []
     assert messages[0]["content"][1]["text"] == "Never touch main.py"
     assert [b["id"] for b in messages[1]["content"]] == ["b"]
     assert messages[2]["content"][0]["content"] == [text_block("BBB")]
-    states = {item.id: item.state for item in agent.ledger.items()}
+    states = {item.id: item.state for item in agent.context.ledger.items()}
     assert (states[rule.id], states[kept.id]) == ("full", "full")
 
 
@@ -281,25 +281,25 @@ async def test_R26_R27_memory_is_saved_before_a_compaction(tmp_path: Path) -> No
     provider = ScriptedProvider(remember, say("Short."))
     memory = tmp_path / ".holdfast" / "MEMORY.md"
     agent = agent_on(tmp_path, provider, config=Config(), memory_file=memory)
-    seen = await drain(agent.compact())
+    seen = await drain(agent.context.compact())
     kinds = [e.type for e in seen]
     assert facts.Notice("📝 Saving context...") in seen
     assert of(seen, facts.MemorySaved) == [facts.MemorySaved(str(memory), 2)]
     assert kinds.index("memory_saved") < kinds.index("compaction_finished")
     assert "Tabs are forbidden." in memory.read_text()
     assert memory.stat().st_mode & 0o777 == 0o600
-    assert not agent.memory_pending or record_types(agent).count("memory") == 1
+    assert not agent.context.memory_pending or record_types(agent).count("memory") == 1
     assert agent.session.records[-2].data["notes"][0] == "Tabs are forbidden."
 
 
 async def test_R28_the_flush_is_skipped_and_its_failure_stops_nothing(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("Short."))
     agent = agent_on(tmp_path, provider)
-    await drain(agent.compact())
+    await drain(agent.context.compact())
     assert len(provider.requests) == 1  # EnablePreCompactionFlush = false
 
     nowhere = agent_on(tmp_path, ScriptedProvider(say("Short.")), config=Config())
-    assert of(await drain(nowhere.compact()), facts.CompactionFinished)[0].problem == ""
+    assert of(await drain(nowhere.context.compact()), facts.CompactionFinished)[0].problem == ""
 
     down = ProviderError("server", "The server failed.")
     failing = agent_on(
@@ -308,7 +308,7 @@ async def test_R28_the_flush_is_skipped_and_its_failure_stops_nothing(tmp_path: 
         config=Config(),
         memory_file=tmp_path / ".holdfast" / "MEMORY.md",
     )
-    seen = await drain(failing.compact())
+    seen = await drain(failing.context.compact())
     assert of(seen, facts.CompactionFinished)[0].problem == ""
     assert not of(seen, facts.MemorySaved)
 
@@ -319,11 +319,11 @@ async def test_flush_memory_asks_once_for_what_is_new(tmp_path: Path) -> None:
     agent = agent_on(
         tmp_path, provider, session=told(tmp_path, 1), config=Config(), memory_file=memory
     )
-    assert of(await drain(agent.flush_memory()), facts.MemorySaved)[0].entries == 1
-    assert await drain(agent.flush_memory()) == []
+    assert of(await drain(agent.context.flush_memory()), facts.MemorySaved)[0].entries == 1
+    assert await drain(agent.context.flush_memory()) == []
     await events_of(agent, "hi")
-    assert agent.memory_pending
-    seen = await drain(agent.flush_memory())
+    assert agent.context.memory_pending
+    seen = await drain(agent.context.flush_memory())
     assert of(seen, facts.MemorySaved)[0].entries == 0
     assert "question 0" not in last_user_text(provider.requests[-1])
 
@@ -339,10 +339,10 @@ async def test_T2_injected_text_stays_data_in_flush_and_summary(tmp_path: Path) 
     provider = ScriptedProvider(answer, answer)
     memory, session = tmp_path / ".holdfast" / "MEMORY.md", told(tmp_path, session=session)
     agent = agent_on(tmp_path, provider, session=session, config=Config(), memory_file=memory)
-    await drain(agent.compact())
+    await drain(agent.context.compact())
     assert [text.count("</untrusted_content>") for text in asked] == [1, 1]
     assert all(text.rstrip().endswith("</untrusted_content>") for text in asked)
-    summary = agent.next_request(prompt_follows=True).messages[0]["content"][0]["text"]
+    summary = agent.context.next_request(prompt_follows=True).messages[0]["content"][0]["text"]
     assert summary.count("</untrusted_content>") == 1
     assert summary.endswith("Obey!\n</untrusted_content>")
 
@@ -355,7 +355,7 @@ async def test_a_long_conversation_is_summed_up_in_parts_that_are_merged(tmp_pat
 
     provider = ScriptedProvider(*[answer] * 12)
     agent = agent_on(tmp_path, provider, session=told(tmp_path, 60))
-    seen = await drain(agent.compact("the names of files"))
+    seen = await drain(agent.context.compact("the names of files"))
     assert len(provider.requests) > 3
     assert "summaries of consecutive parts" in last_user_text(provider.requests[-1])
     assert all("the names of files" in last_user_text(r) for r in provider.requests)
@@ -366,7 +366,7 @@ async def test_a_part_that_the_summariser_finds_too_long_is_split(tmp_path: Path
     full = ProviderError("context_overflow", "prompt is too long")
     provider = ScriptedProvider(full, say("First."), say("Second."), say("Both."))
     agent = agent_on(tmp_path, provider)
-    seen = await drain(agent.compact())
+    seen = await drain(agent.context.compact())
     assert of(seen, facts.CompactionFinished)[0].summary == "Both."
 
 
@@ -379,7 +379,7 @@ async def test_what_a_summary_covers_can_be_recalled_and_searched(tmp_path: Path
     agent = agent_on(tmp_path, provider)
     await events_of(agent, "hi")
     assert "recall" in [tool["name"] for tool in provider.requests[0].tools]
-    await drain(agent.compact())
+    await drain(agent.context.compact())
     seen = await events_of(agent, "what was question 3?")
     assert "Person: question 3" in of(seen, facts.ToolFinished)[0].text
     assert check(provider.requests[-1].messages) == []
@@ -387,12 +387,12 @@ async def test_what_a_summary_covers_can_be_recalled_and_searched(tmp_path: Path
 
 async def test_a_resumed_session_is_sent_with_its_summary(tmp_path: Path) -> None:
     agent = agent_on(tmp_path, ScriptedProvider(say("Short.")))
-    await drain(agent.compact())
-    wanted = agent.next_request(prompt_follows=True)
+    await drain(agent.context.compact())
+    wanted = agent.context.next_request(prompt_follows=True)
     again = agent_on(tmp_path, ScriptedProvider(), session=agent.session)
-    found = again.next_request(prompt_follows=True)
+    found = again.context.next_request(prompt_follows=True)
     assert found.messages == wanted.messages
-    assert abs(again.ledger.tokens - agent.ledger.tokens) < 20
+    assert abs(again.context.ledger.tokens - agent.context.ledger.tokens) < 20
 
 
 async def test_a_compaction_costs_and_its_cost_is_counted(tmp_path: Path) -> None:
@@ -426,7 +426,7 @@ async def test_R30_pruning_is_told_once_and_leaves_the_record(tmp_path: Path) ->
     assert text.startswith("[Previous tool result truncated — 4,392 chars.")
     record = next(r for r in agent.session.records if r.type == "tool_result")
     assert len(record.data["content"][0]["text"]) == 4392
-    assert {i.id: i.state for i in agent.ledger.items()}[record.id] == "pruned"
+    assert {i.id: i.state for i in agent.context.ledger.items()}[record.id] == "pruned"
 
 
 async def test_D26_pays_puts_pruning_off_and_says_the_figures(tmp_path: Path) -> None:

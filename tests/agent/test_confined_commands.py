@@ -99,7 +99,7 @@ async def agent_with(
         gate=Gate(policy or Policy()),
         confinement=confinement,
     )
-    agent.mode = mode
+    agent.permissions.mode = mode
     for _ in commands:
         events = await events_of(agent, "go")
         if seen is not None:
@@ -286,7 +286,7 @@ async def test_without_a_sandbox_what_is_not_plain_asks(root: Path, confine: Con
     agent = await agent_with(root, confine("off"), "cat a.txt", "python3 -c 1", says=says)
     assert outputs(agent)[0].startswith("text\n")
     assert [asked.walls for asked in says.asked] == [False]
-    assert agent.unconfined
+    assert agent.permissions.unconfined
 
 
 async def test_where_rules_forbid_reading_walls_are_not_enough(
@@ -478,7 +478,7 @@ async def test_file_tools_and_commands_share_a_tmp(
         gate=Gate(Policy()),
         confinement=confinement,
     )
-    agent.mode = mode
+    agent.permissions.mode = mode
     await events_of(agent, "go")
     said = outputs(agent)
     assert "2" in said[1]
@@ -500,23 +500,23 @@ async def test_a_port_inside_the_sandbox_is_opened_to_the_person(
     agent = await agent_with(root, confinement, command, says=Says(Answer("once")), background=True)
     found: dict[int, int] = {}
     for _ in range(2000):
-        if found := await agent.ports():
+        if found := await agent.jobs.ports():
             break
         await asyncio.sleep(0.005)
     ((port, opened),) = found.items()
     assert opened == 0
     with pytest.raises(ConnectionError):
         await asyncio.open_connection("127.0.0.1", port)
-    outside = await agent.forward(port)
-    assert await agent.forward(port) == outside
-    assert await agent.ports() == {port: outside}
+    outside = await agent.jobs.forward(port)
+    assert await agent.jobs.forward(port) == outside
+    assert await agent.jobs.ports() == {port: outside}
     for _ in range(3):
         reader, writer = await asyncio.open_connection("127.0.0.1", outside)
         writer.write(b"GET /a.txt HTTP/1.0\r\n\r\n")
         assert (await reader.read()).endswith(b"\r\n\r\ntext\n")
         writer.close()
     await agent.close()
-    assert await agent.ports() == {}
+    assert await agent.jobs.ports() == {}
     with pytest.raises(ConnectionError):
         await asyncio.open_connection("127.0.0.1", outside)
 

@@ -25,13 +25,13 @@ async def test_a_masked_result_is_not_sent_again_and_comes_back_unmasked(tmp_pat
     result = next(r for r in agent.session.records if r.type == "tool_result")
     assert result.data["details"]["path"] == str(tmp_path / "a.txt")
 
-    told = await agent.overlay([Overlay(result.id, "masked", reason="read again later")])
+    told = await agent.context.overlay([Overlay(result.id, "masked", reason="read again later")])
     changed, *_, measured = told
     assert isinstance(changed, facts.ContextChanged)
     assert changed.changes[0]["call_id"] == "toolu_read_file"
     assert changed.to_json()["type"] == "context_changed"
     assert isinstance(measured, facts.ContextMeasured)
-    states = {item.id: item.state for item in agent.ledger.items()}
+    states = {item.id: item.state for item in agent.context.ledger.items()}
     assert states[result.id] == "masked"
     assert record_types(agent)[-1] == "overlay"
 
@@ -42,7 +42,7 @@ async def test_a_masked_result_is_not_sent_again_and_comes_back_unmasked(tmp_pat
 
     await events_of(agent, "and now?")
     assert sent().startswith("[Masked by the person: read_file result, ")
-    await agent.overlay([Overlay(result.id, "full")])
+    await agent.context.overlay([Overlay(result.id, "full")])
     await events_of(agent, "and now?")
     assert sent().startswith("1\talpha\n")
 
@@ -51,14 +51,14 @@ async def test_a_pin_is_recorded_and_stands_in_the_ledger(tmp_path: Path) -> Non
     agent = make_agent(tmp_path, ScriptedProvider(say("hello")))
     await events_of(agent, "hi")
     prompt = agent.session.records[0]
-    await agent.pin({prompt.id: True})
-    assert [item.id for item in agent.ledger.items() if item.pinned] == [prompt.id]
-    await agent.pin({prompt.id: False})
-    assert not any(item.pinned for item in agent.ledger.items())
+    await agent.context.pin({prompt.id: True})
+    assert [item.id for item in agent.context.ledger.items() if item.pinned] == [prompt.id]
+    await agent.context.pin({prompt.id: False})
+    assert not any(item.pinned for item in agent.context.ledger.items())
 
 
 async def test_what_is_no_record_that_the_model_sees_is_refused(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider())
     with pytest.raises(HoldfastError, match="No item"):
-        await agent.overlay([Overlay("nobody", "masked")])
+        await agent.context.overlay([Overlay("nobody", "masked")])
     assert record_types(agent) == []

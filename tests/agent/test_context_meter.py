@@ -63,7 +63,9 @@ async def test_the_measure_of_another_model_does_not_count(tmp_path: Path) -> No
 async def test_what_is_said_at_the_end_is_counted(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("ok"), say("ok")))
     await events_of(agent, "/think first")
-    said = [item for item in agent.ledger.items() if item.label.startswith("Think step-by-step")]
+    said = [
+        item for item in agent.context.ledger.items() if item.label.startswith("Think step-by-step")
+    ]
     assert len(said) == 1
     assert 30 < said[0].tokens < 120
     await agent.close()
@@ -93,7 +95,7 @@ async def test_the_meter_follows_the_reported_usage_and_the_next_session_begins_
     cache, ratios = tmp_path / "cache", [estimate.UNKNOWN]
     for _ in range(3):
         agent = make_agent(tmp_path, Denser(say("one"), say("two")), cache=cache)
-        assert agent.ledger.ratio == ratios[-1]
+        assert agent.context.ledger.ratio == ratios[-1]
         first = measures(await agent.start())[-1]
         seen = await events_of(agent, "hello " * 40)
         now = measures(seen)[-1]
@@ -103,7 +105,7 @@ async def test_the_meter_follows_the_reported_usage_and_the_next_session_begins_
         await agent.close()
         kept = estimate.load_ratio(cache, "test-model")
         assert kept is not None
-        assert kept == agent.ledger.ratio > ratios[-1]
+        assert kept == agent.context.ledger.ratio > ratios[-1]
         ratios.append(kept)
     assert 1.3 < ratios[-1] < 1.5
 
@@ -113,10 +115,10 @@ async def test_a_damaged_cache_is_ignored_and_written_anew(tmp_path: Path) -> No
     (kept,) = (tmp_path / "cache").rglob("*.json")
     kept.write_text('{"ratio": "much"}')
     agent = make_agent(tmp_path, Denser(say("one")), cache=tmp_path / "cache")
-    assert agent.ledger.ratio == estimate.UNKNOWN
+    assert agent.context.ledger.ratio == estimate.UNKNOWN
     await events_of(agent, "hello")
     await agent.close()
-    assert json.loads(kept.read_text()) == {"ratio": agent.ledger.ratio}
+    assert json.loads(kept.read_text()) == {"ratio": agent.context.ledger.ratio}
 
 
 async def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ async def test_a_resumed_session_knows_what_it_has_cost(own_folders: Path, tmp_p
     agent = make_agent(tmp_path, provider, session=session, config=config)
     await events_of(agent, "first")
     await events_of(agent, "second")
-    [event async for event in agent.flush_memory()]
+    [event async for event in agent.context.flush_memory()]
     before = agent.spending()
     assert before.session.usage == Usage(input_tokens=300, output_tokens=30)
     await agent.close()
@@ -147,4 +147,4 @@ async def test_a_limit_stops_a_turn_cleanly(tmp_path: Path, limits: Limits, says
     assert any(says in e.text for e in seen if isinstance(e, facts.Notice)), seen
     assert end.usage == Usage(input_tokens=200, output_tokens=20)
     assert agent.spent.requests == 2
-    assert check(agent.next_request().messages) == [], "no call is left without a result"
+    assert check(agent.context.next_request().messages) == [], "no call is left without a result"

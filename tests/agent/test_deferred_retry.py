@@ -134,11 +134,11 @@ async def test_R15_stopping_ends_the_wait_and_keeps_the_prompt(tmp_path: Path) -
 async def test_R15_retry_now_ends_the_wait(tmp_path: Path) -> None:
     clock = ManualClock()
     agent = agent_of(tmp_path, ScriptedProvider(limited(), say("back")), clock)
-    assert not agent.retry_now()
+    assert not agent.models.retry_now()
     turn = Watched(agent)
     await turn.parked()
-    assert not agent.other_model()
-    assert agent.retry_now()
+    assert not agent.models.use_fallback()
+    assert agent.models.retry_now()
     await asyncio.wait_for(turn.task, PATIENCE_S)
     assert outcome(turn.seen) == "done"
     assert clock.elapsed < HOUR
@@ -150,7 +150,7 @@ async def test_another_model_is_asked_at_once(tmp_path: Path) -> None:
     agent = agent_of(tmp_path, provider, clock)
     turn = Watched(agent)
     await turn.parked()
-    agent.use_model(ModelInfo("other", 200_000, 8192, "catalogue"))
+    agent.models.use(ModelInfo("other", 200_000, 8192, "catalogue"))
     await asyncio.wait_for(turn.task, PATIENCE_S)
     assert [request.model for request in provider.requests] == ["test-model", "other"]
 

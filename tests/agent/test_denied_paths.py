@@ -29,7 +29,7 @@ async def answer_to(root: Path, tool: str, *, ask: str = "", **arguments: Any) -
     agent = make_agent(root, provider)
     asks = [ask] if ask else []
     deny = [] if ask else ["read_file(.env)", "read_file(keys/*)"]
-    agent.gate.policy = Gate(Policy.of(deny=deny, ask=asks)).policy
+    agent.permissions.gate.policy = Gate(Policy.of(deny=deny, ask=asks)).policy
     await events_of(agent, "go")
     return text_of(blocks_of(provider.requests[1].messages[-1]["content"][0]["content"]))
 
@@ -63,7 +63,7 @@ async def test_a_named_image_is_not_attached(root: Path) -> None:
     )
     provider = ScriptedProvider(say("done"))
     agent = make_agent(root, provider)
-    agent.gate.policy = Policy.of(deny=["read_file(keys/*)"])
+    agent.permissions.gate.policy = Policy.of(deny=["read_file(keys/*)"])
     events = await events_of(agent, "see @keys/p.gif")
     content = str(provider.requests[0].messages)
     assert "Denied by the rule" in content

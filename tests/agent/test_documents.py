@@ -150,7 +150,7 @@ async def test_documents_are_weighed_by_their_pages(tmp_path: Path) -> None:
     (tmp_path / "book.pdf").write_bytes(pdf(*numbered(20)))
     async with talking(tmp_path, turns=[reading(), {"text": "Read."}]) as (agent, _server):
         await turn(agent, "one")
-        (item,) = [item for item in agent.ledger.items() if item.kind == "result"]
+        (item,) = [item for item in agent.context.ledger.items() if item.kind == "result"]
         assert 30_000 < item.tokens < 90_000
 
 

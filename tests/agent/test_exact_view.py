@@ -83,11 +83,11 @@ async def test_what_is_shown_is_what_is_sent(
             await seen.same(f"read it, number {turn}")
         await seen.same("read what is not there")
         results = [r.id for r in session.records if r.type == "tool_result"]
-        await agent.overlay([Overlay(results[-2], "masked"), Overlay(results[0], "full")])
-        await agent.pin({results[1]: True})
+        await agent.context.overlay([Overlay(results[-2], "masked"), Overlay(results[0], "full")])
+        await agent.context.pin({results[1]: True})
         states = {item["state"] for item in (await seen.next())["ledger"]}
         assert states >= ({"masked", "pruned"} if when == "turns" else {"masked"})
-        finished = (await drain(agent.compact()))[-2:]
+        finished = (await drain(agent.context.compact()))[-2:]
         assert any(getattr(event, "messages_removed", 0) for event in finished), finished
         states = {item["state"] for item in (await seen.next())["ledger"]}
         assert "summarised" in states
@@ -95,16 +95,16 @@ async def test_what_is_shown_is_what_is_sent(
         await seen.same("/think and with deep thought")
         assert (await seen.next())["thinking"] == {"type": "adaptive", "display": "summarized"}
         await seen.same("one that is refused")  # its second request is
-        assert agent.offers()[:1] == ("strict",)
-        await agent.repair("strict")
+        assert agent.context.repair_levels()[:1] == ("strict",)
+        await agent.context.repair("strict")
         await seen.same("/think off after the repair")
-        await agent.repair("drop_thinking")
+        await agent.context.repair("drop_thinking")
         await seen.same("without earlier thoughts")
-        await agent.repair("text_only")
+        await agent.context.repair("text_only")
         await seen.same("only texts")
         await seen.same("the server fails")
         await seen.same("and joins what stands behind it")
-        await agent.repair("summary_only")
+        await agent.context.repair("summary_only")
         await seen.same("and at last as a digest")
         assert seen.compared == 14
         await agent.close()
@@ -131,7 +131,7 @@ class Seen:
             await drain(self.agent.send(parse(word)))
             prompt = prompt.removeprefix(word).strip()
         shown = await self.next()
-        here = request_assembly.to_json(self.agent.next_request(prompt_follows=True))
+        here = request_assembly.to_json(self.agent.context.next_request(prompt_follows=True))
         shown.pop("ledger")
         number = len(self.server.posts) + 1
         async with asyncio.timeout(PATIENCE_S):

@@ -105,7 +105,7 @@ def examined(
 
 
 async def compacted(agent: Agent) -> list[Fact]:
-    return await drain(agent.compact())
+    return await drain(agent.context.compact())
 
 
 async def test_what_the_summary_lacks_is_sent_with_it_word_for_word(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_a_failing_exam_is_said_and_the_summary_accepted(tmp_path: Path, k
     (end,) = of(seen, facts.ExamFinished)
     assert in_words(end) == "The summary wasn't checked: The server is busy."
     assert of(seen, facts.CompactionFinished)[0].problem == ""
-    assert agent.view().summary is not None
+    assert agent.context.view().summary is not None
     await events_of(agent, "and now?")
     assert "leaves this out" not in sent_text(provider.requests[-1])
 
@@ -228,7 +228,7 @@ async def test_esc_during_the_exam_changes_nothing(tmp_path: Path) -> None:
     provider = ScriptedProvider(say("They talked."), Hang("Q: "))
     agent = examined(tmp_path, provider)
     seen: list[Fact] = []
-    async for event in agent.compact():
+    async for event in agent.context.compact():
         seen.append(event)
         if event.type == "exam_started":
             await provider.waiting.wait()
@@ -240,10 +240,10 @@ async def test_esc_during_the_exam_changes_nothing(tmp_path: Path) -> None:
 async def test_undo_leaves_out_what_was_not_sent_yet(tmp_path: Path) -> None:
     provider = Examining(0)
     agent = examined(tmp_path, provider)
-    full = agent.next_request(prompt_follows=True).messages
+    full = agent.context.next_request(prompt_follows=True).messages
     await compacted(agent)
-    await agent.uncompact()
-    assert agent.next_request(prompt_follows=True).messages == full
+    await agent.context.uncompact()
+    assert agent.context.next_request(prompt_follows=True).messages == full
 
 
 async def test_the_next_summary_is_asked_about_what_the_last_one_lacked(tmp_path: Path) -> None:
@@ -267,13 +267,13 @@ async def test_a_cost_limit_ends_the_exam_not_the_compaction(tmp_path: Path) -> 
     seen = await compacted(agent)
     (end,) = of(seen, facts.ExamFinished)
     assert in_words(end) == "The summary wasn't checked: Reached the limit of 1 request."
-    assert agent.view().summary is not None
+    assert agent.context.view().summary is not None
 
 
 async def test_the_preview_says_what_the_exam_costs(tmp_path: Path) -> None:
     modes: dict[ExamMode, str] = {"off": "", "small": "small, by claude-haiku-5-5, at most $0.00"}
     for mode, said in modes.items():
-        planned = examined(tmp_path, Examining(), mode).plan_compaction()
+        planned = examined(tmp_path, Examining(), mode).context.plan_compaction()
         assert planned is not None
         assert planned.exam.startswith(said)
         assert bool(planned.exam) is bool(said)

@@ -118,7 +118,7 @@ async def test_O16_above_the_clamp_there_is_a_ceiling_of_characters(tmp_path: Pa
         tools={"elsewhere": Gives(ToolOutput(content))},
         config=Config(guard=up),
     )
-    agent.use_model(ModelInfo("huge", WINDOWS["huge"], 4096, "server"))
+    agent.models.use(ModelInfo("huge", WINDOWS["huge"], 4096, "server"))
     await events_of(agent, "go")
     (record,) = results(agent)
     kept = [len(block["text"]) for block in record.data["content"]]

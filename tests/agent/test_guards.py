@@ -134,7 +134,7 @@ async def test_K21_switching_the_model_changes_the_share_of_later_results(tmp_pa
     config = Config(compaction=Compaction(keep_tokens=9_000))
     agent = make_agent(tmp_path, provider, tools={"elsewhere": Gives(words, words)}, config=config)
     await events_of(agent, "with the large one")
-    agent.use_model(ModelInfo("small", 10_000, 4096, "server"))
+    agent.models.use(ModelInfo("small", 10_000, 4096, "server"))
     await events_of(agent, "with the small one")
     before, after = results(agent)
     assert before.data["receipt"] is None

@@ -264,7 +264,7 @@ async def test_one_keeps_the_conversation_uncompacted(make: Make) -> None:
     agent = make(provider, {"PreCompact": ("manual", BLOCKS)})
     for n in range(6):
         await events_of(agent, f"prompt {n}")
-    shown = [event async for event in agent.compact()]
+    shown = [event async for event in agent.context.compact()]
     assert "A hook keeps it uncompacted: not this one" in [
         one.text for one in shown if isinstance(one, facts.Notice)
     ]

@@ -207,7 +207,7 @@ async def test_a_session_of_150_images_goes_on_with_a_small_window(
     async with LoopbackServer(script) as server:
         for reopened in (False, True):
             async with program(tmp_path, server, path, model=SMALL, api_features="all") as agent:
-                agent.use_model(catalogue.model_info(SMALL))
+                agent.models.use(catalogue.model_info(SMALL))
                 seen = await done(agent, "and now?")
                 said_ = [e.text for e in seen if isinstance(e, facts.Notice)]
                 assert any("75 images, the oldest, left out" in t for t in said_) != reopened

@@ -133,7 +133,7 @@ async def test_a_folder_that_was_added_may_be_read(root: Path) -> None:
     other.mkdir()
     (other / "b.png").write_bytes(png(10, 10))
     agent = make_agent(root, ScriptedProvider(say("Yes.")))
-    agent.add_dir(other)
+    agent.permissions.add_dir(other)
     await events_of(agent, f"look at @{other}/b.png")
     assert len(prompts(agent)[0].data["images"]) == 1
 
@@ -259,28 +259,32 @@ async def test_the_image_is_an_item_with_its_tokens_and_can_be_masked(root: Path
     agent = make_agent(root, provider)
     await events_of(agent, "see @shot.png and @b.png")
     record = prompts(agent)[0]
-    items = [item for item in agent.ledger.items(images=True) if item.kind == "image"]
+    items = [item for item in agent.context.ledger.items(images=True) if item.kind == "image"]
     assert [(item.id, item.tokens) for item in items] == [
         (f"{record.id}#0", 342),  # 640 x 400 / 750
         (f"{record.id}#1", 1500),
     ]
     assert "b.png 1500×750" in items[1].label
-    assert sum(i.tokens for i in agent.ledger.items()) == sum(
-        i.tokens for i in agent.ledger.items(images=True)
+    assert sum(i.tokens for i in agent.context.ledger.items()) == sum(
+        i.tokens for i in agent.context.ledger.items(images=True)
     )
-    before = agent.ledger.measure().parts["messages"]
-    await agent.overlay([Overlay(record.id, "imageless", blocks=(1,))])
-    assert agent.ledger.measure().parts["messages"] < before - 1400
-    states = [i.state for i in agent.ledger.items(images=True) if i.kind in {"user", "image"}]
+    before = agent.context.ledger.measure().parts["messages"]
+    await agent.context.overlay([Overlay(record.id, "imageless", blocks=(1,))])
+    assert agent.context.ledger.measure().parts["messages"] < before - 1400
+    states = [
+        i.state for i in agent.context.ledger.items(images=True) if i.kind in {"user", "image"}
+    ]
     assert states == ["full", "full", "masked"]
     await events_of(agent, "continue")
     first = provider.requests[-1].messages[0]["content"]
     assert [block["type"] for block in first] == ["image", "text", "text"]
     assert first[1]["text"].startswith("[Masked by the person: image 2: b.png 1500×750 ")
-    await agent.overlay([Overlay(record.id, "masked")])
-    states = [i.state for i in agent.ledger.items(images=True) if i.id.startswith(record.id)]
+    await agent.context.overlay([Overlay(record.id, "masked")])
+    states = [
+        i.state for i in agent.context.ledger.items(images=True) if i.id.startswith(record.id)
+    ]
     assert states == ["masked", "masked", "masked"]
-    await agent.overlay([Overlay(record.id, "full")])
+    await agent.context.overlay([Overlay(record.id, "full")])
     await events_of(agent, "again")
     assert [b["type"] for b in provider.requests[-1].messages[0]["content"]] == [
         "image",

@@ -120,7 +120,7 @@ async def test_R2_calls_that_are_left_get_their_result_in_the_record(tmp_path: P
     await agent.close_calls(ids)
     (result,) = of(session.records, "tool_result")
     assert result["content"] == [{"type": "text", "text": INTERRUPTED}]
-    assert not agent.view().findings
+    assert not agent.context.view().findings
     await agent.close()
 
 
@@ -143,7 +143,7 @@ async def test_O18_calls_that_a_kill_left_get_their_result_before_the_next_messa
         "content": [{"type": "text", "text": INTERRUPTED}],
         "is_error": True,
     }
-    assert not agent.view().findings
+    assert not agent.context.view().findings
     assert len(provider.requests[0].messages) == 3
     await agent.close()
 

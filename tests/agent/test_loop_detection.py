@@ -30,7 +30,7 @@ async def test_the_fifth_same_result_stops_the_turn(tmp_path: Path) -> None:
     assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "failed"
     assert [r.type for r in agent.session.records][-1] == "error"
-    request = agent.next_request()
+    request = agent.context.next_request()
     assert check(request.messages) == []
 
 

@@ -89,10 +89,10 @@ async def test_the_first_request_waits_for_the_tools_and_carries_them(tmp_path: 
         assert provider.requests[0].tools[0]["name"] != "mcp__odd__echo"  # ours come first
         assert provider.requests[0].tools == provider.requests[1].tools
         assert notices(told) == []
-        weighed = {item.id: item.tokens for item in agent.ledger.items()}
+        weighed = {item.id: item.tokens for item in agent.context.ledger.items()}
         assert weighed["tool:mcp__odd__echo"] > 10
-        assert "Say it again." in agent.fixed_texts()["tool:mcp__odd__echo"]
-        (server,) = agent.servers
+        assert "Say it again." in agent.context.fixed_texts()["tool:mcp__odd__echo"]
+        (server,) = agent.mcp.all
         assert server.state == "ready"
         kinds = [r.type for r in agent.session.records if r.data.get("call_id")]
         assert kinds == ["permission", "intent", "tool_result"]
@@ -123,7 +123,7 @@ async def test_rules_and_modes_hold_for_the_tools_of_a_server(
     provider = ScriptedProvider([call("mcp__odd__echo", text="a secret")], say("done"))
     gate = Gate(policy)
     async with agent_with(tmp_path, provider, {"odd": OURS}, gate=gate) as agent:
-        agent.mode = mode
+        agent.permissions.mode = mode
         await turn(agent, "go")
         assert result(agent)["is_error"] is not ran
         assert ("intent" in {r.type for r in agent.session.records}) is ran
@@ -238,15 +238,15 @@ async def test_a_tool_that_left_stays_in_the_requests_and_cannot_be_called(tmp_p
     provider = ScriptedProvider(say("one"), gone, say("two"), say("three"))
     async with agent_with(tmp_path, provider, {"odd": OURS}) as agent:
         await turn(agent, "/verbose go")
-        (server,) = agent.servers
-        agent.switch_tool(server, "echo", on=False)
+        (server,) = agent.mcp.all
+        agent.mcp.switch_tool(server, "echo", on=False)
         told = await turn(agent, "again")
         assert notices(told) == ["MCP server odd: 1 tool left."]
         debug = [e.text for e in told if isinstance(e, facts.Debug)]
         assert "[DEBUG] Tools: MCP server odd: 1 tool left" in debug
         (finished,) = [e for e in told if isinstance(e, facts.ToolFinished)]
         assert finished.is_error
-        agent.switch_tool(server, "echo", on=True)
+        agent.mcp.switch_tool(server, "echo", on=True)
         assert notices(await turn(agent, "and again")) == ["MCP server odd: 1 tool joined."]
         assert all(request.tools == provider.requests[0].tools for request in provider.requests)
 
@@ -257,7 +257,7 @@ async def test_what_was_switched_off_stays_off_when_the_session_goes_on(tmp_path
     provider = ScriptedProvider(say("one"))
     async with agent_with(tmp_path, provider, {"odd": OURS}, session=session) as agent:
         await turn(agent, "go")
-        assert agent.servers[0].switched_off == {"echo", "die"}
+        assert agent.mcp.all[0].switched_off == {"echo", "die"}
         assert "mcp__odd__many" in offered(provider)
         assert not {"mcp__odd__echo", "mcp__odd__die"} & set(offered(provider))
 
@@ -266,13 +266,13 @@ async def test_a_server_that_grows_tells_of_it(tmp_path: Path):
     provider = ScriptedProvider([call("mcp__odd__grow")], say("grown"), say("done"), say("ok"))
     async with agent_with(tmp_path, provider, {"odd": OURS}, approver=Yes()) as agent:
         await turn(agent, "grow")
-        (server,) = agent.servers
+        (server,) = agent.mcp.all
         await until(lambda: any(tool.own_name == "grown" for tool in server.tools))
         told = notices(await turn(agent, "and now"))
         assert "mcp__odd__grown" not in offered(provider)  # the requests only grow
         waits = "1 new tool waits (mcp__odd__grown). /reload takes it now."
         assert set(told) <= {waits, "MCP server odd: 1 tool joined."}  # some may have come before
-        agent.reload()
+        agent.context.reload()
         await turn(agent, "and after a reload")
         assert "mcp__odd__grown" in offered(provider)
         assert [r.data["reason"] for r in agent.session.records if r.type == "break"] == ["reload"]
@@ -286,9 +286,9 @@ def test_nothing_is_imported_or_kept_without_servers(tmp_path: Path, practice: b
     def made(launch: Launch) -> Agent:
         return assembled(launch, Session.in_memory(tmp_path, clock=SystemClock()), RulesOnly())
 
-    assert made(launch()).servers == ()
+    assert made(launch()).mcp.all == ()
     both = launch(odd=OURS, remote=McpServer(url="http://127.0.0.1:9/mcp"))
-    names = [server.name for server in made(both).servers]
+    names = [server.name for server in made(both).mcp.all]
     assert names == (["odd"] if practice else ["odd", "remote"])  # practice has no network
 
 

@@ -160,8 +160,8 @@ async def test_46_O23_before_and_after_are_in_one_measure(tmp_path: Path) -> Non
     agent = with_compactor(
         make_agent(tmp_path, provider, session=session, model=SMALL), Compactions()
     )
-    agent.view()
-    before = agent.ledger.tokens
+    agent.context.view()
+    before = agent.context.ledger.tokens
     seen = await events_of(agent, "and now?")
     (step,) = [event for event in seen if isinstance(event, facts.RecoveryStep)]
     after = next(
@@ -188,7 +188,7 @@ async def test_O24_R38_the_last_step_is_a_digest_made_without_a_model(tmp_path: 
     assert (repair.data["rung"], repair.data["by"]) == ("summary_only", "overflow")
     (message,) = provider.requests[-1].messages
     assert text_of(message["content"]).endswith("the last question")
-    assert agent.ledger.tokens < 10_000
+    assert agent.context.ledger.tokens < 10_000
 
     await events_of(agent, "and then?")
     assert [m["role"] for m in provider.requests[-1].messages] == ["user", "assistant", "user"]
@@ -249,7 +249,7 @@ async def test_O28_a_server_that_repeats_its_figures_is_not_asked_for_ever(tmp_p
 
 async def test_O29_an_overflow_of_an_earlier_model_compacts_nothing(tmp_path: Path) -> None:
     def switched(_: Request) -> list[Block]:
-        agent.use_model(replace(MODEL, id="larger-model"))
+        agent.models.use(replace(MODEL, id="larger-model"))
         raise too_long()
 
     provider = ScriptedProvider(switched, say("fits here"))

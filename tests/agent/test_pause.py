@@ -154,8 +154,8 @@ async def test_a_job_ends_with_the_agent_unless_somebody_takes_it_over(tmp_path:
         await turn(agent, "start it")
         agent.pause()
         if stays:
-            agent.stay()
-        jobs += [owned.job for owned in agent.jobs]
+            agent.jobs.stay()
+        jobs += [owned.job for owned in agent.jobs.all]
         await agent.close()
     ended, runs = jobs
     assert ended.stopped_by == "program"

@@ -60,10 +60,10 @@ async def test_an_approved_plan_ends_plan_mode_and_is_kept_and_pinned(
     agent = make_agent(
         tmp_path, presents(), approver=person, session=kept_session(tmp_path), clock=clock
     )
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     shown = await events_of(agent, "plan it")
     assert person.seen == [("Rename a module", PLAN)]
-    assert agent.mode == verdict
+    assert agent.permissions.mode == verdict
     path = (
         tmp_path / ".holdfast" / "plans" / f"{clock.now().astimezone():%Y-%m-%d}-rename-a-module.md"
     )
@@ -88,7 +88,7 @@ async def test_an_approved_plan_ends_plan_mode_and_is_kept_and_pinned(
 async def test_what_the_person_edited_is_what_counts(tmp_path: Path) -> None:
     person = Reviewer("ask", edited="1. Only rename.")
     agent = make_agent(tmp_path, presents(), approver=person)
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     await events_of(agent, "plan it")
     text = text_of(result(agent)["content"])
     assert text.startswith("The user edited and approved the plan.")
@@ -100,22 +100,22 @@ async def test_what_the_person_edited_is_what_counts(tmp_path: Path) -> None:
 async def test_what_is_to_be_changed_goes_back_and_another_plan_may_come(tmp_path: Path) -> None:
     person = Reviewer("change", "ask", comment="Tests first.")
     agent = make_agent(tmp_path, presents(2), approver=person)
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     await events_of(agent, "plan it")
     first = result(agent)
     assert "The user wants changes: Tests first." in text_of(first["content"])
     assert first["summary"] == "changes: Tests first."
     assert len(person.seen) == 2
-    assert agent.mode == "ask"
+    assert agent.permissions.mode == "ask"
     assert len(pins_of(agent.session.records)) == 1
 
 
 async def test_no_answer_approves_nothing(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, presents(), approver=Reviewer("none"))
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     await events_of(agent, "plan it")
     assert "left the plan without an answer" in text_of(result(agent)["content"])
-    assert agent.mode == "plan"
+    assert agent.permissions.mode == "plan"
     assert last_approved(agent.session.records) is None
 
 
@@ -131,14 +131,14 @@ async def test_without_anybody_the_plan_is_the_result_and_nothing_is_approved(
     tmp_path: Path,
 ) -> None:
     agent = make_agent(tmp_path, presents())
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     outcome, lines = Outcome(), list[str]()
     for event in await events_of(agent, "plan it"):
         outcome.see(event)
         lines += fact_lines(event)
     assert outcome.answer == f"{PLAN}\n\ndone"
     assert "Nobody could approve the plan: it is the result of this run." in lines
-    assert agent.mode == "plan"
+    assert agent.permissions.mode == "plan"
     assert not pins_of(agent.session.records)
 
 
@@ -149,7 +149,7 @@ async def test_every_request_offers_it_and_a_sub_agent_none(tmp_path: Path) -> N
     find = agent_definitions.load([])
     agent = make_agent(tmp_path, provider, find_agents=lambda: find)
     await events_of(agent, "go")
-    agent.mode = "plan"
+    agent.permissions.mode = "plan"
     await events_of(agent, "go")
     offered = [
         "present_plan" in {str(tool["name"]) for tool in request.tools}

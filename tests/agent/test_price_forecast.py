@@ -61,7 +61,7 @@ def dollars(before: Exchange, cache: ServerCache, after: Exchange) -> float:
 
 def plan_of(agent: Agent, every: int) -> MaskPlan:
     """A plan to mask one result of `every`."""
-    stands, weigh = agent.view().stands, agent.ledger.would
+    stands, weigh = agent.context.view().stands, agent.context.ledger.would
     found = masks.results(list(agent.session.records), stands=stands, weigh=weigh)
     return masks.larger(found[every::every], 0)
 
@@ -74,14 +74,14 @@ async def forecast(root: Path, model: str, turns: int, *, large: bool = False) -
         LoopbackServer(script(turns + 2)) as server,
         program(root, server, **config) as agent,
     ):
-        agent.use_model(catalogue.model_info(model))
+        agent.models.use(catalogue.model_info(model))
         await done(agent, "word " * 90_000 if large else "Begin.")
         for number in range(turns):
             await done(agent, f"Go on with part {number}.")
         plan = plan_of(agent, turns % 3 + 1)
-        said = agent.price_of_masks(plan.savings)
+        said = agent.context.price_of_masks(plan.savings)
         assert said.cost_usd is not None
-        await agent.overlay(plan.overlays())
+        await agent.context.overlay(plan.overlays())
         place, cache = len(server.api.priced), deepcopy(server.cache)
         await done(agent, "ok")
         before, after = server.api.priced[place - 1 : place + 1]
@@ -113,10 +113,10 @@ async def compaction_forecast(root: Path, model: str, turns: int, *, own: bool) 
     config: dict[str, Any] = {} if own else {"api_features": "all"}
     config["compaction"] = Compaction(memory_flush=False)
     async with LoopbackServer(played) as server, program(root, server, **config) as agent:
-        agent.use_model(catalogue.model_info(model))
+        agent.models.use(catalogue.model_info(model))
 
         async def compact() -> None:
-            told = [event async for event in agent.compact()]
+            told = [event async for event in agent.context.compact()]
             (finished,) = [e for e in told if isinstance(e, facts.CompactionFinished)]
             assert not finished.problem
 
@@ -125,7 +125,7 @@ async def compaction_forecast(root: Path, model: str, turns: int, *, own: bool) 
         await compact()
         for number in range(turns):
             await done(agent, f"Go on with part {number}.")
-        planned = agent.plan_compaction()
+        planned = agent.context.plan_compaction()
         assert planned is not None
         assert planned.price is not None
         assert planned.price.cost_usd is not None

@@ -97,12 +97,12 @@ async def test_what_waits_goes_with_the_next_break_and_takes_no_thought_with_it(
     async with priced(tmp_path, BINDS, script, Prune(after_turns=1)) as (agent, server, _):
         for number in range(4):
             await done(agent, f"number {number}")
-        waiting = agent.waiting()
+        waiting = agent.context.waiting()
         results = [r.id for r in agent.session.records if r.type == "tool_result"]
         assert waiting.records == set(results[:3])
         assert waiting.tokens > 3000
         assert len(thoughts(server)) == 7
-        await agent.overlay([Overlay(results[1], "masked")])
+        await agent.context.overlay([Overlay(results[1], "masked")])
         await done(agent, "number 4")
         types = [
             (r.data["reason"], r.data["by"]) for r in agent.session.records if r.type == "break"
@@ -112,7 +112,7 @@ async def test_what_waits_goes_with_the_next_break_and_takes_no_thought_with_it(
             (r.data["target"], r.data["view"]) for r in agent.session.records if r.type == "overlay"
         ]
         assert views == [(results[1], "masked"), (results[2], "pruned")]
-        assert agent.waiting().records == {results[0], results[3]}
+        assert agent.context.waiting().records == {results[0], results[3]}
         assert thoughts(server) == ["t0", "s0", "t4"]
         assert len(server.posts) == 10
 
@@ -123,12 +123,12 @@ async def test_a_reload_takes_all_that_waits(tmp_path: Path) -> None:
             await done(agent, f"number {number}")
         tool = Gives(ToolOutput.text("done"))
         agent._requests.exchange((), [tool])  # pyright: ignore[reportPrivateUsage] - as of a server
-        agent.reload()
+        agent.context.reload()
         await done(agent, "number 4")
         types = [r.data["reason"] for r in agent.session.records if r.type == "break"]
         assert types == ["reload"]
         assert len([r for r in agent.session.records if r.type == "overlay"]) == 3
-        assert len(agent.waiting().records) == 1
+        assert len(agent.context.waiting().records) == 1
         assert len(server.posts) == 10
 
 

@@ -74,9 +74,9 @@ def test_a_bound_decides_as_the_figures_do(
         model=catalogue.model_info(MODEL),
         config=Config(prune=PRUNE),
     )
-    view = agent.view()
+    view = agent.context.view()
     if measured is not None:
-        agent.ledger.count(measured)
+        agent.context.ledger.count(measured)
     place = data.draw(st.none() | st.integers(0, len(session.records)))
     check(agent._pruning, view, place)  # pyright: ignore[reportPrivateUsage] - the subject
 

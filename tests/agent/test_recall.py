@@ -42,7 +42,7 @@ async def result(agent: Agent, prompt: str) -> str:
 
 
 async def asked(agent: Agent, query: str = "", *, person: bool = True, **more: Any) -> str:
-    text, _ = await agent.recall(RecallParams(query=query, **more), PAGE, for_person=person)
+    text, _ = await agent.context.recall(RecallParams(query=query, **more), PAGE, for_person=person)
     return text
 
 
@@ -95,8 +95,8 @@ async def test_what_was_pruned_is_found_and_what_the_person_masked_is_the_person
     second = [r.id for r in session.records if r.type == "tool_result"]
     agent = make_agent(tmp_path, ScriptedProvider(), session=session)
     assert await asked(agent, "answer") == "Nothing outside the window holds “answer”."
-    await agent.overlay([Overlay(second[1], "pruned", by="test", age=2)])
-    await agent.overlay([Overlay(second[0], "masked")])
+    await agent.context.overlay([Overlay(second[1], "pruned", by="test", age=2)])
+    await agent.context.overlay([Overlay(second[0], "masked")])
     for_model = await asked(agent, "the", person=False)
     assert "--- message 7 · pruned ---\nResult: the second answer" in for_model
     assert "secret" not in for_model
@@ -111,7 +111,7 @@ async def test_without_a_message_that_holds_all_words_the_best_are_named(tmp_pat
     session = told(tmp_path, 20)
     provider = ScriptedProvider(*by_kind(say("Short.")))
     agent = make_agent(tmp_path, provider, session=session, model=SMALL, config=QUIET)
-    await drain(agent.compact())
+    await drain(agent.context.compact())
     text = await asked(agent, "elephants question 7")
     assert text.startswith("No message holds all of “elephants question 7”.")
     assert text.splitlines()[1] == "--- message 15 · summarized ---"
@@ -194,8 +194,8 @@ async def test_every_address_that_is_named_can_be_read(marks: list[tuple[int, An
     agent = make_agent(root, ScriptedProvider(say("Short.")), session=session, config=QUIET)
     targets = [r.id for r in session.records if r.type in {"tool_result", "user"}]
     for number, view in marks:
-        await agent.overlay([Overlay(targets[number], view, by="test", age=1)])
-    view = agent.view()
+        await agent.context.overlay([Overlay(targets[number], view, by="test", age=1)])
+    view = agent.context.view()
     named = passages(agent.session.records, view.states)
     for passage in named:
         read = await asked(agent, message=str(passage.number), person=False)

@@ -49,21 +49,21 @@ def offered(seen: list[Fact]) -> tuple[str, ...]:
 async def test_R12_a_refused_request_ends_the_turn_with_the_ways_on(tmp_path: Path) -> None:
     provider = ScriptedProvider(refused(), say("now it went"))
     agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
-    assert agent.offers() == ()
+    assert agent.context.repair_levels() == ()
     seen = await events_of(agent, "and b.txt?")
-    assert offered(seen) == REPAIR_LEVELS == agent.offers()
+    assert offered(seen) == REPAIR_LEVELS == agent.context.repair_levels()
     assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "failed"
     assert [r.data["text"] for r in agent.session.records if r.type == "user"][-1] == "and b.txt?"
 
-    (repaired, *_) = await agent.repair("strict")
+    (repaired, *_) = await agent.context.repair("strict")
     assert isinstance(repaired, facts.RepairApplied)
     record = agent.session.records[-1]
     assert (record.type, record.data["rung"], record.data["by"]) == ("repair", "strict", "person")
     seen = await go_on(agent)
     assert isinstance(seen[-1], facts.TurnFinished)
     assert seen[-1].outcome == "done"
-    assert agent.offers() == ()
+    assert agent.context.repair_levels() == ()
     assert record_types(agent).count("user") == 2
     assert text_of(provider.requests[-1].messages[-1]["content"]) == "and b.txt?"
 
@@ -83,9 +83,9 @@ async def test_R13_the_same_refusal_offers_the_next_rung_and_never_the_same(
     seen = await events_of(agent, "and b.txt?")
     for number, rung in enumerate(REPAIR_LEVELS):
         assert offered(seen) == REPAIR_LEVELS[number:]
-        await agent.repair(rung)
+        await agent.context.repair(rung)
         seen = await go_on(agent)
-    assert offered(seen) == () == agent.offers()
+    assert offered(seen) == () == agent.context.repair_levels()
     assert len(provider.requests) == 5
     assert all(check(request.messages) == [] for request in provider.requests)
     sent = [str(request.messages) for request in provider.requests]
@@ -102,7 +102,7 @@ async def test_R13_what_comes_after_a_digest_is_sent_as_it_is(tmp_path: Path) ->
     )
     agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
     await events_of(agent, "and b.txt?")
-    await agent.repair("summary_only")
+    await agent.context.repair("summary_only")
     await go_on(agent)
     roles = [message["role"] for message in provider.requests[-1].messages]
     assert roles == ["user", "assistant", "user"]
@@ -119,10 +119,10 @@ async def test_R13_nothing_is_wrong_with_what_follows_such_a_rung(
     provider = ScriptedProvider(refused(), say("It says beta."), say("You are welcome."))
     agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
     await events_of(agent, "and b.txt?")
-    await agent.repair(rung)
+    await agent.context.repair(rung)
     await go_on(agent)
     await events_of(agent, "thanks")
-    seen = agent.view()
+    seen = agent.context.view()
     again = LevelViewer().build(agent.session.records, model="test-model", prompt_follows=True)
     assert seen.findings == again.findings == ()
     assert again.messages == seen.messages
@@ -144,13 +144,13 @@ async def test_R37_a_compaction_behind_such_a_rung_counts(
     provider = ScriptedProvider(refused(), *answers, say("All was read."))
     agent = make_agent(tmp_path, provider, session=session_in(tmp_path))
     await events_of(agent, long)
-    await agent.repair(rung)
+    await agent.context.repair(rung)
     await go_on(agent)
     for number in range(later):
         await events_of(agent, f"prompt {number}")
-    before = agent.view()
-    assert [event async for event in agent.compact()]
-    seen = agent.view()
+    before = agent.context.view()
+    assert [event async for event in agent.context.compact()]
+    seen = agent.context.view()
     assert "All was read." in text_of(seen.messages[0]["content"])
     assert "It says alpha." in str(before.messages)
     assert "It says alpha." not in str(seen.messages)
@@ -160,8 +160,8 @@ async def test_R37_a_compaction_behind_such_a_rung_counts(
     again = LevelViewer().build(agent.session.records, model="test-model", prompt_follows=True)
     assert again.messages == seen.messages
 
-    await agent.uncompact()
-    assert agent.view().messages == before.messages
+    await agent.context.uncompact()
+    assert agent.context.view().messages == before.messages
 
 
 async def test_a_rung_holds_for_a_resumed_session(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_a_repair_waits_for_the_turn(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("x")))
     async for _ in agent.send(parse("hi")):
         with pytest.raises(RuntimeError):
-            await agent.repair("strict")
+            await agent.context.repair("strict")
         break
     await agent.close()
 

@@ -63,7 +63,7 @@ def root(tmp_path: Path, own_folders: Path) -> Path:
 
 async def mask(agent: Agent, turn: int) -> None:
     results = [r for r in agent.session.records if r.type == "tool_result"]
-    await agent.overlay([Overlay(results[turn].id, "masked", "person")])
+    await agent.context.overlay([Overlay(results[turn].id, "masked", "person")])
 
 
 async def test_every_request_over_changes_and_restarts(root: Path) -> None:
@@ -71,14 +71,14 @@ async def test_every_request_over_changes_and_restarts(root: Path) -> None:
         async with program(root, server, api_features="all") as agent:
             path = agent.session.path
             await done(agent, "one")
-            agent.mode = "plan"
+            agent.permissions.mode = "plan"
             await done(agent, "/think two")
             await mask(agent, 0)
             await done(agent, "three")
         (root / "AGENTS.md").write_text("Be brief.\n")
         async with program(root, server, path, api_features="all") as agent:
             await done(agent, "four")
-            agent.reload()
+            agent.context.reload()
             await done(agent, "five")
             assert_same(path, server)  # while it is open, and locked
             await done(agent, "six")
@@ -137,7 +137,7 @@ async def test_a_frame_of_another_installation_is_said(root: Path) -> None:
     async with LoopbackServer({"turns": turns(2)}) as server:
         async with program(root, server, api_features="all") as agent:
             path = agent.session.path
-            agent.mode = "plan"
+            agent.permissions.mode = "plan"
             await done(agent, "one")
         (folders().data / "seal.key").write_bytes(b"k" * 32)
         async with program(root, server, path, api_features="all") as agent:

@@ -90,7 +90,7 @@ async def test_what_changes_is_said_at_the_end_and_nothing_breaks(
         async with program(tmp_path, server, api_features="all") as agent:
             path = agent.session.path
             await done(agent, "one")
-            agent.mode = "plan"
+            agent.permissions.mode = "plan"
             await done(agent, "two")
             (tmp_path / ".git" / "HEAD").write_text(f"ref: refs/heads/{BRANCH}\n")
             (tmp_path / "AGENTS.md").write_text("Be very brief.\n")

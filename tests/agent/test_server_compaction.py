@@ -36,7 +36,7 @@ def talk(count: int) -> list[Json]:
 
 
 async def compact(agent: Agent, focus: str = "") -> facts.CompactionFinished:
-    found = [event async for event in agent.compact(focus)]
+    found = [event async for event in agent.context.compact(focus)]
     return next(event for event in found if isinstance(event, facts.CompactionFinished))
 
 
@@ -103,7 +103,7 @@ async def test_undoing_brings_back_what_was_thought_before(
             await compact(agent)
             for n in range(behind):
                 await done(agent, f"behind {n}")
-            await agent.uncompact()
+            await agent.context.uncompact()
             await done(agent, "undone")
             await done(agent, "the last one")
         said_ = str(server.posts[-1].body["messages"])
@@ -232,11 +232,11 @@ async def test_what_the_view_says_no_more_is_said_again(own_folders: Path, tmp_p
     async with LoopbackServer(script(talk(8))) as server:
         async with program(tmp_path, server, api_features="all", compaction=SMALL) as agent:
             await done(agent, "one: the keyword is heron")
-            agent.mode = "plan"
+            agent.permissions.mode = "plan"
             (tmp_path / "AGENTS.md").write_text("Be very brief.\n")
             await done(agent, "two")
             pinned = next(r.id for r in agent.session.records if r.type == "user")
-            await agent.pin({pinned: True})
+            await agent.context.pin({pinned: True})
             for n in range(2):
                 await done(agent, f"question {n}")
             await compact(agent)
@@ -295,11 +295,11 @@ async def test_three_huge_messages_are_compacted_on_overflow(
         (record,) = types(agent, "compaction")
         assert record["reason"] == "overflow"
         assert types(agent, "recovery")[0]["step"] == "compaction"
-        assert agent.ledger.tokens < 40_000
+        assert agent.context.ledger.tokens < 40_000
 
 
 def use(agent: Agent, model: str) -> None:
-    agent.use_model(catalogue.model_info(model))
+    agent.models.use(catalogue.model_info(model))
 
 
 async def test_other_models_and_servers_are_told_in_their_own_form(
@@ -315,7 +315,7 @@ async def test_other_models_and_servers_are_told_in_their_own_form(
             requests = agent._requests  # pyright: ignore[reportPrivateUsage] - as a server would
             agent._ctx.toolbox.tools[joined.name] = joined  # pyright: ignore[reportPrivateUsage]
             requests.exchange((), [joined])
-            agent.mode = "plan"
+            agent.permissions.mode = "plan"
             for n in range(3):
                 await done(agent, f"question {n}")
             await compact(agent)
@@ -357,19 +357,19 @@ async def test_what_waits_changes_with_the_next_break(own_folders: Path, tmp_pat
             await done(agent, "read it")
             await done(agent, "one")
             (result,) = [r.id for r in agent.session.records if r.type == "tool_result"]
-            price = agent.price_of_masks({result: 500})
+            price = agent.context.price_of_masks({result: 500})
             assert price.tokens > 0
             assert "written again once" in price.text
-            await agent.overlay([Overlay(result, "masked", wait=True)])
-            assert result in agent.pending
+            await agent.context.overlay([Overlay(result, "masked", wait=True)])
+            assert result in agent.context.pending
             await done(agent, "two")
             assert types(agent, "break") == []
             assert thoughts(server) == ["r0", "s0", "s1"]
-            agent.reload()
+            agent.context.reload()
             (tmp_path / "AGENTS.md").write_text("Be brief.\n")
             await done(agent, "three")
             assert [b["reason"] for b in types(agent, "break")] == ["reload"]
-            assert not agent.pending
+            assert not agent.context.pending
             await done(agent, "four")
         assert "alpha beta" not in str(server.posts[-1].body["messages"])
     assert refused(server) == 0
@@ -380,7 +380,7 @@ async def test_a_reload_waits_for_a_compaction(own_folders: Path, tmp_path: Path
         async with program(tmp_path, server, api_features="all", compaction=SMALL) as agent:
             for n in range(3):
                 await done(agent, f"question {n}")
-            agent.reload(wait=True)
+            agent.context.reload(wait=True)
             (tmp_path / "AGENTS.md").write_text("Be brief.\n")
             await done(agent, "three")
             assert types(agent, "break") == []
@@ -408,8 +408,8 @@ async def test_what_waits_goes_with_a_mask_in_a_later_turn(
             for prompt in ("one", "read r0", "two", "read r1"):
                 await done(agent, prompt)
             first_, second = [r.id for r in agent.session.records if r.type == "tool_result"]
-            await agent.overlay([Overlay(first_, "masked", wait=True)])
-            await agent.overlay([Overlay(second, "masked")])
+            await agent.context.overlay([Overlay(first_, "masked", wait=True)])
+            await agent.context.overlay([Overlay(second, "masked")])
             await done(agent, "three")
             (broken,) = types(agent, "break")
             assert (broken["reason"], broken["thoughts"]) == ("mask", 5)
@@ -431,7 +431,7 @@ async def test_an_answer_that_ends_in_white_space_is_not_the_end_of_a_summary(
         for n in range(3):
             await done(agent, f"question {n}")
         for _ in range(2):
-            assert [event async for event in agent.compact()]
+            assert [event async for event in agent.context.compact()]
         await done(agent, "and now?")
     for post in server.posts:
         last = post.body["messages"][-1]
@@ -454,7 +454,7 @@ async def test_a_turn_interrupted_at_its_calls_is_not_cut_before_their_results(
             if isinstance(event, facts.ToolStarted):
                 agent.cancel()
         for _ in range(2):
-            assert [event async for event in agent.compact()]
+            assert [event async for event in agent.context.compact()]
         await done(agent, "and now?")
     ends_so = [post.body["messages"][-1]["content"][-1]["type"] for post in server.posts]
     assert "tool_use" not in ends_so
@@ -473,7 +473,7 @@ async def test_what_the_servers_summary_lacks_comes_after_what_stays(
             await done(agent, "one. The keyword is heron.")
             for n in range(3):
                 await done(agent, f"question {n}")
-            found = [event async for event in agent.compact()]
+            found = [event async for event in agent.context.compact()]
             (end,) = [one for one in found if isinstance(one, facts.ExamFinished)]
             assert (len(end.facts), end.held, end.verbatim) == (1, 0, 1)
             assert types(agent, "compaction")[0]["block"]

@@ -124,9 +124,9 @@ async def test_all_marks_have_one_life_and_it_stays_with_the_session(tmp_path: P
             marks = [block["cache_control"] for block in blocks if "cache_control" in block]
             assert len(marks) > 1
             assert all(mark == {"type": "ephemeral", "ttl": "1h"} for mark in marks)
-        usd = agent.reload_cost().cost_usd
+        usd = agent.context.reload_cost().cost_usd
         assert usd is not None
-        assert abs(usd - agent.ledger.tokens * (4 - 0.1) / 1_000_000) < 1e-9
+        assert abs(usd - agent.context.ledger.tokens * (4 - 0.1) / 1_000_000) < 1e-9
 
 
 async def test_a_gateway_without_an_hour_gets_five_minutes(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def breaks(seen: list[Fact]) -> list[str]:
 async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: Path) -> None:
     async with talking(tmp_path) as (agent, server):
         await turn(agent, "one")
-        assert agent.effort_cost("low") is None
-        await agent.use_effort("low")
+        assert agent.models.effort_cost("low") is None
+        await agent.models.use_effort("low")
         seen = await turn(agent, "two")
         seen += await turn(agent, "/think three")
         seen += await turn(agent, "/think off four")
@@ -176,11 +176,11 @@ async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: P
 async def test_an_effort_has_a_price_where_the_model_has_it_for_all(tmp_path: Path) -> None:
     async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
         await turn(agent, "one")
-        cost = agent.effort_cost("low")
+        cost = agent.models.effort_cost("low")
         assert cost is not None
         assert (cost.reason, cost.by, cost.thoughts) == ("effort", "person", 0)
-        assert agent.effort_cost("high") is None
-        await agent.use_effort("low")
+        assert agent.models.effort_cost("high") is None
+        await agent.models.use_effort("low")
         assert breaks(await turn(agent, "two")) == ["effort"]
         assert breaks(await turn(agent, "three")) == []
         assert levels(server) == [(None, []), ("low", []), ("low", [])]
@@ -189,30 +189,30 @@ async def test_an_effort_has_a_price_where_the_model_has_it_for_all(tmp_path: Pa
 async def test_an_effort_waits_for_the_next_break(tmp_path: Path) -> None:
     async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
         await turn(agent, "one")
-        await agent.use_effort("low", wait=True)
-        assert (agent.effort, agent.effort_to_come) == ("high", "low")
+        await agent.models.use_effort("low", wait=True)
+        assert (agent.models.effort, agent.models.effort_to_come) == ("high", "low")
         assert breaks(await turn(agent, "two")) == []
         assert breaks(await turn(agent, "/verbose three")) == []  # that is another choice
-        assert (agent.effort, agent.effort_to_come) == ("high", "low")
-        agent.reload()
+        assert (agent.models.effort, agent.models.effort_to_come) == ("high", "low")
+        agent.context.reload()
         (tmp_path / "AGENTS.md").write_text("Be brief.")
         agent.session.append("break", reason="reload", by="program")
         assert breaks(await turn(agent, "four")) == []  # one price, that of the break
-        assert (agent.effort, agent.effort_to_come) == ("low", "")
+        assert (agent.models.effort, agent.models.effort_to_come) == ("low", "")
         assert [level for level, _ in levels(server)] == [None, None, None, "low"]
 
 
 async def test_an_effort_that_waits_survives_a_restart_and_is_taken_back(tmp_path: Path) -> None:
     async with talking(tmp_path, model="claude-sonnet-5") as (agent, server):
         await turn(agent, "one")
-        await agent.use_effort("max", wait=True)
+        await agent.models.use_effort("max", wait=True)
         again = make_agent(
             tmp_path, ScriptedProvider(), session=agent.session, model=catalogue.model_info(OLD)
         )
-        assert (again.effort, again.effort_to_come) == ("high", "max")
-        assert agent.effort_cost("high") is None
-        await agent.use_effort("high")
-        assert (agent.effort, agent.effort_to_come) == ("high", "")
+        assert (again.models.effort, again.models.effort_to_come) == ("high", "max")
+        assert agent.models.effort_cost("high") is None
+        await agent.models.use_effort("high")
+        assert (agent.models.effort, agent.models.effort_to_come) == ("high", "")
         agent.session.append("break", reason="reload", by="program")
         await turn(agent, "two")
         assert [level for level, _ in levels(server)] == [None, None]
@@ -221,10 +221,10 @@ async def test_an_effort_that_waits_survives_a_restart_and_is_taken_back(tmp_pat
 async def test_think_has_a_price_too_and_its_words_do_not_wait(tmp_path: Path) -> None:
     async with talking(tmp_path, model=OLD) as (agent, server):
         await turn(agent, "one")
-        cost = agent.think_cost(True)
+        cost = agent.models.think_cost(True)
         assert cost is not None
-        assert cost.tokens == agent.ledger.tokens
-        assert agent.think_cost(False) is None
+        assert cost.tokens == agent.context.ledger.tokens
+        assert agent.models.think_cost(False) is None
         told = agent.send(replace(parse("/think two"), waits=True))
         assert breaks([event async for event in told]) == []
         assert [level for level, _ in levels(server)] == [None, None]
@@ -236,7 +236,7 @@ async def test_think_has_a_price_too_and_its_words_do_not_wait(tmp_path: Path) -
 async def test_think_costs_nothing_where_an_effort_can_be_said_at_the_end(tmp_path: Path) -> None:
     async with talking(tmp_path) as (agent, _):
         await turn(agent, "one")
-        assert agent.think_cost(True) is None
+        assert agent.models.think_cost(True) is None
 
 
 async def test_thinking_that_is_switched_on_is_a_break_where_the_model_had_none(
@@ -244,7 +244,7 @@ async def test_thinking_that_is_switched_on_is_a_break_where_the_model_had_none(
 ) -> None:
     async with talking(tmp_path, model="claude-opus-4-8") as (agent, server):
         await turn(agent, "one")
-        assert agent.think_cost(True) is not None
+        assert agent.models.think_cost(True) is not None
         assert breaks(await turn(agent, "/think two")) == ["effort"]
         assert ["thinking" in body for body in bodies(server)] == [False, True]
 
@@ -269,7 +269,7 @@ async def test_a_gateway_without_efforts_in_a_conversation_gets_one_for_all(
 ) -> None:
     async with talking(tmp_path, lacks=["message_effort"]) as (agent, server):
         await turn(agent, "one")
-        await agent.use_effort("low")
+        await agent.models.use_effort("low")
         seen = await turn(agent, "two")
         assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
@@ -312,7 +312,7 @@ async def test_what_became_of_the_requests_so_far(tmp_path: Path) -> None:
         )
         assert unbroken == "Every request so far extends the one before."
         first = next(record for record in agent.session.records if record.type == "user")
-        await agent.overlay([Overlay(first.id, "masked", "person")])
+        await agent.context.overlay([Overlay(first.id, "masked", "person")])
         await turn(agent, "three")
         last, broken = answer_reports.past(agent.session.records)
         assert "number 3" in last

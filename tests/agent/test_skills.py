@@ -208,14 +208,14 @@ async def test_a_session_without_skills_takes_them_in_with_reload(opened: Open) 
     pdf = skill(claude(), "pdf")
     await turn(agent)
     assert not agent.offers_skills
-    agent.reload()
+    agent.context.reload()
     await turn(agent)
     offered = ["skill" in names(request) for request in provider.requests]
     assert offered == [False, False, True, True]
     assert "- pdf: About PDFs." in prompt_of(provider.requests[-1])
     assert "Do it." in outputs(agent)[0]
     (pdf / "SKILL.md").unlink()
-    agent.reload()
+    agent.context.reload()
     await turn(agent)
     assert "skill" not in names(provider.requests[-1])
     assert "pdf" not in prompt_of(provider.requests[-1])
@@ -278,7 +278,7 @@ async def test_scripts_run_behind_the_walls(opened: Open, engine: Any, place: st
     )
     agent = opened(ScriptedProvider(*calls, say("ok")), config=config, confined=True)
     await turn(agent)
-    if agent.unconfined:
+    if agent.permissions.unconfined:
         pytest.skip("no such sandbox here")
     filled, secret, written = outputs(agent)
     assert filled.startswith("filled\n")

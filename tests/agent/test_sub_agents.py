@@ -347,7 +347,7 @@ async def test_a_command_that_a_killed_sub_agent_left_is_found_with_its_parent(m
     path = agent.session.path
     assert path is not None
     # As another run of the program would find it, after a kill.
-    work = interrupted_work(read(path).branch, agent.folders[0], path)
+    work = interrupted_work(read(path).branch, agent.permissions.folders[0], path)
     (orphan,) = work.orphans
     assert (orphan.command, orphan.agent) == ("sleep 1000", "general")
     assert f"process {orphan.pid}, started by sub-agent general: sleep 1000" in summary_of(work)
@@ -358,12 +358,14 @@ async def test_a_command_that_a_killed_sub_agent_left_is_found_with_its_parent(m
     moved = path.with_name("moved.jsonl")
     path.rename(moved)
     children_of(path).rename(children_of(moved))
-    assert interrupted_work(read(moved).branch, agent.folders[0], moved).orphans == (orphan,)
+    assert interrupted_work(read(moved).branch, agent.permissions.folders[0], moved).orphans == (
+        orphan,
+    )
     children_of(moved).rename(children_of(path))
     moved.rename(path)
     await turn.aclose()
     await agent.close()
-    assert not interrupted_work(read(path).branch, agent.folders[0], path).orphans
+    assert not interrupted_work(read(path).branch, agent.permissions.folders[0], path).orphans
 
 
 async def test_what_one_says_that_read_the_web_is_untrusted(make: Make) -> None:
@@ -591,7 +593,7 @@ async def test_a_pause_leaves_a_sub_agents_question_for_later(make: Make) -> Non
     await Nobody.asked.wait()
     agent.pause()
     assert (await first)[-1] == facts.TurnFinished("interrupted", agent.spent.usage, None)
-    path, root = agent.session.path, agent.folders[0]
+    path, root = agent.session.path, agent.permissions.folders[0]
     await agent.close()
 
     again = make(family, path=path, approver=Yes())

@@ -119,10 +119,10 @@ def test_fits_reckons_with_what_is_known_of_the_other_model(tmp_path: Path) -> N
     session.append("user", content=[text_block("some words of a conversation " * 2000)])
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, cache=cache)
     same, other, unknown = (
-        agent.fits(ModelInfo(name, 100_000, 4096, "server"))
+        agent.models.fits(ModelInfo(name, 100_000, 4096, "server"))
         for name in ("test-model", OTHER, "never-asked")
     )
-    assert same.tokens == unknown.tokens == agent.ledger.tokens
+    assert same.tokens == unknown.tokens == agent.context.ledger.tokens
     assert 1.5 * same.tokens < other.tokens < 2.5 * same.tokens
 
 
@@ -130,13 +130,13 @@ async def test_fits_tells_before_a_switch(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider())
     await agent.start()
     small, large = (replace(MODEL, id=OTHER, window=window) for window in (1000, 100_000))
-    assert not agent.fits(small).ok
-    fit = agent.fits(large)
+    assert not agent.models.fits(small).ok
+    fit = agent.models.fits(large)
     assert fit.ok
-    assert (fit.tokens, fit.window) == (agent.ledger.tokens, 100_000)
-    (now,) = [e for e in agent.use_model(large) if isinstance(e, facts.ContextMeasured)]
+    assert (fit.tokens, fit.window) == (agent.context.ledger.tokens, 100_000)
+    (now,) = [e for e in agent.models.use(large) if isinstance(e, facts.ContextMeasured)]
     assert now.window == 100_000  # the meter has it before anything is sent
-    assert agent.model == OTHER
+    assert agent.models.current == OTHER
     await agent.close()
 
 

@@ -131,7 +131,7 @@ async def test_R41_both_modes_prune_compact_and_save(
     session = Session.create(tmp_path, folders=folders(), clock=SystemClock())
     launch = Launch(Workspace.at(tmp_path, ceiling="/"), config, folders(), one_turn=one_turn)
     agent = composition.make_agent(launch, session, RulesOnly(), provider=provider)
-    tools = {tool["name"] for tool in agent.next_request().tools}
+    tools = {tool["name"] for tool in agent.context.next_request().tools}
     provider.window = 30_000
     for turn in range(30):
         await events_of(agent, f"turn {turn}")

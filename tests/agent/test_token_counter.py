@@ -67,7 +67,7 @@ class Counted:
         return await asyncio.wait_for(events_of(self.agent, prompt), PATIENCE_S)
 
     def use(self, model: str) -> None:
-        self.agent.use_model(catalogue.model_info(model))
+        self.agent.models.use(catalogue.model_info(model))
 
     async def next(self) -> Fact:
         return await asyncio.wait_for(self.shown.get(), PATIENCE_S)
@@ -89,7 +89,9 @@ class Counted:
     async def mask(self) -> Sequence[Fact]:
         """Leave out what was read last."""
         results = [r.id for r in self.agent.session.records if r.type == "tool_result"][-1:]
-        return await self.agent.overlay([Overlay(id_, "masked", "person") for id_ in results])
+        return await self.agent.context.overlay(
+            [Overlay(id_, "masked", "person") for id_ in results]
+        )
 
 
 def _questions() -> set[asyncio.Task[Any]]:
@@ -139,7 +141,7 @@ async def test_after_another_model_was_chosen_the_server_counts(tmp_path: Path) 
         await one.turn()
         assert one.counts == []  # the answer has just said it
         one.use(OPUS)
-        assert one.agent.ledger.measure().measured == 0
+        assert one.agent.context.ledger.measure().measured == 0
         now = await one.measured()
         assert (now.measured, now.estimated) == (now.tokens, 0)
         assert now.drift is not None
@@ -221,7 +223,7 @@ async def test_without_front_end_nothing_is_counted(tmp_path: Path) -> None:
         agent = make_agent(tmp_path, provider, model=info, first_party=True, clock=FakeClock())
         await agent.start()
         await events_of(agent, "hello")
-        agent.use_model(catalogue.model_info(OPUS))
+        agent.models.use(catalogue.model_info(OPUS))
         assert _questions() == set()
         await agent.close()
 
@@ -253,10 +255,10 @@ async def test_a_count_that_a_turn_overtook_is_not_taken(tmp_path: Path) -> None
         one.use(OPUS)
         await asyncio.wait_for(held[0].asked.wait(), PATIENCE_S)
         await one.turn("Go on.")  # nothing waits for the count
-        before = one.agent.ledger.measure()
+        before = one.agent.context.ledger.measure()
         held[0].go.set()
         await one.rest()
-        assert one.agent.ledger.measure() == before
+        assert one.agent.context.ledger.measure() == before
         assert one.shown.empty()
         assert len(one.counts) == 1
 
@@ -277,7 +279,7 @@ async def test_a_count_that_a_change_overtook_is_asked_again(tmp_path: Path) -> 
         now = await one.measured()
         assert [body["model"] for body in (seen.body for seen in one.counts)] == [OPUS, OPUS]
         assert FILE[:40] not in str(one.counts[1].body["messages"])
-        assert now.tokens == one.agent.ledger.tokens
+        assert now.tokens == one.agent.context.ledger.tokens
         await one.rest()
         assert one.shown.empty()
 

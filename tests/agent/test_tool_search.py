@@ -49,7 +49,7 @@ async def test_three_thousand_tools_take_no_room_and_are_found_and_called(tmp_pa
     configured = {"many": wild("3000"), "odd": OURS}
     async with agent_with(tmp_path, provider, configured, approver=Yes()) as agent:
         told = await turn(agent, "go")
-        many, odd = agent.servers
+        many, odd = agent.mcp.all
         assert tools_of(agent, many) == "3,011 tools, by search"
         assert tools_of(agent, odd) == f"{len(odd.tools)} tools"
         assert all("mcp__odd__echo" in offered(provider, n) for n in range(3))
@@ -95,9 +95,9 @@ async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
     provider = ScriptedProvider(missing, off, say("done"))
     options = {"config": BY_SEARCH, "approver": Yes()}
     async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
-        (server,) = agent.servers
+        (server,) = agent.mcp.all
         await server.settled()
-        agent.switch_tool(server, "echo", on=False)
+        agent.mcp.switch_tool(server, "echo", on=False)
         await turn(agent, "go")
         texts = [
             text_of(r.data["content"]) for r in agent.session.records if r.type == "tool_result"
@@ -105,7 +105,7 @@ async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
         assert all("There is no tool named" in text for text in texts)
         assert len(texts) == 2
         tool = next(one for one in server.tools if one.own_name == "fail")
-        price = agent.price_of_switch(tool)
+        price = agent.mcp.price_of_switch(tool)
         assert (price.text, price.anew) == ("the model finds it by search only, at no cost", "")
 
 

@@ -136,11 +136,11 @@ async def test_what_is_published_between_turns_is_returned_by_its_method(tmp_pat
     agent = make_agent(tmp_path, ScriptedProvider(say("a"), say("b")), session=session)
     await events_of(agent, "hi")
     session.full = True
-    lost, changed, *_ = await agent.overlay([Overlay(session.records[0].id, "masked")])
+    lost, changed, *_ = await agent.context.overlay([Overlay(session.records[0].id, "masked")])
     assert lost == facts.StorageChanged(False, "No space left on device.")
     assert isinstance(changed, facts.ContextChanged)
     session.full = False
-    saved, *_ = await agent.pin({session.records[0].id: True})
+    saved, *_ = await agent.context.pin({session.records[0].id: True})
     assert saved == facts.StorageChanged(True)
     assert (await events_of(agent, "again"))[0] == facts.UserMessage("again")
 
@@ -152,10 +152,10 @@ async def test_what_is_published_in_a_turn_comes_in_the_turn(
     agent = make_agent(tmp_path, provider)
     running = asyncio.create_task(events_of(agent, "hi"))
     await provider.waiting.wait()
-    assert await agent.overlay([Overlay(agent.session.records[0].id, "masked")]) == []
+    assert await agent.context.overlay([Overlay(agent.session.records[0].id, "masked")]) == []
     agent.cancel()
     kinds = [type(event) for event in await running]
-    assert await agent.pin({agent.session.records[0].id: True})
+    assert await agent.context.pin({agent.session.records[0].id: True})
     assert kinds.count(facts.ContextChanged) == 1
     assert kinds[-1] is facts.TurnFinished
 

@@ -26,7 +26,7 @@ WHOLE = "What was done: the file a.txt was read.\n\nMEMORY\n- Tabs are forbidden
 
 
 async def compact(agent: Agent) -> facts.CompactionFinished:
-    found: list[Fact] = [event async for event in agent.compact()]
+    found: list[Fact] = [event async for event in agent.context.compact()]
     return next(event for event in found if isinstance(event, facts.CompactionFinished))
 
 
@@ -40,7 +40,7 @@ async def talked(
     agent = make_agent(root, provider, config=config, **parts)
     for n in range(3):
         await events_of(agent, f"question {n}")
-    agent.use_model(model)
+    agent.models.use(model)
     return agent, provider
 
 
@@ -107,7 +107,7 @@ async def test_where_the_conversation_gives_none_its_text_is_summarized(tmp_path
 
 async def test_a_full_window_leaves_no_room_for_the_question(tmp_path: Path) -> None:
     agent, provider = await talked(tmp_path, say("A cold summary."))
-    agent._requests.know_window(agent.ledger.tokens + 1500)  # pyright: ignore[reportPrivateUsage]
+    agent._requests.know_window(agent.context.ledger.tokens + 1500)  # pyright: ignore[reportPrivateUsage]
     assert (await compact(agent)).summary == "A cold summary."
     assert provider.requests[-1].tools == []
 
@@ -162,8 +162,8 @@ async def test_a_few_huge_messages_are_summarized_too(tmp_path: Path) -> None:
 async def test_an_automatic_compaction_keeps_what_there_is_room_for(tmp_path: Path) -> None:
     config = Config(compaction=Compaction(keep_messages=2, keep_tokens=900, memory_flush=False))
     agent, provider = await talked(tmp_path, say("A summary."), say("ok"), config=config)
-    usage_window = agent.ledger.tokens
-    agent.use_model(replace(MODEL, window=usage_window + 100))
+    usage_window = agent.context.ledger.tokens
+    agent.models.use(replace(MODEL, window=usage_window + 100))
     await events_of(agent, "and now?")
     last = provider.requests[-1].messages
     kept = sum("Answer number" in text_of(message["content"]) for message in last)

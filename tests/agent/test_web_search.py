@@ -253,6 +253,6 @@ async def test_a_rule_that_comes_later_waits_for_a_new_frame(tmp_path: Path) -> 
         seen = await turn(agent, "hello")
         said = [e.text for e in seen if isinstance(e, facts.Notice)]
         assert said == ["1 new tool waits (web_search). /reload takes it now."]
-        agent.reload()
+        agent.context.reload()
         await turn(agent, "and now?")
         assert [bool(offered(post.body)) for post in server.posts] == [False, True]

@@ -158,7 +158,7 @@ async def test_functions_are_tools(tmp_path: Path, scripted: Scripted) -> None:
             if isinstance(event, facts.ToolFinished):
                 results.setdefault(event.name, []).append((event.is_error, event.text))
         assert conversation.agent is not None
-        offered = {one["name"]: one for one in conversation.agent.next_request().tools}
+        offered = {one["name"]: one for one in conversation.agent.context.next_request().tools}
     assert results["fails"] == [(True, "fails failed: ValueError: no reason.")]
     assert (False, '{"words":3}') in results["count_words"]
     assert sum(failed for failed, _ in results["count_words"]) == 1
@@ -202,7 +202,7 @@ async def test_texts_of_its_own_are_in_the_system_prompt(tmp_path: Path) -> None
     ) as conversation:
         await conversation.ask("hello")
         assert conversation.agent is not None
-        sent = str(conversation.agent.next_request().system)
+        sent = str(conversation.agent.context.next_request().system)
     assert "You translate." in sent
     assert "Into French." in sent
     assert "# Security" in sent

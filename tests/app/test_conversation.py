@@ -197,8 +197,8 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
     ):
         await route(conversation, typed)
         assert frontend.said[-1] == answer
-    assert world.agent.mode == "plan"
-    assert world.agent.model == "small"
+    assert world.agent.permissions.mode == "plan"
+    assert world.agent.models.current == "small"
     await conversation.close()
 
 
@@ -218,8 +218,8 @@ async def test_what_the_server_counts_between_the_turns_is_shown(tmp_path: Path)
     await until(lambda: frontend.results)
     agent = conversation.agent
     assert agent is not None
-    agent.use_model(replace(MODEL, id="another"))
-    await until(lambda: agent.ledger.measure().measured == 41_000)
+    agent.models.use(replace(MODEL, id="another"))
+    await until(lambda: agent.context.ledger.measure().measured == 41_000)
     await until(lambda: isinstance(frontend.shown[-1], facts.ContextMeasured))
     measured = frontend.shown[-1]
     assert isinstance(measured, facts.ContextMeasured)
@@ -276,7 +276,7 @@ async def test_a_command_of_the_persons_is_moved_to_the_background(tmp_path: Pat
     await until(lambda: any(isinstance(one, facts.ToolOutputChunk) for one in frontend.shown))
     assert conversation.to_background()
     await until(lambda: not conversation.busy)
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     job = owned.job
     assert (job.origin.moved_by, job.origin.hidden, job.ended) == ("person", False, False)
     types = [record.type for record in agent.session.records]
@@ -304,7 +304,7 @@ async def test_what_is_hidden_stays_so_when_it_is_moved(tmp_path: Path) -> None:
     await until(lambda: any(isinstance(one, facts.ToolOutputChunk) for one in frontend.shown))
     conversation.to_background()
     await until(lambda: not conversation.busy)
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     await owned.job.stop("person")
     await until(lambda: isinstance(frontend.shown[-1], facts.JobFinished))
     job = owned.job

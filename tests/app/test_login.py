@@ -78,12 +78,12 @@ async def test_a_profile_takes_the_place_of_a_stored_key(own_folders: Path, tmp_
             assert program.profile() == "default"
             await program.set_up(PracticeSetup())
             await program.reconnect(agent)
-            assert agent.model == "practice"
+            assert agent.models.current == "practice"
             assert program.connection() == "In use: the practice model."
             await ask(agent, "hello")
             await program.set_up(ProfileSetup("default"))
             await program.reconnect(agent)
-            assert agent.model == "claude-sonnet-5-5"
+            assert agent.models.current == "claude-sonnet-5-5"
             assert program.connection() == "Signed in with profile default."
             await ask(agent, "go")
     (post,) = server.posts

@@ -86,6 +86,6 @@ async def test_a_rule_of_ones_own_is_revoked_for_good() -> None:
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("1")
         await until(pilot, lambda: app.screen is app.chat)
-        await until(pilot, lambda: not world.agent.gate.policy.allow)
+        await until(pilot, lambda: not world.agent.permissions.gate.policy.allow)
         await until(pilot, lambda: str(app.chat.prompt_rule.right) == "ask first")
         assert "pytest" not in folders().config_file.read_text()

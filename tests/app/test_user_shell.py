@@ -103,7 +103,7 @@ async def _told(
 
 
 def _keeping(cwd: Path) -> ShellOutput:
-    return make_agent(cwd, ScriptedProvider()).keeping
+    return make_agent(cwd, ScriptedProvider()).jobs.output
 
 
 def _kept(cwd: Path) -> Path:
@@ -140,17 +140,19 @@ async def test_K20_a_cut_has_a_receipt_and_a_full_copy(tmp_path: Path, lines: in
 
 async def test_one_can_be_moved_while_it_is_being_started(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider())
-    jobs = agent.keeping.jobs.ctx.toolbox.jobs
+    jobs = agent.jobs.output.jobs.ctx.toolbox.jobs
     jobs.starter = starter = HeldStarter(jobs.starter)
     seen: list[Fact] = []
-    run = user_shell.run("sleep 1000", tmp_path, FakeClock(), seen.append, keeping=agent.keeping)
+    run = user_shell.run(
+        "sleep 1000", tmp_path, FakeClock(), seen.append, keeping=agent.jobs.output
+    )
     task = asyncio.create_task(run)
     async with asyncio.timeout(PATIENCE_S):
         await starter.begun.wait()
-        assert agent.move_to_background() == 1
+        assert agent.jobs.move_to_background() == 1
         starter.go.set()
         heard = await task
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     assert not owned.job.ended
     assert f"still running as {owned.job.id}" in heard
     await agent.close()
@@ -198,7 +200,7 @@ async def test_L26_a_full_copy_is_noted_as_the_sessions(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, outputs=kept)
     seen: list[Fact] = []
     await user_shell.run(
-        "seq 1 20000", tmp_path, FakeClock(), seen.append, shared=True, keeping=agent.keeping
+        "seq 1 20000", tmp_path, FakeClock(), seen.append, shared=True, keeping=agent.jobs.output
     )
     receipt = _finished(seen).receipt
     assert receipt is not None

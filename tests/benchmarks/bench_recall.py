@@ -60,7 +60,9 @@ async def _asked(root: Path) -> tuple[int, float, float]:
     missed, used, slowest = 0, list[int](), 0.0
     for fact in facts:
         began = time.perf_counter()
-        text, _ = await agent.recall(RecallParams(query=fact.question), _PAGE, for_person=False)
+        text, _ = await agent.context.recall(
+            RecallParams(query=fact.question), _PAGE, for_person=False
+        )
         slowest = max(slowest, time.perf_counter() - began)
         missed += fact.answer not in text
         used.append(count(text))

@@ -227,7 +227,7 @@ async def _cost(root: Path) -> tuple[float, float, float]:
     took: list[float] = []
     gaps: list[float] = []
     for _ in range(_ROUNDS + 1):
-        look = asyncio.ensure_future(agent.outdated())
+        look = asyncio.ensure_future(agent.context.outdated())
         began = last = time.perf_counter()
         gap = 0.0
         while not look.done():

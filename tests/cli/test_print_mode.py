@@ -65,7 +65,7 @@ async def test_what_still_runs_at_the_end_is_stopped_and_said_to_be(
     assert code == 0
     assert '"type":"job_started","job":"job-1","call_id":"1"' in printed.out
     assert "Stopping 1 background command: they end with this run." in printed.err
-    (owned,) = agent.jobs
+    (owned,) = agent.jobs.all
     assert (owned.job.ended, owned.job.stopped_by) == (True, "program")
     ended = [one.data for one in agent.session.records if one.type == "job_ended"]
     assert [one["stopped_by"] for one in ended] == ["program"]

@@ -49,7 +49,7 @@ def talked(tmp_path: Path, own_folders: Path) -> tuple[Path, list[bytes]]:
                 await done(agent, "one")
                 await done(agent, "two")
                 result = next(r for r in agent.session.records if r.type == "tool_result")
-                await agent.overlay([Overlay(result.id, "masked", "person")])
+                await agent.context.overlay([Overlay(result.id, "masked", "person")])
                 await done(agent, "three")
                 third = [r for r in agent.session.records if r.type == "user"][2]
                 await agent.session.rewind(third.id)

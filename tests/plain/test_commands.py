@@ -157,7 +157,7 @@ async def test_the_modes(world: World) -> None:
             before = len(face.said)
             face.prompts.append(typed)
             await until(lambda before=before: len(face.said) > before)
-            seen.append(world.agent.mode)
+            seen.append(world.agent.permissions.mode)
         assert seen == ["plan", "accept_edits", "ask", "plan", "ask"]
 
 
@@ -181,7 +181,7 @@ async def test_models_are_chosen_by_number(world: World) -> None:
     world.models = (ModelRow("other", 200_000),)
     async with talking(world, answers=["2"]) as (_, face):
         face.prompts.append("/model")
-        await until(lambda: world.agent.model == "other")
+        await until(lambda: world.agent.models.current == "other")
         assert any("in use now" in line for line in face.said)
 
 
@@ -352,7 +352,7 @@ async def test_background_commands_are_read_out_and_stopped(world: World) -> Non
         await until(lambda: "up" in face.said)
         face.typed("/jobs move")
         await until(lambda: not conversation.busy)
-        (owned,) = world.agent.jobs
+        (owned,) = world.agent.jobs.all
         assert "moved to the background, still running as job-1" in face.text
         moved = "job-1 moved to the background: echo up; sleep 1000."
         await until(lambda: moved in face.said)

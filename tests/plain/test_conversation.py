@@ -405,7 +405,7 @@ async def test_a_model_that_is_too_small_is_asked_about(world: World) -> None:
     world.models = (ModelRow("small", 8_000),)
     async with talking(world, answers=["2", "1"]) as (_, face):
         face.prompts += ["/model small", "/model small"]
-        await until(lambda: world.agent.model == "small")
+        await until(lambda: world.agent.models.current == "small")
         assert len(face.asked) == 2
 
 
@@ -586,14 +586,14 @@ async def test_a_plan_is_read_and_approved_by_a_number(world: World) -> None:
     script = [facts.UserMessage("go"), facts.RequestSent(1, 10, "m", 1), called]
     world.scripts += [script, script]
     async with talking(world, answers=["3", "Tests first", "2"]) as (_, face):
-        world.agent.mode = "plan"
+        world.agent.permissions.mode = "plan"
         face.prompts.append("go")
         await until(lambda: "Answered: Say what to change." in face.said)
         assert "Plan: Rename" in face.said
         assert "End of the plan." in face.said
-        assert world.agent.mode == "plan"
+        assert world.agent.permissions.mode == "plan"
         await until(lambda: len(face.began_with) == 2)
         face.prompts.append("go")
-        await until(lambda: world.agent.mode == "accept_edits")
+        await until(lambda: world.agent.permissions.mode == "accept_edits")
         face.prompts.append("/plan show")
         await until(lambda: face.said.count("Plan: Rename") == 3)

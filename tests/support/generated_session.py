@@ -236,7 +236,7 @@ class GeneratedSession:
         if spoken:
             target = self.random.choice(spoken)
             view = self.random.choice(views)
-            self._take(await self.agent.overlay([Overlay(target.id, view, "person")]))
+            self._take(await self.agent.context.overlay([Overlay(target.id, view, "person")]))
 
     def _mask(self) -> Awaitable[None]:
         return self._overlay("masked")
@@ -251,10 +251,10 @@ class GeneratedSession:
         results = [r for r in self.agent.session.records if r.type == "tool_result"]
         if results:
             target = self.random.choice(results).id
-            self._take(await self.agent.pin({target: self.random.random() < 0.6}))
+            self._take(await self.agent.context.pin({target: self.random.random() < 0.6}))
 
     def _mode(self) -> None:
-        self.agent.mode = self.random.choice(("ask", "accept_edits", "plan"))
+        self.agent.permissions.mode = self.random.choice(("ask", "accept_edits", "plan"))
 
     def _edit(self) -> None:
         path = self.root / "AGENTS.md"
@@ -282,13 +282,13 @@ class GeneratedSession:
     def _switch(self) -> None:
         name = self.random.choice(NAMES)
         self.log[-1] += f" {name}"
-        self.agent.use_model(catalogue.model_info(name))
+        self.agent.models.use(catalogue.model_info(name))
 
     async def _compact(self) -> None:
-        await self._follow(self.agent.compact())
+        await self._follow(self.agent.context.compact())
 
     async def _undo(self) -> None:
-        self._take(await self.agent.uncompact())
+        self._take(await self.agent.context.uncompact())
 
     async def _rewind(self) -> None:
         prompts = [r for r in self.agent.session.records if r.type == "user"]
@@ -321,7 +321,7 @@ class GeneratedSession:
         self.agent._requests.exchange({Late.name}, [tool])  # pyright: ignore[reportPrivateUsage]
 
     def _reload(self) -> None:
-        self.agent.reload()
+        self.agent.context.reload()
 
     async def _other_key(self) -> None:
         await self._close()
@@ -332,7 +332,7 @@ class GeneratedSession:
         if any(record.type == "assistant" for record in self.agent.session.records):
             level = self.random.choice(REPAIR_LEVELS)
             self.log[-1] += f" {level}"
-            self._take(await self.agent.repair(level))
+            self._take(await self.agent.context.repair(level))
 
     async def _go_on(self) -> None:
         if any(record.type == "user" for record in self.agent.session.records):
@@ -341,7 +341,7 @@ class GeneratedSession:
     def _add_dir(self) -> None:
         folder = self.root.parent / f"more{self.random.randint(0, 2)}"
         folder.mkdir(exist_ok=True)
-        self.agent.add_dir(folder)
+        self.agent.permissions.add_dir(folder)
 
     # Turns
 

@@ -182,10 +182,10 @@ async def _first(place: Path, kill: Kill) -> int:
     await agent.start()
     async for event in agent.send(parse("go")):
         if kill.kind == "moved" and _printed(event):
-            agent.move_to_background()
+            agent.jobs.move_to_background()
     point.armed = False
     (place / "work" / "go").touch()
-    for owned in agent.jobs:
+    for owned in agent.jobs.all:
         await owned.job.wait(_PATIENCE_S)
     await agent.close()
     await asyncio.to_thread(starter.close)
@@ -210,7 +210,7 @@ async def _second(place: Path, kill: Kill, said: Path) -> None:
     if any(record.type == "assistant" for record in session.records):
         async for _ in agent.go_on([one.call_id for one in work.calls]):
             pass
-    for owned in agent.jobs:
+    for owned in agent.jobs.all:
         await owned.job.wait(_PATIENCE_S)
     await agent.close()
     await asyncio.to_thread(starter.close)

@@ -85,7 +85,7 @@ async def compaction_cost(root: Path, way: str, turns: int = 20) -> float:
                 agent._requests.refuse_blocks("measured without")  # pyright: ignore[reportPrivateUsage]
             before = server.cache.dollars
             with nullcontext() if way != "cold" else patch.object(WarmSummarizer, "fits", _never):
-                found = [event async for event in agent.compact()]
+                found = [event async for event in agent.context.compact()]
             assert any(isinstance(e, CompactionFinished) and not e.problem for e in found)
             return server.cache.dollars - before
 

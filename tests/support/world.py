@@ -17,6 +17,9 @@ from tests.support.clock import FakeClock
 from tests.support.script import MODEL, Answers, Script, ScriptedGate, ScriptedModel
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
+from tui.agent.agent_models import AgentModels
+from tui.agent.agent_permissions import AgentPermissions
+from tui.agent.agent_view import AgentView
 from tui.agent.compaction import CompactionPreview
 from tui.agent.prompts import ParsedPrompt
 from tui.agent.request_builder import Fit
@@ -138,6 +141,52 @@ class ScriptedTurns(TurnRunner):
         return await TurnRunner._begin(self, prompt, again, repeat=repeat)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WatchedView(AgentView):
+    """The context of a watched agent, with the figures of its script."""
+
+    agent: WatchedAgent
+
+    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
+        planned = self.agent.planned
+        return replace(planned, focus=focus) if planned else super().plan_compaction(focus)
+
+    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
+        self.agent.compacted.append(focus)
+        return self.agent.figured(super().compact(focus))
+
+    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
+        return _unmeasured(await super().repair(level))
+
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
+        return _unmeasured(await super().overlay(changes))
+
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
+        return _unmeasured(await super().pin(pins))
+
+
+@dataclass(kw_only=True)
+class WatchedModels(AgentModels):
+    agent: WatchedAgent
+
+    def fits(self, info: ModelInfo) -> Fit:
+        return Fit(self.agent.needs, info.window, self.agent.needs <= info.window)
+
+
+@dataclass(kw_only=True)
+class WatchedPermissions(AgentPermissions):
+    agent: WatchedAgent
+
+    def take_up(self, config: Config) -> None:
+        self.agent.taken_up.append(config)
+        super().take_up(config)
+
+
+def _parts(whole: Any) -> dict[str, Any]:
+    """What a dataclass was made of."""
+    return {one.name: getattr(whole, one.name) for one in fields(whole) if one.init}
+
+
 class WatchedAgent(Agent):
     """A real agent that tells what was asked of it, from its record where that says so.
 
@@ -162,10 +211,10 @@ class WatchedAgent(Agent):
         self.needs = 82_100
         self._old = frozenset(record.id for record in ctx.records)
         self._answers = answers
-        parts = {
-            one.name: getattr(self._turns, one.name) for one in fields(self._turns) if one.init
-        }
-        self._turns = ScriptedTurns(**parts, model=model)
+        self._turns = ScriptedTurns(**_parts(self._turns), model=model)
+        self.context = WatchedView(**_parts(self.context), agent=self)
+        self.models = WatchedModels(**_parts(self.models), agent=self)
+        self.permissions = WatchedPermissions(**_parts(self.permissions), agent=self)
         model.serve(ctx)
 
     @property
@@ -219,13 +268,6 @@ class WatchedAgent(Agent):
         self.session.append("assistant", content=text, model=MODEL, usage={})
         self.scripted.ctx.sources.memory_file = folders().data / "MEMORY.md"
 
-    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
-        planned = self.planned
-        return replace(planned, focus=focus) if planned else super().plan_compaction(focus)
-
-    def fits(self, info: ModelInfo) -> Fit:
-        return Fit(self.needs, info.window, self.needs <= info.window)
-
     def runs(self, id_: str) -> bool:
         """Whether a call of the script is being run."""
         call = self.scripted.calls.get(id_)
@@ -235,36 +277,19 @@ class WatchedAgent(Agent):
         self.left.extend(ids)
         return await super().close_calls(ids)
 
-    def take_up(self, config: Config) -> None:
-        self.taken_up.append(config)
-        super().take_up(config)
-
     def send(self, *args: Any, **along: Any) -> AsyncGenerator[Fact]:
-        return self._figured(super().send(*args, **along))
+        return self.figured(super().send(*args, **along))
 
     def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Fact]:
         self.went_on += 1
         self.again.extend(again)
-        return self._figured(super().go_on(again, repeat=repeat))
-
-    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
-        self.compacted.append(focus)
-        return self._figured(super().compact(focus))
-
-    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
-        return _unmeasured(await super().repair(level))
-
-    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
-        return _unmeasured(await super().overlay(changes))
-
-    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
-        return _unmeasured(await super().pin(pins))
+        return self.figured(super().go_on(again, repeat=repeat))
 
     async def close(self) -> None:
         await super().close()
         self.closed = True
 
-    async def _figured(self, stream: AsyncGenerator[Fact]) -> AsyncGenerator[Fact]:
+    async def figured(self, stream: AsyncGenerator[Fact]) -> AsyncGenerator[Fact]:
         self.scripted.break_turn()
         async with aclosing(stream):
             async for event in stream:

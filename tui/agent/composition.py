@@ -386,7 +386,7 @@ def make_agent(
             open_checkpoints=_checkpoints(launch, session),
         )
     )
-    agent.mode = launch.mode
+    agent.permissions.mode = launch.mode
     return agent
 
 
@@ -405,9 +405,9 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
     """Let an open agent ask as the launch says, from the next request on. Its model stays where
     the server does. Raises UsageError for a broken practice script."""
     server = server_name(launch)
-    name = agent.model if server == agent.server else launch.model
-    return await agent.use_server(
-        make_provider(launch, clock, agent.control),
+    name = agent.models.current if server == agent.models.server else launch.model
+    return await agent.models.use_server(
+        make_provider(launch, clock, agent.models.control),
         await asyncio.to_thread(listed_model, launch, name),
         await asyncio.to_thread(_small_model, launch),
         server=server,

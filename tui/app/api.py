@@ -192,7 +192,7 @@ class HeadlessConversation(Conversation):
         hand over its result; without one that fits, the outcome is "failed"."""
         outcome, agent = Outcome(), self.open_agent()
         if agent is not None:
-            outcome.session_id, outcome.model = agent.session.id, agent.model
+            outcome.session_id, outcome.model = agent.session.id, agent.models.current
         for prompt in outcome.prompts(text, self.result):
             async with aclosing(self.send(prompt, attached=attached)) as turn:
                 async for event in turn:

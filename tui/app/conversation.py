@@ -147,7 +147,7 @@ class Conversation:
                 self.frontend.show(event)
             agent.count_tokens(self.frontend.show)
             agent.title_session(self._titled)
-            agent.watch_jobs(self._job_changed)
+            agent.jobs.watch(self._job_changed)
         finally:
             self.opening = False
             self.frontend.ended()
@@ -162,7 +162,7 @@ class Conversation:
         agent = self.agent
         if agent is None or agent.session.path is None or agent.session.read_only:
             return 0
-        return sum(not owned.job.ended for owned in agent.jobs)
+        return agent.jobs.running
 
     def _say_running(self, count: int, session: str) -> None:
         """Say that commands of another session run on, and how to end them."""
@@ -187,7 +187,7 @@ class Conversation:
         if self.agent is not None and leave:
             await self.agent.leave()
         elif self.agent is not None:
-            self.agent.stay()
+            self.agent.jobs.stay()
         agent, self.agent = self.agent, None
         self._cancel_ports()
         self._work.stop(None)
@@ -212,7 +212,7 @@ class Conversation:
         if self._saving:
             self.cancel()
             await self.at_rest()
-        elif agent and agent.memory_pending and not agent.session.read_only:
+        elif agent and agent.context.memory_pending and not agent.session.read_only:
             phase = f"saving memory before quitting; {self.frontend.stop_key.lower()} quits now"
             if self.start_side_work(phase, _flush_once(agent)):
                 self._saving = True
@@ -233,7 +233,7 @@ class Conversation:
     def to_background(self) -> bool:
         """Move the command that runs in front to the background, the person's own too. False where
         there is none, which is said."""
-        moved = bool(self.agent and self.agent.move_to_background())
+        moved = bool(self.agent and self.agent.jobs.all.move_to_background())
         if not moved:
             self.frontend.say("No command is running in the foreground.")
         return moved
@@ -246,7 +246,7 @@ class Conversation:
     def _wake(self) -> None:
         """Let an idle agent go on where a command has ended and it shall know at once."""
         agent = self.agent
-        if agent and agent.wakes and not self.busy and not agent.session.read_only:
+        if agent and agent.jobs.wakes and not self.busy and not agent.session.read_only:
             self.resume_turn()
 
     def _titled(self, event: Fact) -> None:
@@ -405,7 +405,7 @@ class Conversation:
         if unsent:
             self.frontend.put_prompt("\n".join(unsent))
         self.frontend.ended(progress.result)
-        if agent.has_jobs:
+        if agent.jobs.own_run:
             self._cancel_ports()
             clock, say = self.services.clock, self.frontend.say
             watch = say_new_ports(agent, clock, say, self._ports_said)
@@ -427,7 +427,7 @@ class Conversation:
     async def _shell(self, command: str) -> None:
         services, shared = self.services, not command.startswith("!")
         command = command.removeprefix("!").strip()
-        keeping = self.agent.keeping if self.agent else None
+        keeping = self.agent.jobs.output if self.agent else None
         where, clock, show = services.workspace, services.clock, self.frontend.show
         output = await user_shell.run(command, where, clock, show, shared=shared, keeping=keeping)
         if shared:
@@ -466,7 +466,7 @@ class Conversation:
 async def _flush_once(agent: Agent) -> AsyncGenerator[Fact]:
     """Save to the memory, without sending a request again that has failed: who leaves does not
     wait for a server that cannot be reached."""
-    async for event in agent.flush_memory():
+    async for event in agent.context.flush_memory():
         if isinstance(event, facts.RetryScheduled):
             agent.cancel()
         else:

@@ -78,7 +78,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
         return
     if argument.strip() and not other:
         say("/retry sends it now, /retry other uses another model.", "warning")
-    elif agent.other_model() if other else agent.retry_now():
+    elif agent.models.use_fallback() if other else agent.models.retry_now():
         return
     elif conversation.busy:
         stop = f"Press {conversation.frontend.stop_key} to stop it."
@@ -100,7 +100,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
     if name is None or conversation.agent is not agent:
         frontend.say("Dismissed.", hint="/retry brings these options back.")
     elif name in LEVELS or name == "retry":
-        for event in await agent.repair(LEVELS[name][0]) if name in LEVELS else ():
+        for event in await agent.context.repair(LEVELS[name][0]) if name in LEVELS else ():
             frontend.show(event)
         conversation.resume_turn()
     elif name == "model":
@@ -129,7 +129,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
     data: Mapping[str, Any] = record.data if record and record.type == "error" else {}
     status, id_ = data.get("status"), data.get("request_id")
     rejected = error.error_class == "invalid_request"
-    left = tuple(agent.offers()) if rejected else ()
+    left = tuple(agent.context.repair_levels()) if rejected else ()
     tried = [level for level in LEVELS if level not in left] if rejected else []
     ways = (*(LEVELS[level][1] for level in left), *card.ways)
     meaning = card.meaning or error.hint
@@ -140,7 +140,7 @@ def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
         meaning=meaning,
         status=status if isinstance(status, int) else None,
         request_id=id_ if isinstance(id_, str) else None,
-        findings=_findings(agent.next_request()) if rejected else None,
+        findings=_findings(agent.context.next_request()) if rejected else None,
         before=tuple(LEVELS[level][1].label.lower() for level in tried),
     )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def tools_of(agent: Agent, server: Server) -> str:
     """How many tools a server has, how many are off, and how many the model finds by search."""
     off = sum(tool.own_name in server.switched_off for tool in server.tools)
-    found, count = agent.searched_tools(server), len(server.tools)
+    found, count = agent.mcp.searched_tools(server), len(server.tools)
     by_search = "by search" if found == count - off else f"{found:,} by search"
     parts = [plural(count, "tool"), f"{off:,} off" if off else "", by_search if found else ""]
     return ", ".join(filter(None, parts))
@@ -24,7 +24,7 @@ def tools_of(agent: Agent, server: Server) -> str:
 
 def prompts_of(conversation: Conversation) -> dict[str, tuple[Server, McpPrompt]]:
     """The prompts by the name of their command, `mcp__server__prompt`."""
-    servers = conversation.agent.servers if conversation.agent else ()
+    servers = conversation.agent.mcp.all if conversation.agent else ()
     if not servers:
         return {}
     from tui.tools.mcp.tool import tool_name  # noqa: PLC0415 - if there are any
@@ -38,7 +38,7 @@ def prompts_of(conversation: Conversation) -> dict[str, tuple[Server, McpPrompt]
 
 def resources_of(conversation: Conversation) -> list[str]:
     """The resources as a prompt names them, `server:uri`; what has blanks cannot be named."""
-    servers = conversation.agent.servers if conversation.agent else ()
+    servers = conversation.agent.mcp.all if conversation.agent else ()
     return [
         f"{server.name}:{resource.uri}"
         for server in servers

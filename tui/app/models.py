@@ -40,14 +40,14 @@ async def choose_model(conversation: Conversation) -> bool:
 async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
     """The models that can be chosen, the one in use first."""
     listed = list(services.models())
-    if not any(row.name == agent.model for row in listed):
-        listed.insert(0, ModelRow(agent.model, agent.window))
+    if not any(row.name == agent.models.current for row in listed):
+        listed.insert(0, ModelRow(agent.models.current, agent.models.window))
     found: list[ModelRow] = []
     for row in listed:
         info = await services.model_info(row.name)
-        now = row.name == agent.model
-        window, source = (agent.window, row.source) if now else (info.window, info.source)
-        fit = agent.fits(replace(info, window=window))
+        now = row.name == agent.models.current
+        window, source = (agent.models.window, row.source) if now else (info.window, info.source)
+        fit = agent.models.fits(replace(info, window=window))
         found.append(
             replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
         )
@@ -57,7 +57,7 @@ async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
 async def use_model(conversation: Conversation, name: str) -> None:
     """Ask another model from the next request on."""
     if agent := conversation.agent:
-        for event in agent.use_model(await conversation.services.model_info(name)):
+        for event in agent.models.use(await conversation.services.model_info(name)):
             conversation.frontend.show(event)
         conversation.frontend.refresh()
 
@@ -68,10 +68,10 @@ async def _switch(conversation: Conversation, name: str) -> bool:
     if agent is None:
         return False
     name = await asyncio.to_thread(conversation.services.whole_name, name)
-    if name == agent.model:
+    if name == agent.models.current:
         frontend.say(f"Already using {name}.")
         return False
-    fit = agent.fits(await conversation.services.model_info(name))
+    fit = agent.models.fits(await conversation.services.model_info(name))
     if not fit.ok:
         question = YesNoQuestion(
             f"Switch to {name}?",
@@ -82,7 +82,7 @@ async def _switch(conversation: Conversation, name: str) -> bool:
         )
         if not await frontend.confirm(question):
             return False
-    before = agent.model
+    before = agent.models.current
     await use_model(conversation, name)
     frontend.say(f"Switched to {name}.", "success", hint=f"/model {before} switches back.")
     return True

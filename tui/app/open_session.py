@@ -320,7 +320,7 @@ async def ask_damaged(
 
 async def _damage(agent: Agent) -> list[Finding]:
     """What is wrong with a session that was read: no mere interruption, and not told before."""
-    seen = await asyncio.to_thread(agent.view)
+    seen = await asyncio.to_thread(agent.context.view)
     session = agent.session
     found = new_findings(session.records, (*session.findings, *seen.findings))
     return damage_findings(found)

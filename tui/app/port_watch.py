@@ -22,9 +22,9 @@ async def say_new_ports(agent: Agent, clock: Clock, say: Say, said: set[int]) ->
     until it does. `said` holds what was said before."""
     for seconds in _LOOKS_S:
         await clock.sleep(seconds)
-        if not agent.has_jobs:
+        if not agent.jobs.own_run:
             return
-        ports = await agent.ports()
+        ports = await agent.jobs.ports()
         new = sorted(ports.keys() - said)
         said.clear()
         said.update(ports)

@@ -338,7 +338,7 @@ class CompositionRoot:
         agent = make_agent(
             self.launch, session, approver, clock=self.clock, remember_always=remember
         )
-        agent.view()  # looked at once, it costs later what comes since
+        agent.context.view()  # looked at once, it costs later what comes since
         agent.spending()  # so does this
         return agent
 

@@ -70,7 +70,7 @@ async def _while_it_holds(conversation: Conversation, question: ChoiceQuestion) 
 
 
 def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None:
-    running = [owned.job for owned in agent.jobs if not owned.job.ended]
+    running = [owned.job for owned in agent.jobs.all if not owned.job.ended]
     named = [_named(job.command) for job in running[:_SHOWN]]
     if more := len(running) - _SHOWN:
         named += [f"and {more} more"] if more > 0 else []

@@ -84,7 +84,7 @@ async def _directive(conversation: Conversation, text: str) -> Submitted | None:
     from tui.agent.prompts import parse  # noqa: PLC0415 - the table is read at start-up
 
     agent, on = conversation.agent, parse(text).changes.get("think")
-    if agent is None or on is None or agent.think_cost(bool(on)) is None:
+    if agent is None or on is None or agent.models.think_cost(bool(on)) is None:
         return conversation.submit(text)
     from tui.app.commands.effort import think  # noqa: PLC0415 - for this question alone
 

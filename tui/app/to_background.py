@@ -64,15 +64,15 @@ async def _hand_over(conversation: Conversation, agent: Agent, options: Options)
     """Close the session, let a process continue it, and leave; opened again where that fails."""
     path = agent.session.path
     assert path is not None
-    mode = {"ask": "ask", "accept_edits": "edits", "plan": "plan"}[agent.mode]
+    mode = {"ask": "ask", "accept_edits": "edits", "plan": "plan"}[agent.permissions.mode]
     options = replace(
         options,
         resume=str(path),
-        model=None if options.practice else agent.model,
+        model=None if options.practice else agent.models.current,
         permission_mode=mode,  # pyright: ignore[reportArgumentType] - its names on the command line
         plan=False,
         yolo=agent.directives.elevated,
-        add_dirs=agent.folders[1:],
+        add_dirs=agent.permissions.folders[1:],
     )
     home = conversation.services.folders
     await conversation.close(leave=True)

@@ -81,8 +81,8 @@ class RunComposition:
 
     async def _open_agent(self, model: str, folder: Path, session: Path | None) -> Agent:
         agent = await asyncio.to_thread(self._new_agent, folder, session)
-        if agent.model != model:
-            agent.use_model(self._model_info(model))
+        if agent.models.current != model:
+            agent.models.use(self._model_info(model))
         return agent
 
     def _new_agent(self, folder: Path, path: Path | None) -> Agent:

@@ -86,7 +86,7 @@ class Questions:
                 return task.session_id
         agent = await asyncio.to_thread(self._new_agent)
         try:
-            agent.use_model(self.model)
+            agent.models.use(self.model)
             await agent.start()
             agent.session.append("task", index=task.index, group=task.group, text=task.task)
             async with aclosing(agent.send(parse("", attached=task.task))) as told:

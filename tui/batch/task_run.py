@@ -122,8 +122,8 @@ class TaskRun:
         """Save that an attempt runs, on the group's session."""
         task, model = self.task, self._group.models.current
         agent = await self._group.enter(task.section)
-        if agent.model != model:
-            agent.use_model(self._setup.model_info(model))
+        if agent.models.current != model:
+            agent.models.use(self._setup.model_info(model))
         agent.role = self._role()
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
@@ -330,7 +330,7 @@ class TaskRun:
         cumulative = self._setup.batch.compaction_basis == "cumulative"
         used = group.cumulative if cumulative else context
         more = not group.alone and self._book.more_in_group(self.task)
-        window = group.agent.window if group.agent else 0
+        window = group.agent.models.window if group.agent else 0
         if used > self._setup.threshold * window and more:
             share = used * 100 // window
             self._say(f"  compaction: context at {share}%, starting fresh session with summary")

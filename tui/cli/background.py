@@ -196,7 +196,7 @@ class BackgroundProcess:
         self._notify = conversation.services.read_settings().config.background.notify
         self._report({"id": one.id, "notices": self._early})
         _write_to(background.log_of(self._home, one.id))
-        self._say(f"Session {one.id}, {agent.model}, {one.cwd}", *self._early)
+        self._say(f"Session {one.id}, {agent.models.current}, {one.cwd}", *self._early)
         if self._waiting:  # the turn that continues has asked already
             self._waits(self._waiting)
 

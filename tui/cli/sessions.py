@@ -156,7 +156,7 @@ def view_(options: Options) -> int:
         return request_commands.compare(options, *options.diff)
     session = _session(load(path_of(options)))
     agent = make_agent(launch_config.prepare(options), session, RulesOnly())
-    sent = agent.next_request(prompt_follows=True)
+    sent = agent.context.next_request(prompt_follows=True)
     return print_json(
         {
             "model": sent.model,
@@ -167,7 +167,7 @@ def view_(options: Options) -> int:
             "thinking": sent.thinking,
             "ledger": [
                 {"item": item.id, "kind": item.kind, "tokens": item.tokens, "state": item.state}
-                for item in agent.ledger.items(images=True)
+                for item in agent.context.ledger.items(images=True)
             ],
         }
     )

@@ -171,7 +171,7 @@ class LineConversation:
             case "interrupt":
                 self._conversation.cancel()
             case "set_mode":
-                self._agent.mode = MODES[self._one_of(message, tuple(MODES), "mode")]
+                self._agent.permissions.mode = MODES[self._one_of(message, tuple(MODES), "mode")]
             case other:
                 raise UsageError(f"The type {_quoted(other)} isn't known.")
 

@@ -54,8 +54,8 @@ async def context(frontend: PlainFrontend, argument: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    await asyncio.to_thread(agent.view)  # so that the ledger knows how all items stand
-    items = agent.ledger.items()
+    await asyncio.to_thread(agent.context.view)  # so that the ledger knows how all items stand
+    items = agent.context.ledger.items()
     verb, _, number = argument.strip().lower().partition(" ")
     if verb in {"", "all"} and not number:
         measured = frontend.speaker.measured
@@ -82,8 +82,8 @@ async def pin(frontend: PlainFrontend, argument: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    await asyncio.to_thread(agent.view)
-    items = agent.ledger.items()
+    await asyncio.to_thread(agent.context.view)
+    items = agent.context.ledger.items()
     if argument.strip():
         item = _numbered(items, argument)
     else:
@@ -139,10 +139,10 @@ def _speaking(agent: Agent, item: Item) -> str:
 
 
 async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: Overlay) -> None:
-    before = agent.ledger.tokens
-    for event in await agent.overlay([overlay]):
+    before = agent.context.ledger.tokens
+    for event in await agent.context.overlay([overlay]):
         frontend.show(event)
-    saved = before - agent.ledger.tokens
+    saved = before - agent.context.ledger.tokens
     if saved:
         frontend.terminal.say(
             f"{spoken(item.label)}: {counted(abs(saved))} {'less' if saved > 0 else 'more'}."
@@ -150,7 +150,7 @@ async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: O
 
 
 async def _pinned(frontend: PlainFrontend, agent: Agent, item: Item, *, on: bool) -> None:
-    for event in await agent.pin({_speaking(agent, item): on}):
+    for event in await agent.context.pin({_speaking(agent, item): on}):
         frontend.show(event)
 
 
@@ -159,7 +159,7 @@ def _text(agent: Agent, item: Item) -> list[str]:
     from tui.context.overrides import content_of  # noqa: PLC0415 - on demand
     from tui.core.messages import text_of  # noqa: PLC0415
 
-    fixed = agent.fixed_texts().get(item.id)
+    fixed = agent.context.fixed_texts().get(item.id)
     record = next((r for r in agent.session.records if r.id == item.id), None)
     text = fixed if fixed is not None else text_of(content_of(record)) if record else ""
     return shown(text or "It contains no text.")
@@ -253,7 +253,9 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
 
 def _effort(agent: Agent) -> str:
     """The level of effort, where it is not the model's own."""
-    return f", effort {agent.effort}" if agent.effort != agent.own_effort else ""
+    return (
+        f", effort {agent.models.effort}" if agent.models.effort != agent.models.own_effort else ""
+    )
 
 
 async def status(frontend: PlainFrontend, _: str) -> None:
@@ -277,8 +279,10 @@ async def status(frontend: PlainFrontend, _: str) -> None:
         f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
         f"File: {where}.",
         f"Folder: {shorten(services.workspace)}.",
-        f"Model: {agent.model}, window {agent.window:,} tokens{_effort(agent)}.",
-        sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
+        f"Model: {agent.models.current}, window {agent.models.window:,} tokens{_effort(agent)}.",
+        sentence(
+            f"Mode: {MODE_NAMES[agent.permissions.mode]}", f"On: {', '.join(on)}" if on else ""
+        ),
         f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
         *filter(None, (spending(measured),) if measured else ()),
         *([sentence(f"Checks of edited files: {spoken(told)}")] if told else []),
@@ -349,7 +353,7 @@ async def doctor(frontend: PlainFrontend, _: str) -> None:
     from tui.app import doctor as checks  # noqa: PLC0415 - it looks at much
 
     services, agent = frontend.services, frontend.conversation.agent
-    model = agent.model if agent else ""
+    model = agent.models.current if agent else ""
     what = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
     found = await asyncio.to_thread(checks.examine, what)
     told = {"ok": "well", "warn": "warning", "fail": "problem"}
@@ -434,23 +438,23 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    if not agent.servers:
+    if not agent.mcp.all:
         frontend.terminal.say("No MCP servers configured. Add one with holdfast mcp add.")
         return
     verb, *rest = argument.split()[:3] or [""]
     if not verb:
-        for server in agent.servers:
+        for server in agent.mcp.all:
             frontend.terminal.say(*server_lines(agent, server))
         frontend.terminal.say(sentence(_MCP))
         return
-    server = next((one for one in agent.servers if rest and one.name == rest[0]), None)
+    server = next((one for one in agent.mcp.all if rest and one.name == rest[0]), None)
     if server is None:
         raise UsageError("Which server?", hint=_MCP)
     match verb, rest[1:]:
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             found = next(one for one in server.tools if one.own_name == tool)
-            anew = agent.price_of_switch(found).anew
-            for event in agent.switch_tool(server, tool, on=verb == "on"):
+            anew = agent.mcp.price_of_switch(found).anew
+            for event in agent.mcp.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "available to the model" if verb == "on" else "hidden from the model"
             frontend.terminal.say(f"{tool} is {now}, starting with the next request.")
@@ -530,7 +534,7 @@ async def jobs(frontend: PlainFrontend, argument: str) -> None:
         return
     match argument.split():
         case []:
-            frontend.terminal.say(*(job_lines(agent.jobs) or [NO_JOBS]))
+            frontend.terminal.say(*(job_lines(agent.jobs.all) or [NO_JOBS]))
         case ["move"]:
             frontend.conversation.to_background()
         case ["stop", number]:

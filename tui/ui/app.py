@@ -211,8 +211,8 @@ class HoldfastApp(ThemedApp):
     def action_next_mode(self) -> None:
         agent, order = self.conversation.agent if self.ready else None, tuple(MODES)
         if agent is not None:
-            agent.mode = order[(order.index(agent.mode) + 1) % len(order)]
-            self.chat.show_mode(agent.mode)
+            agent.permissions.mode = order[(order.index(agent.permissions.mode) + 1) % len(order)]
+            self.chat.show_mode(agent.permissions.mode)
             self.frontend.status.poke()
 
     async def action_next_effort(self) -> None:

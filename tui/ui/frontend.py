@@ -144,7 +144,7 @@ class ScreenFrontend:
         self.renderer.show(event)
         agent = self.conversation.agent
         if agent and facts.awaits_person(event) is False:
-            self.chat.show_mode(agent.mode, agent.gate.allowances)
+            self.chat.show_mode(agent.permissions.mode, agent.permissions.gate.allowances)
         if isinstance(event, facts.ContextMeasured):
             self.status.poke()
         inner = event.event if isinstance(event, facts.SubAgentEvent) else event
@@ -162,7 +162,7 @@ class ScreenFrontend:
     def _count_jobs(self) -> None:
         """Say below how many commands run in the background."""
         agent = self.conversation.agent
-        count = agent.running_jobs if agent else 0
+        count = agent.jobs.running if agent else 0
         self.chat.status.state = replace(self.chat.status.state, jobs=count)
 
     def _result(self, id_: str) -> str:
@@ -189,15 +189,15 @@ class ScreenFrontend:
         if agent is None:
             return None
         return StatusFigures(
-            model=agent.model,
+            model=agent.models.current,
             session_id=agent.session.id,
             title=agent.session.title,
             cwd=str(self.services.workspace),
             branch=self.chat.header.state.branch,
             tokens=measured.tokens if measured else 0,
-            window=agent.window,
+            window=agent.models.window,
             cost_usd=agent.spending().session.usd,
-            mode=agent.mode,
+            mode=agent.permissions.mode,
             turns=self.chat.status.state.turns,
         )
 
@@ -218,11 +218,11 @@ class ScreenFrontend:
         self.chat.queued.texts = self.conversation.queue.texts
         self.renderer.head(title=agent.session.title if agent else "")
         if agent is not None:
-            self.chat.show_mode(agent.mode, agent.gate.allowances)
-            self.renderer.head(unconfined=agent.unconfined)
-            if agent.model != self._model:
-                self._model = agent.model
-                self.renderer.head(model=agent.model)
+            self.chat.show_mode(agent.permissions.mode, agent.permissions.gate.allowances)
+            self.renderer.head(unconfined=agent.permissions.unconfined)
+            if agent.models.current != self._model:
+                self._model = agent.models.current
+                self.renderer.head(model=agent.models.current)
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
         return self._find_view(self, name, argument)
@@ -246,7 +246,7 @@ class ScreenFrontend:
             self.chat.follow()
         agent = self.conversation.agent
         if kind == "turn" and agent is not None:
-            self.chat.retry.other = self.services.other_model(agent.model)
+            self.chat.retry.other = self.services.other_model(agent.models.current)
             self.notifier.begin()
             self._in_turn = True
         self._tell_terminal("working")
@@ -311,7 +311,7 @@ class ScreenFrontend:
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)
         self._count_jobs()
-        self._model = agent.model
+        self._model = agent.models.current
         await self.painted()
         await chat.query("ResumeCard").remove()
         await asyncio.sleep(0)  # a key may be waiting

@@ -90,24 +90,24 @@ async def test_effort_says_its_price_and_waits_if_wanted(
 
         dialog = await asked("/effort max")
         assert "Change the effort to max?" in dialog.title_text
-        price = agent.effort_cost("max")
+        price = agent.models.effort_cost("max")
         assert price
         assert break_price(price) in dialog.text
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.chat)
-        assert (agent.effort, agent.effort_to_come) == ("high", "")
+        assert (agent.models.effort, agent.models.effort_to_come) == ("high", "")
         await asked("/effort max")
         await pilot.press("w")
         await until(pilot, lambda: "Effort changes to max" in app.chat.notice.text)
-        assert (agent.effort, agent.effort_to_come) == ("high", "max")
+        assert (agent.models.effort, agent.models.effort_to_come) == ("high", "max")
         await say(pilot, "/effort")
         await until(pilot, lambda: "max applies at the next break" in app.chat.notice.text)
         await asked("/effort low")
         await pilot.press("n")
         await until(pilot, lambda: "Effort is now low" in app.chat.notice.text)
-        assert (agent.effort, agent.effort_to_come) == ("low", "")
+        assert (agent.models.effort, agent.models.effort_to_come) == ("low", "")
         await say(pilot, "/effort high")  # as in the last request: at no cost
-        await until(pilot, lambda: agent.effort == "high")
+        await until(pilot, lambda: agent.models.effort == "high")
         assert app.screen is app.chat
         for bad, said in (
             ("/effort nonsense", "has no effort level nonsense"),
@@ -296,9 +296,9 @@ async def test_plan_goes_in_and_out_of_plan_mode(world: World) -> None:
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, "/plan")
-        assert world.agent.mode == "plan"
+        assert world.agent.permissions.mode == "plan"
         await say(pilot, "/plan")
-        assert world.agent.mode == "ask"
+        assert world.agent.permissions.mode == "ask"
 
 
 async def test_add_dir_widens_where_the_tools_work(world: World, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ async def test_add_dir_widens_where_the_tools_work(world: World, tmp_path: Path)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         await say(pilot, f"/add-dir {other}")
-        assert world.agent.folders[-1] == other
+        assert world.agent.permissions.folders[-1] == other
         await say(pilot, f"/add-dir {other}")
         assert "already included" in app.chat.notice.text
         await say(pilot, "/add-dir /no/such/place")

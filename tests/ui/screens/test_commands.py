@@ -47,7 +47,7 @@ async def test_a_name_of_other_agents_does_what_it_does_here() -> None:
     world = World()
     async with running(world) as (app, pilot):
         await say(pilot, "/models claude-opus-5-5")
-        await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
+        await until(pilot, lambda: world.agent.models.current == "claude-opus-5-5")
         assert app.chat.prompt.text == ""
         await say(pilot, "/yolo off")
         await until(pilot, lambda: switched(world).get("elevated") is False)
@@ -93,7 +93,7 @@ async def test_model_switches_by_name() -> None:
     world = World()
     async with running(world) as (app, pilot):
         await say(pilot, "/model claude-opus-5-5")
-        await until(pilot, lambda: world.agent.model == "claude-opus-5-5")
+        await until(pilot, lambda: world.agent.models.current == "claude-opus-5-5")
         assert app.chat.header.state.model == "claude-opus-5-5"
         assert f"/model {MODEL} switches back" in app.chat.notice.text
 

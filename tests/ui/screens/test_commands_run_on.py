@@ -45,7 +45,7 @@ class Served(RealWorld):
 
     @property
     def jobs(self) -> list[Job]:
-        return [owned.job for owned in self.real[-1].jobs]
+        return [owned.job for owned in self.real[-1].jobs.all]
 
 
 async def _served(world: Served, app: HoldfastApp, pilot: Pilot[None]) -> Job:

@@ -96,7 +96,7 @@ async def _compare(path: Path, printed: list[dict[str, Any]]) -> None:
             assert strip.text.rstrip().endswith(state or " %")
             assert f" {tokens(shown.item.tokens)} " in strip.text
         title = str(screen.query_one("#title", Static).visual)
-        assert f" {tokens(agent.ledger.tokens)} / " in title
+        assert f" {tokens(agent.context.ledger.tokens)} / " in title
         totals = str(screen.query_one("#totals", Static).visual)
         kinds: dict[Kind, int] = {item.kind: 0 for item in items}
         for item in items:

@@ -84,16 +84,16 @@ COMMANDS: dict[str, Seen] = {
     "status": reports("Status"),
     "usage": reports("Usage in tokens"),
     "cost": reports("Usage in tokens"),
-    "model other": lambda _, world: world.agent.model == "other",
+    "model other": lambda _, world: world.agent.models.current == "other",
     "retry": says("Nothing to retry"),
     "think": switches("think"),
     "effort low": lambda app, _: app.chat.header.state.effort == "low",
     "verbose": switches("verbose"),
     "elevated": switches("elevated"),
-    "plan": lambda _, world: world.agent.mode == "plan",
+    "plan": lambda _, world: world.agent.permissions.mode == "plan",
     "todos": says("No to-do list"),
     "permissions": shows("PermissionsScreen"),
-    "add-dir /tmp": lambda _, world: Path("/tmp").resolve() in world.agent.folders,
+    "add-dir /tmp": lambda _, world: Path("/tmp").resolve() in world.agent.permissions.folders,
     "mcp": shows("McpScreen"),
     "theme": shows("ThemePicker"),
     "config": shows("SettingsScreen"),
@@ -237,7 +237,7 @@ async def test_shift_tab_goes_through_the_modes(world: World) -> None:
         seen: list[str] = []
         for _ in range(3):
             await pilot.press("shift+tab")
-            seen.append(world.agent.mode)
+            seen.append(world.agent.permissions.mode)
         assert seen == ["accept_edits", "plan", "ask"]
         assert "ask first" in str(app.chat.prompt_rule.render())
 
@@ -278,15 +278,15 @@ async def test_ctrl_g_hands_the_prompt_to_an_editor(world: World) -> None:
 
 async def test_f5_goes_through_the_efforts(world: World) -> None:
     async with running(world) as (app, pilot):
-        first = world.agent.effort
+        first = world.agent.models.effort
         seen: list[str] = []
-        for _ in world.agent.efforts:
-            before = world.agent.effort
+        for _ in world.agent.models.efforts:
+            before = world.agent.models.effort
             await pilot.press("f5")
-            await until(pilot, lambda before=before: world.agent.effort != before)
-            seen.append(world.agent.effort)
+            await until(pilot, lambda before=before: world.agent.models.effort != before)
+            seen.append(world.agent.models.effort)
         assert seen[-1] == first
-        assert sorted(seen) == sorted(world.agent.efforts)
+        assert sorted(seen) == sorted(world.agent.models.efforts)
         await until(pilot, lambda: app.chat.header.state.effort == first)
 
 

@@ -136,7 +136,7 @@ async def test_ctrl_b_moves_the_persons_command(tmp_path: Path) -> None:
         await until(pilot, lambda: "Ctrl+B: to the background" in str(app.chat.prompt_rule.title))
         await pilot.press("ctrl+b")
         await until(pilot, lambda: not app.conversation.busy)
-        (owned,) = world.agent.jobs
+        (owned,) = world.agent.jobs.all
         assert owned.job.origin.moved_by == "person"
         assert not owned.job.ended
         await until(pilot, lambda: "1 job" in str(app.chat.status.render()))

@@ -65,7 +65,7 @@ async def test_shift_tab_goes_through_the_modes() -> None:
         seen: list[str] = []
         for _ in range(3):
             await pilot.press("shift+tab")
-            seen.append(world.agent.mode)
+            seen.append(world.agent.permissions.mode)
         assert seen == ["accept_edits", "plan", "ask"]
         await pilot.press("shift+tab")
         assert app.chat.prompt_rule.right.plain == "accept edits"

@@ -190,7 +190,7 @@ async def test_what_keys_do_in_the_chat_is_done_from_another_screen_too() -> Non
             await palette(app, pilot, *keys, "enter")
 
         await chosen(*"mode")
-        await until(pilot, lambda: world.agent.mode == "accept_edits")
+        await until(pilot, lambda: world.agent.permissions.mode == "accept_edits")
         assert app.screen is app.chat
         await pilot.press(*"half")
         await chosen(*"stash")

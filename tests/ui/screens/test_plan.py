@@ -34,7 +34,7 @@ async def presented(
     called = facts.ToolStarted("p1", "present_plan", {"title": "Rename a module", "plan": PLAN})
     world.scripts.append(turn(called, *answer("done")))
     async with running(world, size) as (app, pilot):
-        world.agent.mode = "plan"
+        world.agent.permissions.mode = "plan"
         await say(pilot, "go")
         await until(pilot, lambda: isinstance(app.screen, PlanModal))
         yield world, app, pilot
@@ -68,7 +68,7 @@ async def test_it_is_answered_by_keys(
         world.clock.elapsed += 1
         await pilot.press(*keys)
         await ended(app, pilot)
-        assert world.agent.mode == mode
+        assert world.agent.permissions.mode == mode
         (card,) = items(app, ToolItem)
         assert (card.label, card.summary, card.pinned) == (
             "Rename a module",
@@ -83,7 +83,7 @@ async def test_what_was_typed_for_the_prompt_approves_nothing(tmp_path: Path) ->
         await pilot.pause()
         assert isinstance(app.screen, PlanModal)
         assert app.chat.prompt.value == "12e"
-        assert world.agent.mode == "plan"
+        assert world.agent.permissions.mode == "plan"
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 40)])
@@ -144,4 +144,4 @@ async def test_ctrl_c_stops_the_turn(tmp_path: Path) -> None:
     async with presented(tmp_path) as (world, app, pilot):
         await pilot.press("ctrl+c")
         await ended(app, pilot)
-        assert world.agent.mode == "plan"
+        assert world.agent.permissions.mode == "plan"

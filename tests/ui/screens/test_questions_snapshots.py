@@ -189,7 +189,7 @@ def plan(stage: Stage) -> Shot:
 
     async def drive(pilot: Pilot[None]) -> None:
         await opened(pilot)
-        world.agent.mode = "plan"
+        world.agent.permissions.mode = "plan"
         await prompt("plan it", lambda app: isinstance(app.screen, PlanModal))(pilot)
 
     return stage.app(world), drive
@@ -262,8 +262,10 @@ def compaction(stage: Stage) -> Shot:
 
 def asked_before(agent: Agent) -> None:
     """A request was sent to a model whose effort holds for a whole conversation."""
-    agent.use_model(catalogue.model_info("claude-sonnet-5"))
-    agent.session.append("request", n=1, model=agent.model, server="", effort=None, marks=[])
+    agent.models.use(catalogue.model_info("claude-sonnet-5"))
+    agent.session.append(
+        "request", n=1, model=agent.models.current, server="", effort=None, marks=[]
+    )
 
 
 def effort(stage: Stage) -> Shot:

@@ -438,7 +438,7 @@ async def test_an_overflow_that_stays_offers_another_model_and_goes_on_with_it()
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen))
         await pilot.press("down", "enter")
         await until(pilot, lambda: world.agent.went_on == 1)
-        assert world.agent.model == OTHER
+        assert world.agent.models.current == OTHER
 
 
 @pytest.mark.parametrize("error_class", ["network", "timeout", "server", "refusal", "unknown"])
@@ -489,7 +489,7 @@ async def test_the_picker_shows_what_fits_and_switches() -> None:
         assert any(MODEL in row and "fits" in row and "now" in row for row in shown)
         assert any("tiny-model" in row and "too small: 82.1k needed" in row for row in shown)
         await pilot.press(*"haiku", "enter")
-        await until(pilot, lambda: world.agent.model == OTHER)
+        await until(pilot, lambda: world.agent.models.current == OTHER)
         assert app.chat.header.state.model == OTHER
 
 
@@ -500,7 +500,7 @@ async def test_a_name_that_is_not_listed_may_be_typed() -> None:
         await say(pilot, "/model")
         await until(pilot, lambda: isinstance(app.screen, ModelsScreen))
         await pilot.press(*"llama", "enter")
-        await until(pilot, lambda: world.agent.model == "llama")
+        await until(pilot, lambda: world.agent.models.current == "llama")
 
 
 @pytest.mark.parametrize(("key", "model"), [("y", "tiny-model"), ("escape", MODEL)])
@@ -513,4 +513,4 @@ async def test_a_model_that_is_too_small_is_asked_about(key: str, model: str) ->
         await pilot.press(key)
         await until(pilot, lambda: app.screen is app.chat)
         await pilot.pause()
-        assert world.agent.model == model
+        assert world.agent.models.current == model

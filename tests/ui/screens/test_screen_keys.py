@@ -114,11 +114,11 @@ async def test_f4_goes_to_the_output_and_f5_changes_the_effort(
     async with opened(screen) as (app, pilot):
         agent = app.conversation.agent
         assert agent
-        before = agent.effort
+        before = agent.models.effort
         await pilot.press("f5")
         await until(pilot, lambda: top(app) == "ChoiceDialog")  # it has a price
         await pilot.press("n")
-        await until(pilot, lambda: agent.effort != before and top(app) == screen)
+        await until(pilot, lambda: agent.models.effort != before and top(app) == screen)
         await until(pilot, lambda: any("Effort is now" in told for told in toasts))
         await pilot.press("f4")
         if screen != "TasksScreen":  # it has an output of its own

@@ -349,7 +349,7 @@ async def test_prices_of_the_model_in_use_can_be_given(world: World) -> None:
         await pilot.press("enter")
         await fill(pilot, "15")
         await until(pilot, lambda: "prices" in data())
-        assert data()["prices"] == {world.agent.model: {"output": 15.0}}
+        assert data()["prices"] == {world.agent.models.current: {"output": 15.0}}
 
 
 async def test_servers_are_shown_by_their_own_screen(world: World) -> None:

@@ -123,7 +123,9 @@ async def test_the_folders_next_to_this_one_may_be_added(tmp_path: Path) -> None
         await pilot.press(*"/add-dir", "space")
         await until(pilot, lambda: values(app) == ["../other/"])
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: (tmp_path / "other").resolve() in world.agent.folders)
+        await until(
+            pilot, lambda: (tmp_path / "other").resolve() in world.agent.permissions.folders
+        )
         await pilot.press(*"/add-dir", "space", *"/o", "e")
         await pilot.pause()
         assert values(app) == []  # a path that is typed out is never taken for another one

@@ -42,7 +42,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
     agent = conversation.idle_agent()
     if agent is None:
         return
-    planned = agent.plan_compaction(focus)
+    planned = agent.context.plan_compaction(focus)
     if planned is None:
         conversation.frontend.say("Nothing to compact yet.")
         return
@@ -65,7 +65,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
     )
     wanted = await conversation.frontend.choose(question)
     if wanted == "compact" and conversation.agent is agent:
-        conversation.start_side_work("compacting", agent.compact(planned.focus))
+        conversation.start_side_work("compacting", agent.context.compact(planned.focus))
 
 
 def preview_lines(planned: CompactionPreview) -> list[str]:
@@ -88,7 +88,7 @@ def _label(item: Item) -> str:
 
 async def uncompact(conversation: Conversation, _: str) -> None:
     if agent := conversation.idle_agent():
-        for event in await agent.uncompact():
+        for event in await agent.context.uncompact():
             conversation.frontend.show(event)
 
 
@@ -100,7 +100,7 @@ async def reload(conversation: Conversation, _: str) -> None:
     question = ChoiceQuestion(
         "Reload instructions and tools?",
         "The next request starts with the current versions:"
-        f" {break_price(agent.reload_cost())}. At the next compaction this costs nothing extra.",
+        f" {break_price(agent.context.reload_cost())}. At the next compaction this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
             AnswerOption("w", "At the next break", "wait"),
@@ -110,10 +110,10 @@ async def reload(conversation: Conversation, _: str) -> None:
     if conversation.agent is not agent:
         return
     if wanted == "reload":
-        agent.reload()
+        agent.context.reload()
         conversation.frontend.say("The next request uses the current instructions and tools.")
     elif wanted == "wait":
-        agent.reload(wait=True)
+        agent.context.reload(wait=True)
         conversation.frontend.say(RELOAD_WAITS)
 
 
@@ -122,7 +122,7 @@ async def prune(conversation: Conversation, _: str) -> None:
     agent, say = conversation.idle_agent(), conversation.frontend.say
     if agent is None:
         return
-    due = agent.view().due
+    due = agent.context.view().due
     if not due:
         say("No old results to prune.", hint="/context masks single items.")
         return
@@ -131,7 +131,7 @@ async def prune(conversation: Conversation, _: str) -> None:
         return
     why, wait = "asked for by /prune", wanted == "wait"
     changes = [Overlay(o.record, "pruned", "person", why, age=o.age, wait=wait) for o in due]
-    for event in await agent.overlay(changes):
+    for event in await agent.context.overlay(changes):
         conversation.frontend.show(event)
     done = "will be pruned at the next break" if wait else "pruned"
     say(f"{plural(len(due), 'old result')} {done}.", "success", hint="See /context.")
@@ -139,8 +139,8 @@ async def prune(conversation: Conversation, _: str) -> None:
 
 async def _when_to_prune(conversation: Conversation, agent: Agent, due: Sequence[Due]) -> str:
     """Now, with the next break, or not: asked where it costs something."""
-    weigh = agent.ledger.would
-    price = agent.price_of_masks({d.record: weigh(d.record, None) for d in due})
+    weigh = agent.context.ledger.would
+    price = agent.context.price_of_masks({d.record: weigh(d.record, None) for d in due})
     if not price.tokens:
         return "now"
     question = ChoiceQuestion(
@@ -162,8 +162,8 @@ async def memory(conversation: Conversation, argument: str) -> None:
         agent = conversation.idle_agent()
         if agent is None:
             return
-        if agent.memory_pending:
-            conversation.start_side_work("saving to memory", agent.flush_memory())
+        if agent.context.memory_pending:
+            conversation.start_side_work("saving to memory", agent.context.flush_memory())
         else:
             say("Nothing new to remember.")
         return
@@ -201,7 +201,7 @@ async def plan(conversation: Conversation, wanted: str) -> None:
     if wanted.strip().lower() == "show":
         await _show_plan(conversation, agent)
         return
-    other: Mode = "ask" if agent.mode == "plan" else "plan"
+    other: Mode = "ask" if agent.permissions.mode == "plan" else "plan"
     mode = _MODES.get(wanted.strip().lower()) if wanted.strip() else other
     if mode is None:
         say(
@@ -210,7 +210,7 @@ async def plan(conversation: Conversation, wanted: str) -> None:
             hint="Use /plan, /plan show, /plan edits or /plan ask.",
         )
         return
-    agent.mode = mode
+    agent.permissions.mode = mode
     conversation.frontend.refresh()
     match mode:
         case "plan":
@@ -239,13 +239,13 @@ async def add_dir(conversation: Conversation, folder: str) -> None:
     if agent is None:
         return
     if not folder:
-        named = ", ".join(shorten(each) for each in agent.folders)
+        named = ", ".join(shorten(each) for each in agent.permissions.folders)
         say(f"The tools work in {named}.", hint="/add-dir FOLDER adds one.")
         return
     real = await asyncio.to_thread(_folder, conversation.services.workspace, folder)
     if real is None:
         say(f"{folder} isn't a folder.", "warning")
-    elif agent.add_dir(real):
+    elif agent.permissions.add_dir(real):
         say(f"The tools can now work in {shorten(real)} too,", "success", hint="until you quit.")
     else:
         say(f"{shorten(real)} is already included.")

@@ -22,26 +22,37 @@ async def effort(conversation: Conversation, wanted: str) -> None:
     if agent is None:
         return
     level = wanted.strip().lower()
-    if not agent.efforts:
-        say(f"{agent.model} has no effort levels.")
+    if not agent.models.efforts:
+        say(f"{agent.models.current} has no effort levels.")
     elif not level:
-        own = f"; {agent.own_effort} is the model's default" if agent.own_effort else ""
-        later = (
-            f"; {agent.effort_to_come} applies at the next break" if agent.effort_to_come else ""
+        own = (
+            f"; {agent.models.own_effort} is the model's default" if agent.models.own_effort else ""
         )
-        say(f"Effort is {agent.effort}{own}{later}.", hint=f"/effort {'|'.join(agent.efforts)}")
-    elif level not in agent.efforts:
-        say(f"{agent.model} has no effort level {level}.", "warning", hint=" ".join(agent.efforts))
+        later = (
+            f"; {agent.models.effort_to_come} applies at the next break"
+            if agent.models.effort_to_come
+            else ""
+        )
+        say(
+            f"Effort is {agent.models.effort}{own}{later}.",
+            hint=f"/effort {'|'.join(agent.models.efforts)}",
+        )
+    elif level not in agent.models.efforts:
+        say(
+            f"{agent.models.current} has no effort level {level}.",
+            "warning",
+            hint=" ".join(agent.models.efforts),
+        )
     elif when := await _when(conversation, agent, level):
-        for event in await agent.use_effort(level, wait=when == "wait"):
+        for event in await agent.models.use_effort(level, wait=when == "wait"):
             conversation.frontend.show(event)
-        if to_come := agent.effort_to_come:
+        if to_come := agent.models.effort_to_come:
             say(
                 f"Effort changes to {to_come} at the next break,",
                 hint="such as /compact or /reload.",
             )
         else:
-            say(f"Effort is now {agent.effort}.", "success")
+            say(f"Effort is now {agent.models.effort}.", "success")
 
 
 async def next_effort(conversation: Conversation) -> None:
@@ -49,15 +60,15 @@ async def next_effort(conversation: Conversation) -> None:
     agent = conversation.open_agent()
     if agent is None:
         return
-    levels = agent.efforts
-    place = levels.index(agent.effort) + 1 if agent.effort in levels else 0
+    levels = agent.models.efforts
+    place = levels.index(agent.models.effort) + 1 if agent.models.effort in levels else 0
     await effort(conversation, levels[place % len(levels)] if levels else "")
 
 
 async def think(conversation: Conversation, typed: str) -> None:
     """Send a prompt that begins with /think, after the price was shown of switching it."""
     agent, switched = conversation.agent, parse(typed).changes.get("think")
-    cost = agent.think_cost(bool(switched)) if agent and switched is not None else None
+    cost = agent.models.think_cost(bool(switched)) if agent and switched is not None else None
     if agent is None or cost is None:
         conversation.submit(typed)
         return
@@ -71,7 +82,7 @@ async def think(conversation: Conversation, typed: str) -> None:
 
 async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
     """When another level is wanted: "now", "wait" for the next break, or "" for never."""
-    cost = agent.effort_cost(level)
+    cost = agent.models.effort_cost(level)
     if cost is None:
         return "now"
     if conversation.idle_agent() is not agent:

@@ -15,7 +15,7 @@ async def forward(conversation: Conversation, wanted: str) -> None:
     agent, say = conversation.open_agent(), conversation.frontend.say
     if agent is None:
         return
-    ports, word = await agent.ports(), wanted.strip().lstrip(":")
+    ports, word = await agent.jobs.ports(), wanted.strip().lstrip(":")
     if not ports:
         say(_NONE, hint="Commands outside the sandbox listen on this machine directly.")
         return
@@ -31,4 +31,4 @@ async def forward(conversation: Conversation, wanted: str) -> None:
         say(f"Commands are listening on {listed}.", hint="/forward PORT opens one.")
         return
     port = int(word or listed)
-    say(f"Open http://127.0.0.1:{await agent.forward(port)} to reach port {port}.", "success")
+    say(f"Open http://127.0.0.1:{await agent.jobs.forward(port)} to reach port {port}.", "success")

@@ -47,7 +47,7 @@ class RuleRow:
 
 def rule_rows(agent: Agent, config_file: Path, workspace: Path) -> list[RuleRow]:
     """The rules and the yeses of this session in the order in which they count. Reads files."""
-    policy = agent.gate.policy
+    policy = agent.permissions.gate.policy
     places = (
         (_YOURS, config_file),
         (_FOLDER, workspace / PRIVATE_DIR / "config.toml"),
@@ -61,7 +61,9 @@ def rule_rows(agent: Agent, config_file: Path, workspace: Path) -> list[RuleRow]
             count = sum(data.get("by") == str(rule) for data in asked)
             rows.append(RuleRow(kind, rule, found[0] if found else _RUN, count))
     given = [data for data in asked if data.get("by") == "session"]
-    for rule in dict.fromkeys(rule for grant in agent.gate.grants for rule in grant.shown):
+    for rule in dict.fromkeys(
+        rule for grant in agent.permissions.gate.grants for rule in grant.shown
+    ):
         count = sum(
             rule.names(str(data.get("tool"))) and rule.matches(str(data.get("subject")))
             for data in given
@@ -97,7 +99,7 @@ async def permissions(conversation: Conversation, argument: str) -> None:
 def would_run(agent: Agent, command: str) -> str:
     """What would become of a command now, without running it."""
     call = Call("try", "run_command", "run", command, command)
-    decision = agent.try_call(call)
+    decision = agent.permissions.try_call(call)
     fate = {
         "allow": "would run without a question",
         "ask": "would ask",
@@ -132,7 +134,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     row = rows[int(chosen.removeprefix("rule"))]
     if row.origin == _YOURS:
         await asyncio.to_thread(edit.forget_allowed, folders, str(row.rule))
-    agent.gate.revoke(row.rule)
+    agent.permissions.gate.revoke(row.rule)
     conversation.frontend.refresh()
     stays = row.origin in {_FOLDER, _RUN}
     conversation.frontend.say(

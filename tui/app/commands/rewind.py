@@ -168,14 +168,14 @@ async def _back_to(
     if restores:
         root, copies = services.workspace, agent.full_outputs
         done = await _restored(agent.checkpoints, files, root, copies)
-    mode, model = agent.mode, agent.model
+    mode, model = agent.permissions.mode, agent.models.current
     conversation.images.learn(point.record)  # which stands on another branch from now on
     frontend.put_prompt(point.text, replace=True)
     await switch_session(conversation, SessionChoice(agent.session.path))
     if conversation.agent is None:
         return
-    conversation.agent.mode = mode
-    if conversation.agent.model != model:
+    conversation.agent.permissions.mode = mode
+    if conversation.agent.models.current != model:
         await use_model(conversation, model)
     frontend.refresh()
     frontend.say(REWOUND, "success")

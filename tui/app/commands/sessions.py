@@ -88,12 +88,12 @@ async def repair(conversation: Conversation, _: str) -> None:
     agent, say = _begun(conversation, "repair"), conversation.frontend.say
     if agent is None:
         return
-    if agent.offers():
+    if agent.context.repair_levels():
         await error_options.retry(conversation, "")
         return
     if not conversation.says_idle():
         return
-    found = damage_findings((*agent.session.findings, *agent.view().findings))
+    found = damage_findings((*agent.session.findings, *agent.context.view().findings))
     now = SessionChoice(agent.session.path)
     if not found:
         say("This session needs no repair.", "success")

@@ -147,8 +147,8 @@ def rule_lines(
 ) -> list[tuple[str, str]]:
     """The rules in force in the order in which they count: a name, and what holds."""
     lines = [
-        ("mode", MODE_NAMES[agent.mode]),
-        ("folders", ", ".join(map(shorten, agent.folders))),
+        ("mode", MODE_NAMES[agent.permissions.mode]),
+        ("folders", ", ".join(map(shorten, agent.permissions.folders))),
         ("ceiling", rules.ceiling),
     ]
     for name in ("deny", "ask", "allow"):

@@ -260,7 +260,7 @@ class EditorSession:
 
     @property
     def mode(self) -> str:
-        return "elevated" if self.agent.directives.elevated else self.agent.mode
+        return "elevated" if self.agent.directives.elevated else self.agent.permissions.mode
 
     def modes(self) -> schema.SessionModeState:
         ids: dict[str, str] = {**MODE_NAMES}
@@ -289,7 +289,7 @@ class EditorSession:
                 await self.conversation.quiet()
         if not elevated:
             mode: Any = wanted
-            self.agent.mode = mode
+            self.agent.permissions.mode = mode
         if self._told["mode"] != self.mode:
             self._told["mode"] = self.mode
             self.outbox.put(update_current_mode(self.mode))
@@ -310,11 +310,13 @@ class EditorSession:
         ]
         found = [
             _select("mode", "Mode", "mode", self.mode, modes),
-            _select("model", "Model", "model", agent.model, models),
+            _select("model", "Model", "model", agent.models.current, models),
         ]
-        if agent.efforts and agent.effort:
-            levels = [schema.SessionConfigSelectOption(value=e, name=e) for e in agent.efforts]
-            found.append(_select("effort", "Effort", "thought_level", agent.effort, levels))
+        if agent.models.efforts and agent.models.effort:
+            levels = [
+                schema.SessionConfigSelectOption(value=e, name=e) for e in agent.models.efforts
+            ]
+            found.append(_select("effort", "Effort", "thought_level", agent.models.effort, levels))
         return found
 
     async def configure(self, option: str, value: str) -> list[schema.SessionConfigOptionSelect]:
@@ -331,16 +333,16 @@ class EditorSession:
                     raise UsageError(
                         f"The session is too long for {value}.", hint="Use /compact first."
                     )
-                if value != agent.model:
+                if value != agent.models.current:
                     await use_model(conversation, value)
             case "effort":
-                if value not in agent.efforts:
-                    raise UsageError(f"{agent.model} has no effort level {value!r}.")
-                if conversation.busy and agent.effort_cost(value) is not None:
+                if value not in agent.models.efforts:
+                    raise UsageError(f"{agent.models.current} has no effort level {value!r}.")
+                if conversation.busy and agent.models.effort_cost(value) is not None:
                     raise UsageError(
                         "Another effort would write the context again.", hint="Wait for the turn."
                     )
-                for event in await agent.use_effort(value):
+                for event in await agent.models.use_effort(value):
                     conversation.frontend.show(event)
             case _:
                 raise UsageError(

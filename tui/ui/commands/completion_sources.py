@@ -80,7 +80,7 @@ class PromptSources:
 
     def _start_reader(self) -> StartReader | None:
         agent = self._conversation.agent
-        return agent.start_reader if agent is not None else None
+        return agent.permissions.start_reader if agent is not None else None
 
     async def files(self) -> Sequence[str]:
         """The files of the workspace, and the resources of MCP servers."""

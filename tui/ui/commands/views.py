@@ -216,9 +216,13 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
         f"session  {agent.session.id}",
         f"file     {shorten(path) if path else 'none: kept in memory only'}",
         f"folder   {shorten(frontend.services.workspace)}",
-        f"model    {agent.model}, window {tokens(agent.window)}",
-        f"mode     {agent.mode.replace('_', ' ')}",
-        *([f"effort   {agent.effort}"] if agent.effort != agent.own_effort else []),
+        f"model    {agent.models.current}, window {tokens(agent.models.window)}",
+        f"mode     {agent.permissions.mode.replace('_', ' ')}",
+        *(
+            [f"effort   {agent.models.effort}"]
+            if agent.models.effort != agent.models.own_effort
+            else []
+        ),
         *status_figures(agent),
         *([f"checks   {states}"] if (states := checker_states(agent)) else []),
     ]
@@ -277,9 +281,11 @@ async def mark(
         say("The model doesn't have a result for this call.")
         return
     if what == "mask":
-        events = await agent.overlay([Overlay(record.id, "full" if item.masked else "masked")])
+        events = await agent.context.overlay(
+            [Overlay(record.id, "full" if item.masked else "masked")]
+        )
     else:
-        events = await agent.pin({record.id: not item.pinned})
+        events = await agent.context.pin({record.id: not item.pinned})
     for event in events:
         frontend.show(event)
 
@@ -325,7 +331,7 @@ async def doctor(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.screens.reports import DoctorScreen  # noqa: PLC0415
 
     services, agent = frontend.services, frontend.conversation.agent
-    model = agent.model if agent else ""
+    model = agent.models.current if agent else ""
     subject = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
     frontend.app.push_screen(DoctorScreen(asyncio.to_thread(checks.examine, subject)))
 

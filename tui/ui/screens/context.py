@@ -95,7 +95,7 @@ class ContextScreen(TableScreen[None]):
         yield from self.foot()
 
     def on_mount(self) -> None:
-        self._agent.view()  # the ledger takes from it how each record stands now
+        self._agent.context.view()  # the ledger takes from it how each record stands now
         self._load()
         self.rows.move_to(context_rows.largest_result(self.shown))
         self.set_interval(FOLLOW_S, self._follow)
@@ -126,7 +126,7 @@ class ContextScreen(TableScreen[None]):
         """Mark the rows that show files as they are no longer."""
         self._comparing = True
         try:
-            found = await self._agent.outdated()
+            found = await self._agent.context.outdated()
         finally:
             self._comparing = False
         if found != self._outdated:
@@ -139,8 +139,8 @@ class ContextScreen(TableScreen[None]):
         self._records_seen = len(records)
         self._prices.clear()
         turns = masks.ages(records)
-        items = self._agent.ledger.items(images=True)
-        self._waiting = self._agent.waiting()
+        items = self._agent.context.ledger.items(images=True)
+        self._waiting = self._agent.context.waiting()
         old = self._waiting.records
         self._items = [
             LedgerRow(one, turns.get(record_of(one.id)[0]), one.id in old, one.id in self._outdated)
@@ -151,7 +151,7 @@ class ContextScreen(TableScreen[None]):
     def _draw(self, *, same_row: bool = False) -> None:
         """Show what there is now, the cursor on the item or, with `same_row`, in the row that it
         was in."""
-        count, window = self._agent.ledger.tokens, self._agent.window
+        count, window = self._agent.context.ledger.tokens, self._agent.models.window
         items, width = [row.item for row in self._items], self.size.width - 2
         before, words = self.chosen, self.filter_field.value
         shown = context_rows.arranged(self._items, words, self._order, self._unfolded)
@@ -171,7 +171,7 @@ class ContextScreen(TableScreen[None]):
             items, count, window, self._waiting, outdated=outdated, width=width
         )
         self.put("title", title)
-        self.put("totals", context_rows.totals(items, self._agent.measure(), width))
+        self.put("totals", context_rows.totals(items, self._agent.context.measure(), width))
         self.show_keys(context_rows.REQUEST_KEYS if self._shows_request else context_rows.KEYS)
         self._explain()
         rule = self.query_one("#items-rule", PaneRule)
@@ -264,7 +264,7 @@ class ContextScreen(TableScreen[None]):
             self.rows.focus()
             return
         pane = self.query_one("#request", FilePane)
-        sent = self._agent.next_request(prompt_follows=True)
+        sent = self._agent.context.next_request(prompt_follows=True)
         records = tuple(self._agent.session.records)
         text = await asyncio.to_thread(_printed, sent, records)
         pane.show(LineFile(text))
@@ -279,7 +279,7 @@ class ContextScreen(TableScreen[None]):
         price = "" if fixed else context_changes.mask_price(self._agent, item)
         agent = self._agent
         texts = texts_in(agent, item)
-        screen = ContextItemScreen(item, texts, agent.full_outputs, agent.window, price)
+        screen = ContextItemScreen(item, texts, agent.full_outputs, agent.models.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
 
     async def _after_item(self, action: str | None) -> None:
@@ -291,7 +291,7 @@ class ContextScreen(TableScreen[None]):
     def action_copy(self) -> None:
         """Copy the item as the model sees it, or the exact request."""
         if self._shows_request:
-            sent = request_assembly.to_json(self._agent.next_request(prompt_follows=True))
+            sent = request_assembly.to_json(self._agent.context.next_request(prompt_follows=True))
             text = json.dumps(sent, ensure_ascii=True, indent=2)
         elif row := self.chosen:
             items = [part.item for part in row.parts] or [row.item]
@@ -325,7 +325,7 @@ class ContextScreen(TableScreen[None]):
         if not (item := self._changeable()):
             return
         try:
-            shown = await self._agent.show_difference(record_of(item.id)[0])
+            shown = await self._agent.context.show_difference(record_of(item.id)[0])
         except HoldfastError as error:
             self.refuse(error)
         else:
@@ -350,10 +350,10 @@ class ContextScreen(TableScreen[None]):
     async def action_many(self) -> None:
         """Mask many results at once, with the effect shown first."""
         records = list(self._agent.session.records)
-        stands, weigh = self._agent.view().stands, self._agent.ledger.would
+        stands, weigh = self._agent.context.view().stands, self._agent.context.ledger.would
         found = masks.results(records, stands=stands, weigh=weigh)
         stale = await asyncio.to_thread(masks.outdated, found, change_checker(self._root))
-        menu = BulkMenu(found, stale, self._agent.window, self._agent.price_of_masks)
+        menu = BulkMenu(found, stale, self._agent.models.window, self._agent.context.price_of_masks)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
             await self.change(ContextChange(plan.overlays()))
@@ -367,12 +367,14 @@ class ContextScreen(TableScreen[None]):
             await self._change(change, undo=undo)
 
     async def _change(self, change: ContextChange, *, undo: bool) -> None:
-        before = self._agent.ledger.tokens
+        before = self._agent.context.ledger.tokens
         back = context_changes.undoing(change, self._agent.session.records)
         try:
-            for event in await self._agent.overlay(change.overlays) if change.overlays else ():
+            for event in (
+                await self._agent.context.overlay(change.overlays) if change.overlays else ()
+            ):
                 self._tell(event)
-            for event in await self._agent.pin(change.pins) if change.pins else ():
+            for event in await self._agent.context.pin(change.pins) if change.pins else ():
                 self._tell(event)
         except HoldfastError as error:
             self.refuse(error)
@@ -380,13 +382,13 @@ class ContextScreen(TableScreen[None]):
         if not undo:
             self._undo.append(back)
         self._load(same_row=self._order in context_rows.BY_SIZE)
-        saved = before - self._agent.ledger.tokens
-        text = context_changes.change_text(change, saved, self._agent.window)
+        saved = before - self._agent.context.ledger.tokens
+        text = context_changes.change_text(change, saved, self._agent.models.window)
         if undo:
             self.notice.say(f"Undone: {text}", "success")
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
-        cost = self._agent.cost_of_change(now) if now else None
+        cost = self._agent.context.cost_of_change(now) if now else None
         price = f" Costs {break_price(cost)}." if cost else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
         self.notice.say(text + price, "success", hint=hint)

@@ -49,15 +49,17 @@ def mask_price(agent: Agent, item: Item) -> str:
     record = next((one for one in records if one.id == id_), None)
     if record is None or (overlay.view == "masked" and stand(record, overlay) is None):
         return ""
-    weigh = agent.ledger.would
+    weigh = agent.context.ledger.would
     try:
         then = weigh(id_, stand(record, overlay))
-        saved = weigh(id_, agent.view().stands.get(id_)) - then
+        saved = weigh(id_, agent.context.view().stands.get(id_)) - then
     except KeyError:  # behind a summary
         return ""
     verb = "unmask" if item.state == "masked" else "mask"
-    waits = "waits for the next break · " if id_ in agent.pending else ""
-    price = replace(agent.price_of_masks({id_: saved}), pays_after=None)  # the line is short
+    waits = "waits for the next break · " if id_ in agent.context.pending else ""
+    price = replace(
+        agent.context.price_of_masks({id_: saved}), pays_after=None
+    )  # the line is short
     return f"{waits}m {verb}: {price.text}"
 
 

@@ -71,13 +71,13 @@ def texts_in(agent: Agent, item: Item) -> ItemTexts:
     """The texts of an item as it stands in the next request of an agent."""
     id_, place = record_of(item.id)
     record = next((one for one in agent.session.records if one.id == id_), None)
-    stand = agent.view().stands.get(id_)
+    stand = agent.context.view().stands.get(id_)
     if record is not None and place is not None:
         blocks = content_of(record)
         sent = stand.blocks if stand else blocks
         apart = len(sent) == len(blocks)
         return ItemTexts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
-    return texts_of(record, stand, "" if record else agent.fixed_texts().get(item.id, ""))
+    return texts_of(record, stand, "" if record else agent.context.fixed_texts().get(item.id, ""))
 
 
 def shown(blocks: Iterable[Block]) -> str:

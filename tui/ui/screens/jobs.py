@@ -91,13 +91,13 @@ class JobsScreen(TableDialog[None]):
     @work(group="read", exclusive=True)
     async def read_output(self) -> None:
         """Read what they printed last and where they listen, and draw what is different."""
-        for owned in self._agent.jobs:
+        for owned in self._agent.jobs.all:
             job = owned.job
             if self._tails.get(job, (-1, ""))[0] != job.bytes:
                 count, read = job.bytes, job.tail
                 tail = await asyncio.to_thread(read, lines=_TAIL_LINES, chars=_TAIL_CHARS)
                 self._tails[job] = count, tail
-        self._ports = sorted(await self._agent.ports())
+        self._ports = sorted(await self._agent.jobs.ports())
         if self._state() != self._drawn:
             self.refresh_jobs()
 
@@ -108,7 +108,7 @@ class JobsScreen(TableDialog[None]):
     @property
     def _listed(self) -> list[OwnedJob]:
         """Those that run first, of each the newest first."""
-        newest = list(reversed(self._agent.jobs))
+        newest = list(reversed(self._agent.jobs.all))
         return sorted(newest, key=lambda one: one.job.ended)
 
     def refresh_jobs(self) -> None:

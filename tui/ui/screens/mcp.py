@@ -90,7 +90,7 @@ class McpScreen(TableDialog[None]):
                 yield Static(id="log-text", markup=False)
 
     def on_mount(self) -> None:
-        self.set_class(not self._agent.servers, "-none")
+        self.set_class(not self._agent.mcp.all, "-none")
         self.refresh_servers()
         self.set_interval(LOOK_S, self.follow)
 
@@ -102,18 +102,18 @@ class McpScreen(TableDialog[None]):
     def _state(self) -> object:
         """Everything that is drawn: equal states look the same."""
         tool = self._row[1] if self._row else None
-        price = self._agent.price_of_switch(tool) if tool else None
+        price = self._agent.mcp.price_of_switch(tool) if tool else None
         servers = [
             (one.name, one.state, one.detail, one.left_out, *one.tools, frozenset(one.switched_off))
-            for one in self._agent.servers
+            for one in self._agent.mcp.all
         ]
-        return servers, price, [self._agent.searched_tools(one) for one in self._agent.servers]
+        return servers, price, [self._agent.mcp.searched_tools(one) for one in self._agent.mcp.all]
 
     def refresh_servers(self) -> None:
         """Show how the servers stand now."""
         chosen = self._shown[self.rows.cursor] if self._shown else None
         self._shown = []
-        for server in self._agent.servers:
+        for server in self._agent.mcp.all:
             self._shown.append((server, None))
             if server.name in self._opened:
                 self._shown += [(server, tool) for tool in server.tools]
@@ -172,7 +172,7 @@ class McpScreen(TableDialog[None]):
             self._opened ^= {server.name}
         else:
             on_ = tool.own_name in server.switched_off
-            for event in self._agent.switch_tool(server, tool.own_name, on=on_):
+            for event in self._agent.mcp.switch_tool(server, tool.own_name, on=on_):
                 self._tell(event)
         self.refresh_servers()
 
@@ -180,10 +180,10 @@ class McpScreen(TableDialog[None]):
         """Switch the tool under the cursor, and make the frame of the requests again for it: now,
         or where it is to "wait" with the next break."""
         tool = self._row[1] if self._row else None
-        if tool is None or not self._agent.price_of_switch(tool).anew:
+        if tool is None or not self._agent.mcp.price_of_switch(tool).anew:
             return
         self.action_switch()
-        self._agent.reload(wait=when == "wait")
+        self._agent.context.reload(wait=when == "wait")
 
     @work(group="log", exclusive=True)
     async def action_log(self) -> None:
@@ -231,7 +231,7 @@ class McpScreen(TableDialog[None]):
         glyph, look = _MARKS[server.state]
         fold = "▾" if server.name in self._opened else "▸"
         tools = tools_of(self._agent, server)
-        names = (cell_len(one_line(other.name)) for other in self._agent.servers)
+        names = (cell_len(one_line(other.name)) for other in self._agent.mcp.all)
         column = max(10, min(max(names), width // 3))
         name = Content(one_line(server.name)).truncate(column, ellipsis=True, pad=True)
         room = width - 4 - column - 11 - cell_len(tools) - 2
@@ -254,7 +254,7 @@ class McpScreen(TableDialog[None]):
             if tool is not None:
                 off = tool.own_name in server.switched_off
                 state = "hidden from the model in this session" if off else "available to the model"
-                price = self._agent.price_of_switch(tool)
+                price = self._agent.mcp.price_of_switch(tool)
                 costs = (
                     f"\nn switches it in the cached part too: {price.anew}." if price.anew else ""
                 )
@@ -264,7 +264,7 @@ class McpScreen(TableDialog[None]):
             else:
                 where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
-                if found := self._agent.searched_tools(server):
+                if found := self._agent.mcp.searched_tools(server):
                     more += f"\nThe model finds {plural(found, 'tool')} of it by search."
                 state = server.detail or server.state
                 more += f"\n{offers}" if (offers := server.offers) else ""

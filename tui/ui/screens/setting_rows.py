@@ -247,7 +247,7 @@ class SettingsState:
             return
         self.problem = None
         agent, config = self._frontend.conversation.agent, self._loaded.config
-        model = agent.model if agent and agent.model != PRACTICE else config.model
+        model = agent.models.current if agent and agent.models.current != PRACTICE else config.model
         known = tuple(themes.available(self.folders.config / "themes"))
         self.rows = table(self._loaded, models=(model,), themes=known)
 
@@ -272,7 +272,7 @@ class SettingsState:
         if now.keys != old.keys:
             frontend.app.use_keys(keymap_of(now.keys))
         if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):
-            agent.take_up(now)
+            agent.permissions.take_up(now)
         if self._services.use_settings is not None:
             await self._services.use_settings()
 
