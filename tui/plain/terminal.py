@@ -248,8 +248,8 @@ class Terminal:
             leave()
 
     def say(self, *lines: str) -> None:
-        """Print lines, without control characters. The line that the person is typing is shown again
-        below them."""
+        """Print lines, without control characters. The line being typed is shown again below
+        them."""
         if not lines:
             return
         text = "".join(f"{clean(line)}\n" for line in lines)
