@@ -1,8 +1,8 @@
-"""Why the words of a command do not show which programs it starts: code in another language, what
-it reads as its input, and files that the same line writes and then runs.
+"""The reasons why the words of a command do not show which programs it starts: code in another
+language, its input, and files that the same line writes and then runs.
 
-That makes a command no riskier, since any program may start others: it counts only where a rule
-forbids some, for then a person has to look.
+This makes a command no riskier, since any program may start others: it matters only where a rule
+forbids some, because then a person has to check.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _OWN_FILE = "runs a file that the same command writes"
 _LOADS_CODE = "lets a variable load code into programs"
 
 STANDARD_INPUT = re.compile(r"-|0|/dev/stdin|/dev/fd/\d+|/proc/\w+/fd/\d+")
-"""What names an open file in the place of a script; `0` is the number in `0< file`."""
+"""Names of an open file in place of a script; `0` is the number in `0< file`."""
 
 _INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
-"""Options of interpreters by which their program is among their words."""
+"""Options of interpreters that put the program among the words."""
 _SHELL_INLINE = re.compile(r"[-+]\w*c\w*|--command")
 _LETTERS = re.compile(r"-[A-Za-z]{0,8}")
 _STARTING = re.compile(
@@ -36,7 +36,7 @@ _STARTING = re.compile(
     r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\b(?:os|io|_G|_ENV)\s*\[",
     re.IGNORECASE,
 )
-"""What a program of another language starts others with, or evaluates a text."""
+"""The ways in which programs of other languages start programs, or evaluate a text."""
 _AWK_STARTS = re.compile(r"\|&?\s*(?:getline|[\"'])|@\w+\s*\(", re.IGNORECASE)
 _PIPES = re.compile(r"(?<!\|)\|(?!\|)")
 _STATEMENTS = re.compile(r"[;{}\n]")
@@ -77,7 +77,7 @@ _CODE_OPTIONS: Mapping[str, re.Pattern[str]] = {
     )
     for name in programs.split()
 }
-"""Options and words that hold code, for programs that can start others by it."""
+"""Options and words that contain code, for programs that can start others with it."""
 _EDITORS = frozenset(names("ed ex vi vim nvim view"))
 _TAKE_A_SCRIPT = frozenset(names(
     "r rscript julia octave ipython ipython3 irb tsx ts-node racket guile scala groovy swift ocaml"
@@ -86,7 +86,7 @@ _TAKE_A_SCRIPT = frozenset(names(
 _READ_CODE = frozenset(names(
     "iex erl dc gdb lldb sqlite3 psql mysql mariadb sftp ftp at batch crontab script su uv"
 )) | _EDITORS | _TAKE_A_SCRIPT
-"""Programs that run what they are given to read, where they are given it."""
+"""Programs that run their input, if they have any."""
 _RUN_GIVEN = frozenset(names(
     "pytest tox nox go cargo gcc g++ cc c++ clang clang++ rustc tcc javac java kotlinc swiftc jest"
     " vitest mocha rake cmake ninja just gradle invoke ansible-playbook emacs wish m4"
@@ -128,13 +128,13 @@ _CODE_VARIABLES = re.compile(
     r"|LD_AUDIT|DYLD_INSERT_LIBRARIES|GCONV_PATH|GIT_CONFIG\w*|GIT_EXEC_PATH|GIT_TEMPLATE_DIR"
     r"|ENV|ZDOTDIR|MAKEFILES|VIMINIT|EXINIT"
 )
-"""Variables by which programs load code, or settings that name some."""
+"""Variables that make programs load code, or settings that name some."""
 _CODE_IN_OPTIONS = re.compile(r"-r|--require|--import|--eval|--loader|-e|--init-file|-f")
 
 
 def unseen_code(simple: SimpleCommand) -> str:
-    """Why the words of a command that has some do not show which programs it starts; "" if they
-    do, as far as this can be told."""
+    """Explain why the words of a command do not show which programs it starts; "" if they do, as
+    far as can be seen. The command must have words."""
     name, texts = simple.program, [word.text for word in simple.words[1:]]
     if code := _CODE_OPTIONS.get(name):
         if any(UNKNOWN in text and code.fullmatch(text.replace(UNKNOWN, "")) for text in texts):
@@ -159,19 +159,19 @@ _MAKE_READS = re.compile(
 
 
 def _has_own_code(name: str, texts: Sequence[str]) -> bool:
-    """Whether a program is given words in the place of what it could read."""
+    """True if a program gets words that replace its input."""
     operands = [text for text in texts if text[:1] not in {"-", "+"}]
     if name in _EDITORS:
         return False
     if any(re.fullmatch(r"-\w*[ecf]|--(?:eval|command|file)(?:=.*)?", text) for text in texts):
         return True
-    if name == "uv":  # `uv run -`
+    if name == "uv":  # `uv run -` reads it
         return operands != ["run"]
     return len(operands) > 1 if name == "sqlite3" else name in _TAKE_A_SCRIPT and bool(operands)
 
 
 def unseen_variable(name: str, value: str) -> str:
-    """Why setting a variable does not show which programs others start; "" if it does."""
+    """Explain why setting a variable hides which programs others start; "" if it does not."""
     if _CODE_VARIABLES.fullmatch(name):
         return _LOADS_CODE
     options = name in {"NODE_OPTIONS", "MAKEFLAGS", "BUN_OPTIONS"}
@@ -187,6 +187,7 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
     options |= {n + 1 for n in options if texts[n] in valued}
     at = next((n for n in range(len(texts)) if n not in options), len(texts))
     own, script = texts[:at], texts[at] if at < len(texts) else "-"
+    # Some modules run their own arguments as code, like `-c`.
     module = own[-1:] == ["-m"] and script in _RUN_MODULES
     from_file = is_awk and any(text in {"-f", "--file"} for text in own)
     inline = is_awk or script == "eval" or module or any(map(_INLINE.fullmatch, own))
@@ -197,6 +198,7 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
         return _STARTS
     if starts or (is_awk and any(map(_awk_starts, texts))):
         return _STARTS
+    # A script that only the shell knows could be anything.
     made = [script, *(text for text in own[-1:] if text.startswith("-"))]
     if inline and not from_file and any(UNKNOWN in text for text in made):
         return MADE
@@ -206,8 +208,8 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
 
 
 def _awk_starts(text: str) -> bool:
-    """Whether awk would start a program: it prints into one, reads from one, or calls a function by
-    a name that it makes."""
+    """True if awk would start a program: it prints into one, reads from one, or calls a function by
+    a name that it computes."""
     printed = (part.partition("print")[2] for part in _STATEMENTS.split(text) if "print" in part)
     return _AWK_STARTS.search(text) is not None or any(map(_PIPES.search, printed))
 
@@ -220,12 +222,12 @@ def _attached(option: str) -> list[str]:
 
 
 def _sed(texts: Sequence[str], *, fed: bool) -> str:
-    """sed runs a program by its command `e`, and by the flag of `s`."""
+    """Explain if sed runs a program: by its command `e`, or by the flag of `s`."""
     scripts: list[str] = []
     operands = [text for text in texts if not text.startswith("-")]
     for n, text in enumerate(texts):
-        if found := re.match(r"-\w*?([ef])(.*)|--(expression|file)(?:=(.*))?", text, re.DOTALL):
-            kind, value = (found[1] or found[3])[:1], found[2] or found[4] or ""
+        if match := re.match(r"-\w*?([ef])(.*)|--(expression|file)(?:=(.*))?", text, re.DOTALL):
+            kind, value = (match[1] or match[3])[:1], match[2] or match[4] or ""
             value = value or next(iter(texts[n + 1 : n + 2]), "")
             if kind == "e":
                 scripts.append(value)
@@ -237,14 +239,14 @@ def _sed(texts: Sequence[str], *, fed: bool) -> str:
     return _STARTS if any(map(_SED_STARTS.search, scripts)) else ""
 
 
-# Files that a line writes, and what runs them
+# Files that a line writes, and the commands that run them
 
 
 def names_written(
     commands: Iterable[SimpleCommand], redirects: Iterable[Redirect]
 ) -> Iterator[str]:
-    """The names, without their folders, of the files that a line writes: `*` for one that only the
-    shell will know, with a slash before those that are only named in code."""
+    """Yield the names, without their folders, of the files that a line writes: `*` for one that
+    only the shell will know, with a slash before those that are only named in code."""
     for one in redirects:
         if one.writes and one.target.text != "/dev/null":
             yield _bare(one.target.text)
@@ -262,15 +264,15 @@ def _written_by(simple: SimpleCommand) -> Iterator[str]:
     if name in _WRITE_OPERANDS or in_place:
         yield from operands
     elif name in {"curl", "wget", "dd"}:
-        found = [(n, _WRITE_INTO.match(text)) for n, text in enumerate(texts)]
-        yield from (match[1] or "".join(texts[n + 1 : n + 2]) for n, match in found if match)
+        options = [(n, _WRITE_INTO.match(text)) for n, text in enumerate(texts)]
+        yield from (match[1] or "".join(texts[n + 1 : n + 2]) for n, match in options if match)
         yield from operands
     elif name in {"npm", "pnpm", "yarn", "bun"} and operands[:1] == ["pkg"]:
         yield "package.json"
 
 
 def runs_written(simple: SimpleCommand, written: frozenset[str]) -> str:
-    """Why a command may run a file of the names that its line writes; "" if it doesn't."""
+    """Explain why a command may run one of the files that its line writes; "" if it doesn't."""
     name, program = simple.program, simple.words[0].text
     texts = [word.text for word in simple.words[1:]]
     files = {program} if "/" in program or program in written else set[str]()
@@ -298,6 +300,6 @@ _FILE_OPTIONS = frozenset(names("-f --file -r --require --import -l --load"))
 
 
 def _bare(text: str) -> str:
-    """The name of a file without its folders, in lower case; `*` where only the shell knows it."""
+    """The name of a file without its folders, in lower case; `*` if only the shell knows it."""
     name = text.rstrip("/").rpartition("/")[2].lower()
     return "*" if UNKNOWN in name else name

@@ -1,8 +1,8 @@
-"""The server's own tools: what a request offers of them, and what an answer says of their calls.
+"""The server's own tools: how a request offers them, and how an answer reports their calls.
 
-The server runs them within its answer: their calls and results stand there, and go back to it as
-they came. Today that is the search of the web (API, `web_search_20250305`): the version that needs
-no code execution and that every model takes.
+The server runs them within its answer: their calls and results are in it, and are sent back
+unchanged. Today that is the search of the web (API, `web_search_20250305`): the version that needs
+no code execution and that every model accepts.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tui.core.formatting import plural
 from tui.core.messages import Block, list_of, object_of, string_of
 
 CALL: Final = "server_tool_use"
-"""The type of the block of a call."""
+"""The type of a call's block."""
 WEB_SEARCH: Final = "web_search"
 _TYPE: Final = "web_search_20250305"
 _RESULT: Final = "_tool_result"
 _MOST_SEARCHES: Final = 8
-"""In one answer; each is paid for."""
+"""Maximum number in one answer; each is paid for."""
 
 _ERRORS: Final = {
     "too_many_requests": "the server's search is busy",
@@ -39,7 +39,7 @@ class CitedPage(NamedTuple):
 
 
 class ServerResult(NamedTuple):
-    """A result of a tool of the server's, for a person: the pages that were found, a line each."""
+    """A result of one of the server's tools, for a person: the pages, a line each."""
 
     id: str
     name: str
@@ -49,8 +49,8 @@ class ServerResult(NamedTuple):
 
 
 def web_search(allowed: Sequence[str] = (), blocked: Sequence[str] = ()) -> dict[str, Any]:
-    """The search of the web as a request offers it. Domains are bare names, their subdomains
-    included; the API takes one of the two lists."""
+    """The web search tool as a request offers it. Domains are bare names and include their
+    subdomains; the API accepts only one of the two lists."""
     tool: dict[str, Any] = {"type": _TYPE, "name": WEB_SEARCH, "max_uses": _MOST_SEARCHES}
     if allowed:
         return tool | {"allowed_domains": list(allowed)}
@@ -58,24 +58,24 @@ def web_search(allowed: Sequence[str] = (), blocked: Sequence[str] = ()) -> dict
 
 
 def is_server_tool(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool of a request is one of the server's own."""
+    """True if a tool of a request is one of the server's own."""
     return tool.get("type") == _TYPE
 
 
 def is_result(block: Block) -> bool:
-    """Whether a block is the result of a tool of the server's."""
+    """True if a block is the result of one of the server's tools."""
     kind = string_of(block.get("type"))
     return kind.endswith(_RESULT) and "tool_use_id" in block
 
 
 def result_of(block: Block) -> ServerResult:
-    """What a result's block says, whatever is in it."""
+    """Read a result's block, whatever is in it."""
     name = string_of(block.get("type")).removesuffix(_RESULT)
     id_, content = string_of(block.get("tool_use_id")), block.get("content")
     code = string_of(object_of(content).get("error_code"))
     if code:
-        said = _ERRORS.get(code, code.replace("_", " "))
-        return ServerResult(id_, name, said, said, is_error=True)
+        reason = _ERRORS.get(code, code.replace("_", " "))
+        return ServerResult(id_, name, reason, reason, is_error=True)
     pages = [page for page in map(object_of, list_of(content)) if page.get("url")]
     lines = [_line(page) for page in pages]
     return ServerResult(id_, name, plural(len(pages), "page"), "\n".join(lines), is_error=False)
@@ -87,10 +87,10 @@ def _line(page: Block) -> str:
 
 
 def sources(content: Iterable[Block]) -> list[CitedPage]:
-    """The pages of the web that an answer cites, each once, in the order in which it does."""
-    found: dict[str, CitedPage] = {}
+    """The web pages that an answer cites, each once, in order."""
+    pages: dict[str, CitedPage] = {}
     for block in content:
         for cited in map(object_of, list_of(block.get("citations"))):
             if url := string_of(cited.get("url")):
-                found.setdefault(url, CitedPage(url, string_of(cited.get("title")).strip()))
-    return list(found.values())
+                pages.setdefault(url, CitedPage(url, string_of(cited.get("title")).strip()))
+    return list(pages.values())

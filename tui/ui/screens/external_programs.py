@@ -1,4 +1,5 @@
-"""The person's own pager and editor for a file: the app steps aside and comes back after."""
+"""Opens a file in the person's own pager or editor: the app steps aside and comes back
+afterwards."""
 
 from __future__ import annotations
 
@@ -26,15 +27,15 @@ _PROGRAMS: dict[Program, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pager": (("PAGER",), ("less -R", "more", "vi")),
     "editor": (("VISUAL", "EDITOR"), ("vi", "nano", "less -R", "more")),
 }
-"""The environment variables that name one, and those that are usual."""
+"""The environment variables that name a program, and the usual programs."""
 AT_ONCE_S = 1.0
-"""Whatever fails within this time has shown nothing."""
+"""Seconds; a program that fails sooner has shown nothing."""
 
 
 def command_of(program: Program) -> list[str]:
-    """The command that the person has set, else the first there is; [] where there is none.
+    """Return the command that the person has set, else the first usual one; [] if there is none.
 
-    What is set and cannot be found is not used either.
+    A setting that can't be found is not used.
     """
     variables, usual = _PROGRAMS[program]
     for text in (*(os.environ.get(name, "") for name in variables), *usual):
@@ -46,8 +47,8 @@ def command_of(program: Program) -> list[str]:
 
 
 async def open_copy(app: App[Any], path: Path, results: Path, program: Program) -> str | None:
-    """Open the full copy of an output, which lies in the folder `results`, as `open_file` does: an
-    editor can only read it. None where it can't be read there."""
+    """Open the full copy of an output, which is in the folder `results`, as `open_file` does; an
+    editor can only read it. Returns None if it can't be read there."""
     try:
         copy = await asyncio.to_thread(open_full_copy, path, results)
     except (OSError, ValueError):
@@ -62,9 +63,9 @@ async def open_copy(app: App[Any], path: Path, results: Path, program: Program) 
 
 
 async def open_file(app: App[Any], path: Path, program: Program) -> str:
-    """Open a file; "" or what went wrong, in a sentence for the person. Returns when they are done.
+    """Open a file and wait until the program ends; return "" or the problem in a sentence.
 
-    What runs continues meanwhile; nothing is drawn.
+    Running work continues meanwhile; nothing is drawn.
     """
     command = command_of(program)
     if not command:
@@ -74,7 +75,7 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
         )
     before = signal.getsignal(signal.SIGINT)
     try:
-        # Ctrl+C is for the other program. It is not ignored, as that would be inherited.
+        # Ctrl+C is for the other program. It is not ignored, since that would be inherited.
         signal.signal(signal.SIGINT, _nothing)
         await asyncio.to_thread(path.stat)
         with app.batch_update(), app.suspend():
@@ -89,12 +90,12 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
     if not code or monotonic() - started > AT_ONCE_S:
-        return ""  # pagers also say how one left them
+        return ""  # a pager's exit code also says how it was left
     return f"{command[0]} closed at once with exit code {code}."
 
 
 async def open_text(app: App[Any], text: bytes, program: Program) -> str:
-    """As `open_file`, for a text that is in no file."""
+    """Like `open_file`, for a text that is in no file."""
     try:
         with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".txt") as file:
             file.write(text)
@@ -105,7 +106,7 @@ async def open_text(app: App[Any], text: bytes, program: Program) -> str:
 
 
 async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
-    """A text as the person left it in their editor; None, and what went wrong."""
+    """Return a text as the person left it in their editor; or None, and the problem."""
     try:
         with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
             file = Path(folder) / "prompt.md"
@@ -120,7 +121,7 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
 
 @contextmanager
 def _unwritable(file: int) -> Generator[None]:
-    """Nobody writes to an open file by mistake: a receipt names its hash."""
+    """Keep an open file from being written by mistake: a receipt names its hash."""
     mode = os.fstat(file).st_mode & 0o777
     os.fchmod(file, mode & ~0o222)
     try:
@@ -143,14 +144,13 @@ async def _run(command: list[str]) -> int:
 
 
 def _nothing(_signal: int, _frame: object) -> None:
-    """Leave it to the program in front."""
+    """Do nothing: Ctrl+C is for the program in front."""
 
 
 def step_aside(app: App[Any], *words: str) -> str:
     """Leave the terminal to `holdfast` with these words until it ends. Blocks.
 
-    It is a process of its own: nothing of this one can get into it. Returns what is in the way,
-    "" where nothing was.
+    It is a process of its own, isolated from this one. Returns the problem, "" if there was none.
     """
     try:
         with app.suspend():
@@ -161,5 +161,5 @@ def step_aside(app: App[Any], *words: str) -> str:
 
 
 def own_command(words: Sequence[str], theme: str) -> list[str]:
-    """A command line of this program. What lies in the current folder is never imported."""
+    """Return a command line of this program. Modules in the current folder are never imported."""
     return [sys.executable, "-P", "-m", "tui", *words, "--theme", theme]

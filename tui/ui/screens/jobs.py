@@ -1,4 +1,4 @@
-"""/jobs (F6): the background commands of a session; and the screen that follows the output of
+"""/jobs (F6): the background commands of a session, and the screen that follows the output of
 one."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tui.tools.jobs import Job
 
 FOLLOW_S: Final = 0.5
-"""How often what runs is drawn anew."""
+"""Seconds between updates of what runs."""
 _TAIL_LINES: Final = 3
 _TAIL_CHARS: Final = 1000
 _NONE: Final = f"""\
@@ -90,8 +90,8 @@ class JobsScreen(TableDialog[None]):
 
     @work(group="read", exclusive=True)
     async def read_output(self) -> None:
-        """Read what they printed last and where they listen, and draw what is different."""
-        for owned in self._agent.jobs.all:
+        """Read the last output of the commands and their ports, and draw what has changed."""
+        for owned in self._agent.jobs:
             job = owned.job
             if self._tails.get(job, (-1, ""))[0] != job.bytes:
                 count, read = job.bytes, job.tail
@@ -107,12 +107,12 @@ class JobsScreen(TableDialog[None]):
 
     @property
     def _listed(self) -> list[OwnedJob]:
-        """Those that run first, of each the newest first."""
-        newest = list(reversed(self._agent.jobs.all))
+        """The commands, running ones first, each kind with the newest first."""
+        newest = list(reversed(self._agent.jobs))
         return sorted(newest, key=lambda one: one.job.ended)
 
     def refresh_jobs(self) -> None:
-        """Show how they stand."""
+        """Show the current state of the commands."""
         before = self._row.job if self._row else None
         self._shown = self._listed
         jobs = [one.job for one in self._shown]
@@ -124,7 +124,7 @@ class JobsScreen(TableDialog[None]):
 
     @work(group="stop", exclusive=True)
     async def action_stop(self) -> None:
-        """Stop the one under the cursor, once the person has said so."""
+        """Stop the command under the cursor, once the person has confirmed."""
         row = self._row
         if row is not None and await stop_asked(cast("App[Any]", self.app), row.job):
             self.refresh_jobs()
@@ -164,7 +164,7 @@ class JobsScreen(TableDialog[None]):
         ]
 
     def _explain(self) -> None:
-        """All of the row under the cursor, and the keys."""
+        """Show the details of the row under the cursor, and the keys."""
         owned, keys = self._row, tuple[tuple[str, str], ...]()
         lines: list[str] = []
         if owned is not None:
@@ -182,8 +182,10 @@ class JobsScreen(TableDialog[None]):
 
 
 class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """All that a background command printed. At its end the output is followed; a search or a look
-    at what was before holds it still."""
+    """Shows everything a background command printed, and follows the output at its end.
+
+    A search, or scrolling back, holds it still.
+    """
 
     CSS_PATH = "jobs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -217,7 +219,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
     @work(group="follow", exclusive=True)
     async def follow(self) -> None:
-        """Show what is new, if the end is in sight."""
+        """Show new output, if the end is visible."""
         self._show_head()
         job, pane = self.owned.job, self.pane
         count, first = job.bytes, self._bytes_shown < 0
@@ -227,7 +229,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
         if file is None:
             self.query_one("#none", Static).update(trouble)
             return
-        if not pane.follows:  # meanwhile
+        if not pane.follows:  # scrolled meanwhile
             file.close()
             return
         self._bytes_shown = count
@@ -256,12 +258,12 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
     @work(group="stop", exclusive=True)
     async def action_stop(self) -> None:
-        """Stop it, once the person has said so."""
+        """Stop the command, once the person has confirmed."""
         await stop_asked(cast("App[Any]", self.app), self.owned.job)
         self.follow()
 
     def action_copy(self) -> None:
-        """Copy what is selected, else the output as far as a clipboard takes it."""
+        """Copy the selection, else the output up to the clipboard's limit."""
         view = self.pane.view
         if text := view.selected_text or view.text():
             copy(cast("App[Any]", self.app), text)
@@ -280,8 +282,8 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
 
 async def stop_asked(app: App[Any], job: Job) -> bool:
-    """Ask whether a command is to be stopped, and stop it by SIGTERM, then SIGKILL; whether it
-    was."""
+    """Ask whether to stop a command, and stop it by SIGTERM, then SIGKILL. True if it was
+    stopped."""
     if job.ended:
         return False
     question = YesNoQuestion(

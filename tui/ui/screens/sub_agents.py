@@ -1,5 +1,5 @@
-"""/agents: the sub-agents of a session and the kinds there are; and the screen that one is looked
-into on, while it works and afterwards."""
+"""/agents: a session's sub-agents and the available kinds; and the screen that shows one, while it
+works and afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tui.ui.widgets.record_items import ItemFollower
 from tui.ui.widgets.row_list import Part, RowList
 
 FOLLOW_S: Final = 0.25
-"""How often what works is drawn anew."""
+"""Seconds between updates of what is working."""
 
 _MARKS: Final[dict[State, tuple[str, str]]] = {
     "waiting": ("◌", "muted"),
@@ -47,14 +47,14 @@ _OF_ENDED: Final = (("enter", "open"),)
 
 
 def seconds_of(one: SubAgent, clock: Clock) -> float:
-    """How long a sub-agent has worked; 0 where that is not known."""
+    """Return how long a sub-agent has worked; 0 if unknown."""
     if one.works and one.started:
         return clock.monotonic() - one.started
     return one.seconds
 
 
 def facts_of(one: SubAgent, clock: Clock) -> str:
-    """How it stands, how long it worked, and what that came to."""
+    """Return its state, how long it worked, and what it used."""
     seconds = seconds_of(one, clock)
     took = [duration(seconds)] if seconds >= 1 else []
     counted = one.calls or one.spent.requests
@@ -62,7 +62,7 @@ def facts_of(one: SubAgent, clock: Clock) -> str:
 
 
 class AgentsScreen(TableDialog[str | None]):
-    """Dismissed with the id of the call whose sub-agent is to be looked into, or None."""
+    """Dismissed with the id of the call whose sub-agent is to be shown, or None."""
 
     CSS_PATH = "sub_agents.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -87,7 +87,7 @@ class AgentsScreen(TableDialog[str | None]):
         self.set_interval(FOLLOW_S, self.follow)
 
     def follow(self) -> None:
-        """Draw the rows again if anything that is shown of them has changed."""
+        """Draw the rows again if anything shown has changed."""
         if self._state() != self._drawn:
             self.refresh_agents()
 
@@ -98,7 +98,7 @@ class AgentsScreen(TableDialog[str | None]):
         ]
 
     def refresh_agents(self) -> None:
-        """Show how they stand: the newest first, and the kinds below."""
+        """Show the current state: the newest sub-agent first, and the kinds below."""
         before = self._row
         self._shown = [*reversed(self._agents.all), *self._kinds.all.values()]
         places = {_key(row): place for place, row in enumerate(self._shown)}
@@ -108,7 +108,7 @@ class AgentsScreen(TableDialog[str | None]):
         self._drawn = self._state()
 
     def action_stop(self) -> None:
-        """Stop the one under the cursor."""
+        """Stop the sub-agent under the cursor."""
         if isinstance(row := self._row, SubAgent) and row.works:
             row.stop()
             self.refresh_agents()
@@ -139,7 +139,7 @@ class AgentsScreen(TableDialog[str | None]):
         return [(f"{mark} ", look), (name, "text"), (f"  {one_line(facts)}", "muted")]
 
     def _explain(self) -> None:
-        """All of the row under the cursor, and the keys."""
+        """Show the details of the row under the cursor, and the keys."""
         row, keys, lines = self._row, tuple[tuple[str, str], ...](), list[str]()
         if isinstance(row, SubAgent):
             lines = _about(row, self._clock)
@@ -172,8 +172,8 @@ def _key(row: SubAgent | AgentDefinition) -> str:
 
 
 class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """The conversation of a sub-agent, which follows it while it works. `records` are all that it
-    has so far, and grow with it."""
+    """The conversation of a sub-agent, followed while it works. `records` are all that it has so
+    far, and grow with it."""
 
     CSS_PATH = "sub_agents.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -250,7 +250,7 @@ class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         event.stop()  # its outputs are not the chat's
 
     def action_stop(self) -> None:
-        """Let it end where it is."""
+        """Stop the sub-agent where it is."""
         if self.one.works:
             self.one.stop()
 
@@ -258,9 +258,11 @@ class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
         self.view.action_page(step)
 
     def action_copy(self) -> None:
-        """Copy the last thing that it said."""
-        said = (item.text for item in reversed(self.view.items) if isinstance(item, AssistantItem))
-        if text := next(said, ""):
+        """Copy its last answer."""
+        answers = (
+            item.text for item in reversed(self.view.items) if isinstance(item, AssistantItem)
+        )
+        if text := next(answers, ""):
             self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
             copied = f"Copied {plural(len(text), 'character')}."
             cast("App[Any]", self.app).notify(copied, markup=False)

@@ -1,5 +1,5 @@
-"""The items of a conversation, made from its records and from facts that both ways share; and what
-the screen shows of a session that is continued."""
+"""The items of a conversation, from its records and from facts, which both share; and the state of
+the screen for a session that is continued."""
 
 from __future__ import annotations
 
@@ -63,20 +63,21 @@ SEEN_ELSEWHERE: Mapping[type[object], str] = {
     facts.ToolsAwaited: "the line above the prompt, while it lasts",
     facts.StorageChanged: "the light in the status line",
 }
-"""Facts that have words and no line of their own in the conversation, and where they are seen."""
+"""Facts that have words but no line of their own in the conversation, and where they are seen."""
 _VOIDS = frozenset({"error", "failover", "parked", "recovery", "retry"})
-"""Records whose `text` is what an answer said before it was made again."""
+"""Records whose `text` is that of an answer that was made again."""
 SHORT_DIFF = 16
-"""Lines of a diff that is open in the conversation once the change is made."""
+"""Most lines of a diff that is shown open once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
 _END_BYTES = (32 * 1024, 512 * 1024)
-"""How much of a session's file is read for its end: more, where that holds too few items."""
+"""Bytes of a session's file that are read for its end: more, if the first part has too few
+items."""
 _END_ITEMS = 40
 
 
 def items_of(records: Iterable[Record]) -> list[Item]:
-    """The items of a conversation as its records tell it, in their order."""
+    """Return the items of a conversation from its records, in their order."""
     calls: dict[str, ToolItem] = {}
     branch = list(records)
     items = [item for told in retold(branch) for item in _record_items(*told, calls)]
@@ -90,22 +91,22 @@ def items_of(records: Iterable[Record]) -> list[Item]:
 
 @dataclass(slots=True)
 class ItemFollower:
-    """The items of a branch that grows: of each record once."""
+    """Makes the items of a growing branch, each record once."""
 
     _calls: dict[str, ToolItem] = field(default_factory=dict[str, ToolItem])
     _seen: int = 0
 
     def advance(self, records: Sequence[Record]) -> tuple[list[Item], list[Item]]:
-        """The items that came, and those that changed, since the last time. A call runs until its
-        result is there, or until `end`."""
+        """Return the items that came, and those that changed, since the last call. A tool call runs
+        until its result is there, or until `end`."""
         came: list[Item] = []
         changed: dict[str, Item] = {}
         for record, fact in retold(records[self._seen :]):
-            made = _record_items(record, fact, self._calls)
-            for item in made:
+            new = _record_items(record, fact, self._calls)
+            for item in new:
                 if isinstance(item, ToolItem) and item.state == "interrupted":
                     item.state = "running"
-            came += made
+            came += new
             id_ = str(record.data.get("call_id"))
             if id_ in self._calls and record.type in {"permission", "intent", "tool_result"}:
                 item = self._calls[id_]
@@ -115,7 +116,8 @@ class ItemFollower:
         return came, [item for item in changed.values() if item not in came]
 
     def end(self) -> list[Item]:
-        """No more records come: the calls that have no result were interrupted."""
+        """Mark calls without a result as interrupted, since no more records come, and return
+        them."""
         open_ = [item for item in self._calls.values() if item.state == "running"]
         for item in open_:
             item.state = "interrupted"
@@ -123,22 +125,22 @@ class ItemFollower:
 
 
 def entry_of(records: Sequence[Record], id_: str, items: Sequence[Item]) -> Item | None:
-    """The item at which a record is told; `items` are `items_of` the same records."""
+    """Return the item that shows a record; `items` are `items_of` the same records."""
     calls: dict[str, ToolItem] = {}
     cards = {item.id: item for item in items if isinstance(item, ToolItem)}
     place = 0
     for record, fact in retold(records):
         if record.id == id_ and record.type in {"tool_result", "intent", "permission"}:
             return cards.get(str(record.data.get("call_id")))
-        made = _record_items(record, fact, calls)
+        new = _record_items(record, fact, calls)
         if record.id == id_:
             return items[min(place, len(items) - 1)] if items else None
-        place += len(made)
+        place += len(new)
     return None
 
 
 def _record_items(record: Record, fact: Fact | None, calls: dict[str, ToolItem]) -> list[Item]:
-    """The items of a record; `fact` is what it tells again."""
+    """Return the items of a record; `fact` is what it tells again."""
     data = record.data
     content = blocks_of(data.get("content"))
     match record.type:
@@ -152,9 +154,9 @@ def _record_items(record: Record, fact: Fact | None, calls: dict[str, ToolItem])
             if item := calls.get(str(data.get("call_id"))):
                 _add_fact(item, record.type, data)
         case "interrupt":
-            said = str(data.get("text") or "")
+            partial = str(data.get("text") or "")
             stopped = NoticeItem("Stopped here.", "warning")
-            return [AssistantItem(said), stopped] if said.strip() else [stopped]
+            return [AssistantItem(partial), stopped] if partial.strip() else [stopped]
         case _:
             void = string_of(data.get("text")) if record.type in _VOIDS else ""
             item = fact_item(fact, moment_of(record.time), void) if fact else None
@@ -163,41 +165,42 @@ def _record_items(record: Record, fact: Fact | None, calls: dict[str, ToolItem])
 
 
 def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
-    """What happened, as the screen tells it, live or again; None where it is seen in another way
-    (see `SEEN_ELSEWHERE`). `void` is what an answer said that is made again."""
+    """Return the item for what happened, live or replayed; None if it is seen in another way (see
+    `SEEN_ELSEWHERE`). `void` is the text of an answer that is made again."""
     if type(fact) in SEEN_ELSEWHERE:
         return None
     match fact:
         case facts.RetryScheduled():
             return _attempt_item(fact, void)
         case facts.CompactionFinished(reason="overflow" | "digest", problem=""):
-            return None  # the step of the recovery is told
+            return None  # the recovery step has its own line
         case facts.Debug(text):
-            first, _, rest = text.strip("\n").partition("\n")
-            return NoticeItem(first, detail=rest, folded=False)
+            first, _, others = text.strip("\n").partition("\n")
+            return NoticeItem(first, detail=others, folded=False)
         case _:
-            said = words(fact, now)
-    if said is None:
+            sentence = words(fact, now)
+    if sentence is None:
         return None
-    detail = "\n".join(part for part in (said.detail, void) if part.strip())
-    return NoticeItem(said.text, said.level, detail, not said.open, said.hint)
+    detail = "\n".join(part for part in (sentence.detail, void) if part.strip())
+    return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, sentence.hint)
 
 
 def _sent_along(prompt: str, text: str) -> list[Item]:
-    """What the model was sent after a prompt: piped in, or what the person's commands printed."""
-    rest = text.removeprefix(prompt).lstrip("\n") if text.startswith(prompt) else ""
-    return [sent_along_item(rest)] if rest.strip() else []
+    """Return the item for what the model was sent after a prompt: piped input, or the output of the
+    person's commands."""
+    attached = text.removeprefix(prompt).lstrip("\n") if text.startswith(prompt) else ""
+    return [sent_along_item(attached)] if attached.strip() else []
 
 
 def sent_along_item(text: str) -> NoticeItem:
-    """One line for what went along with a prompt, the text folded below."""
+    """Return one line for what went along with a prompt, with the text folded below."""
     lines = plural(text.count("\n") + 1, "line")
     what = "what your hooks say" if text.startswith(HOOKS_SAY) else "your shell output"
     return NoticeItem(f"Included {what} ({lines})", detail=text)
 
 
 def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
-    """Put on its card what a record says of a call."""
+    """Put what a record says about a call on its card."""
     match kind:
         case "permission":
             item.label = item.label or str(data.get("subject", ""))
@@ -220,6 +223,7 @@ def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
 
 
 def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[Item]:
+    # Text blocks of a cited answer are one text that was split at its citations.
     items: list[Item] = []
     cites = False
     for block in content:
@@ -235,18 +239,18 @@ def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[
             case "thinking" if str(block.get("thinking", "")).strip():
                 items.append(ThinkingItem(str(block["thinking"])))
             case "tool_use" | "server_tool_use":
-                made = as_meant(block)
-                input_ = object_of(made.get("input"))
+                call = as_meant(block)
+                input_ = object_of(call.get("input"))
                 id_ = str(block.get("id", ""))
-                name = str(made.get("name", ""))
+                name = str(call.get("name", ""))
                 item = ToolItem(id_, name, _label(name, input_), "interrupted", input=input_)
                 calls[id_] = item
                 items.append(item)
             case _ if is_result(block):
-                found = result_of(block)
-                if item := calls.get(found.id):
-                    end = found.is_error, 0.0, None, found.summary, found.text
-                    fill(item, ToolFinished(found.id, found.name, *end))
+                result = result_of(block)
+                if item := calls.get(result.id):
+                    end = result.is_error, 0.0, None, result.summary, result.text
+                    fill(item, ToolFinished(result.id, result.name, *end))
             case _:
                 pass
     pages = tuple(source._asdict() for source in sources(content))
@@ -263,7 +267,7 @@ def _label(name: str, input_: dict[str, Any]) -> str:
 
 
 def fill(item: ToolItem, end: ToolFinished) -> None:
-    """Put a finished call's result on its card. A short change is seen without unfolding it."""
+    """Put a finished call's result on its card. A short change is shown without unfolding it."""
     interrupted = end.summary == INTERRUPTED
     if item.state != "denied":
         cut_off = interrupted or end.summary == STOPPED
@@ -280,11 +284,11 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
 
 
 def _preview(end: ToolFinished) -> str:
-    """The first and the last lines of a result, and how many there are between them."""
+    """Return the first and the last lines of a result, and the number of lines between them."""
     text, half = end.text, PREVIEW_LINES // 2
-    hint = "" if end.receipt else f" · {SHOWS_ALL}"  # a receipt says itself where all is
+    hint = "" if end.receipt else f" · {SHOWS_ALL}"  # a receipt names the full copy itself
     first, last = text[:SHOWN_CHARS].splitlines(), text[-SHOWN_CHARS:].splitlines()
-    if len(text) == SHOWN_CHARS and end.name != "shell":  # of a longer one, which is not at hand
+    if len(text) == SHOWN_CHARS and end.name != "shell":  # the beginning of a longer text
         return "\n".join([*first[:PREVIEW_LINES], "… more"])
     count = len(first) if len(text) <= SHOWN_CHARS else len(text.splitlines())
     if count <= PREVIEW_LINES + 1:
@@ -294,21 +298,21 @@ def _preview(end: ToolFinished) -> str:
 
 
 def close(item: ToolItem, printed: str) -> None:
-    """A call to which no end was told: the turn ended before it could begin, or with it."""
+    """Close a call without a reported end: the turn ended before it could begin, or with it."""
     seconds = item.seconds if printed and item.seconds else 0.0
     item.summary = ""
     fill(item, ToolFinished(item.id, item.name, True, seconds, None, INTERRUPTED, printed))
 
 
 def _progress_text(printed: str, seconds: float, begun: str) -> str:
-    """How far an interrupted call came, as far as that is known; its seconds say more."""
+    """Say how far an interrupted call came, as far as that is known; its seconds say more."""
     if printed.strip():
         return f"{plural(len(printed.splitlines()), 'line')} printed"
     return "" if seconds else begun or NEVER
 
 
 def title_of(item: ToolItem) -> str:
-    """What the output pane calls a tool call."""
+    """Return a tool call's title in the output pane."""
     return title(item.name, item.label)
 
 
@@ -337,8 +341,8 @@ class RestoredItems:
 
 
 def restored(records: Sequence[Record]) -> RestoredItems:
-    """What the records of a branch come to. Takes a second for 100,000 of them: call it in a
-    thread."""
+    """Restore the items of a branch from its records. Takes a second for 100,000 of them, so call
+    it in a thread."""
     from tui.context.overrides import overlays_of, pins_of  # noqa: PLC0415 - not for `end_of`
     from tui.context.seen_files import outdated_calls  # noqa: PLC0415
 
@@ -361,7 +365,7 @@ def restored(records: Sequence[Record]) -> RestoredItems:
 
 
 def result_text(records: Sequence[Record], id_: str) -> str:
-    """The whole result of a call, as the model got it first; "" where there is none."""
+    """Return the whole result of a call, as the model first got it; "" if there is none."""
     for record in reversed(records):
         if record.type == "tool_result" and record.data.get("call_id") == id_:
             return text_of(blocks_of(record.data.get("content")))
@@ -369,7 +373,8 @@ def result_text(records: Sequence[Record], id_: str) -> str:
 
 
 def end_of(path: Path) -> list[Item]:
-    """The last items of a session's file. Blocks; raises SessionError where it cannot be read."""
+    """Return the last items of a session's file. Blocks; raises SessionError if it cannot be
+    read."""
     items: list[Item] = []
     for size in _END_BYTES:
         items = items_of(read_end(path, size))
@@ -379,7 +384,7 @@ def end_of(path: Path) -> list[Item]:
 
 
 def warm() -> None:
-    """Load, in a thread, what the first answer is drawn with, colors of code included."""
+    """Load what the first answer is drawn with, colors of code included; for a thread."""
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
