@@ -33,7 +33,7 @@ FIELDS: Final[Mapping[str, int]] = {
 """Classes whose body declares more fields than the goal."""
 
 METHODS_GOAL: Final = 30
-METHODS: Final[Mapping[str, int]] = {"Agent": 89, "ChatScreen": 38}
+METHODS: Final[Mapping[str, int]] = {"ChatScreen": 38}
 """Classes with more public methods and properties of their own than the goal."""
 
 CALLABLES_GOAL: Final = 40

@@ -233,7 +233,7 @@ class Conversation:
     def to_background(self) -> bool:
         """Move the command that runs in front to the background, the person's own too. False where
         there is none, which is said."""
-        moved = bool(self.agent and self.agent.jobs.all.move_to_background())
+        moved = bool(self.agent and self.agent.jobs.move_to_background())
         if not moved:
             self.frontend.say("No command is running in the foreground.")
         return moved

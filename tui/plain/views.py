@@ -55,8 +55,8 @@ async def context(frontend: PlainFrontend, argument: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    await asyncio.to_thread(agent.view)  # so that the ledger knows the state of all items
-    items = agent.ledger.items()
+    await asyncio.to_thread(agent.context.view)  # so that the ledger knows the state of all items
+    items = agent.context.ledger.items()
     verb, _, number = argument.strip().lower().partition(" ")
     if verb in {"", "all"} and not number:
         measured = frontend.speaker.measured
@@ -254,7 +254,9 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
 
 def _effort(agent: Agent) -> str:
     """Return the level of effort if it is not the model's own."""
-    return f", effort {agent.effort}" if agent.effort != agent.own_effort else ""
+    return (
+        f", effort {agent.models.effort}" if agent.models.effort != agent.models.own_effort else ""
+    )
 
 
 async def status(frontend: PlainFrontend, _: str) -> None:
@@ -456,8 +458,8 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     match verb, rest[1:]:
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             switched = next(one for one in server.tools if one.own_name == tool)
-            anew = agent.price_of_switch(switched).anew
-            for event in agent.switch_tool(server, tool, on=verb == "on"):
+            anew = agent.mcp.price_of_switch(switched).anew
+            for event in agent.mcp.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "available to the model" if verb == "on" else "hidden from the model"
             frontend.terminal.say(f"{tool} is {now}, starting with the next request.")

@@ -100,7 +100,8 @@ async def reload(conversation: Conversation, _: str) -> None:
     question = ChoiceQuestion(
         "Reload instructions and tools?",
         "The next request starts with the current versions:"
-        f" {break_price(agent.context.reload_cost())}. At the next compaction this costs nothing extra.",
+        f" {break_price(agent.context.reload_cost())}."
+        " At the next compaction this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
             AnswerOption("w", "At the next break", "wait"),

@@ -21,38 +21,27 @@ async def effort(conversation: Conversation, wanted: str) -> None:
     agent, say = conversation.open_agent(), conversation.frontend.say
     if agent is None:
         return
-    level = wanted.strip().lower()
-    if not agent.models.efforts:
-        say(f"{agent.models.current} has no effort levels.")
+    models, level = agent.models, wanted.strip().lower()
+    if not models.efforts:
+        say(f"{models.current} has no effort levels.")
     elif not level:
-        own = (
-            f"; {agent.models.own_effort} is the model's default" if agent.models.own_effort else ""
-        )
-        later = (
-            f"; {agent.models.effort_to_come} applies at the next break"
-            if agent.models.effort_to_come
-            else ""
-        )
-        say(
-            f"Effort is {agent.models.effort}{own}{later}.",
-            hint=f"/effort {'|'.join(agent.models.efforts)}",
-        )
-    elif level not in agent.models.efforts:
-        say(
-            f"{agent.models.current} has no effort level {level}.",
-            "warning",
-            hint=" ".join(agent.models.efforts),
-        )
+        own = f"; {models.own_effort} is the model's default" if models.own_effort else ""
+        to_come = models.effort_to_come
+        later = f"; {to_come} applies at the next break" if to_come else ""
+        say(f"Effort is {models.effort}{own}{later}.", hint=f"/effort {'|'.join(models.efforts)}")
+    elif level not in models.efforts:
+        hint = " ".join(models.efforts)
+        say(f"{models.current} has no effort level {level}.", "warning", hint=hint)
     elif when := await _when(conversation, agent, level):
-        for event in await agent.models.use_effort(level, wait=when == "wait"):
+        for event in await models.use_effort(level, wait=when == "wait"):
             conversation.frontend.show(event)
-        if to_come := agent.models.effort_to_come:
+        if to_come := models.effort_to_come:
             say(
                 f"Effort changes to {to_come} at the next break,",
                 hint="such as /compact or /reload.",
             )
         else:
-            say(f"Effort is now {agent.models.effort}.", "success")
+            say(f"Effort is now {models.effort}.", "success")
 
 
 async def next_effort(conversation: Conversation) -> None:

@@ -98,7 +98,7 @@ class ContextScreen(TableScreen[None]):
         yield from self.foot()
 
     def on_mount(self) -> None:
-        self._agent.view()  # the ledger takes the state of each record from it
+        self._agent.context.view()  # the ledger takes the state of each record from it
         self._load()
         self.rows.move_to(context_rows.largest_result(self.shown))
         self.set_interval(FOLLOW_S, self._follow)
@@ -129,7 +129,7 @@ class ContextScreen(TableScreen[None]):
         """Mark the rows that show an outdated state of files."""
         self._comparing = True
         try:
-            outdated = await self._agent.outdated()
+            outdated = await self._agent.context.outdated()
         finally:
             self._comparing = False
         if outdated != self._outdated:
@@ -154,7 +154,7 @@ class ContextScreen(TableScreen[None]):
     def _draw(self, *, same_row: bool = False) -> None:
         """Draw the current items, with the cursor on the same item or, with `same_row`, in the same
         row."""
-        count, window = self._agent.ledger.tokens, self._agent.window
+        count, window = self._agent.context.ledger.tokens, self._agent.models.window
         items, width = [row.item for row in self._items], self.size.width - 2
         before, words = self.chosen, self.filter_field.value
         shown = context_rows.arranged(self._items, words, self._order, self._unfolded)
@@ -354,10 +354,12 @@ class ContextScreen(TableScreen[None]):
     async def action_many(self) -> None:
         """Mask many results at once, after showing the effect."""
         records = list(self._agent.session.records)
-        stands, weigh = self._agent.view().stands, self._agent.ledger.would
+        stands, weigh = self._agent.context.view().stands, self._agent.context.ledger.would
         results = masks.results(records, stands=stands, weigh=weigh)
         stale = await asyncio.to_thread(masks.outdated, results, change_checker(self._root))
-        menu = BulkMenu(results, stale, self._agent.window, self._agent.price_of_masks)
+        menu = BulkMenu(
+            results, stale, self._agent.models.window, self._agent.context.price_of_masks
+        )
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
             await self.change(ContextChange(plan.overlays()))

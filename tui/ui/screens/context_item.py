@@ -77,7 +77,7 @@ def texts_in(agent: Agent, item: Item) -> ItemTexts:
         sent = stand.blocks if stand else blocks
         split = len(sent) == len(blocks)
         return ItemTexts(shown([sent[place]] if split else sent), shown(blocks[place : place + 1]))
-    return texts_of(record, stand, "" if record else agent.fixed_texts().get(item.id, ""))
+    return texts_of(record, stand, "" if record else agent.context.fixed_texts().get(item.id, ""))
 
 
 def shown(blocks: Iterable[Block]) -> str:

@@ -91,7 +91,7 @@ class JobsScreen(TableDialog[None]):
     @work(group="read", exclusive=True)
     async def read_output(self) -> None:
         """Read the last output of the commands and their ports, and draw what has changed."""
-        for owned in self._agent.jobs:
+        for owned in self._agent.jobs.all:
             job = owned.job
             if self._tails.get(job, (-1, ""))[0] != job.bytes:
                 count, read = job.bytes, job.tail
@@ -108,7 +108,7 @@ class JobsScreen(TableDialog[None]):
     @property
     def _listed(self) -> list[OwnedJob]:
         """The commands, running ones first, each kind with the newest first."""
-        newest = list(reversed(self._agent.jobs))
+        newest = list(reversed(self._agent.jobs.all))
         return sorted(newest, key=lambda one: one.job.ended)
 
     def refresh_jobs(self) -> None:

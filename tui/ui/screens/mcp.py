@@ -265,7 +265,7 @@ class McpScreen(TableDialog[None]):
             else:
                 where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
-                if found_count := self._agent.searched_tools(server):
+                if found_count := self._agent.mcp.searched_tools(server):
                     more += f"\nThe model finds {plural(found_count, 'tool')} of it by search."
                 state = server.detail or server.state
                 more += f"\n{offers}" if (offers := server.offers) else ""
