@@ -16,6 +16,7 @@ from tests.support.provider import ScriptedProvider, say
 from tests.support.script import Hold
 from tests.support.world import OldSession, World, old_path, record
 from tui.agent.agent import Agent
+from tui.agent.agent_jobs import AgentJobs
 from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.plans import ApprovedPlan
 from tui.app.conversation import Conversation
@@ -235,15 +236,15 @@ async def test_a_port_inside_the_sandbox_is_said_once_and_opened(
     frontend, listening = conversation.frontend, dict[int, int]()
     assert isinstance(frontend, Recorder)
 
-    async def ports() -> dict[int, int]:
+    async def ports(_: AgentJobs) -> dict[int, int]:
         return listening
 
-    async def forward(port: int) -> int:
+    async def forward(_: AgentJobs, port: int) -> int:
         return port
 
-    monkeypatch.setattr(type(world.agent), "has_jobs", True)
-    monkeypatch.setattr(world.agent, "ports", ports)
-    monkeypatch.setattr(world.agent, "forward", forward)
+    monkeypatch.setattr(AgentJobs, "own_run", True)
+    monkeypatch.setattr(AgentJobs, "ports", ports)
+    monkeypatch.setattr(AgentJobs, "forward", forward)
     await route(conversation, "/forward")
     assert frontend.said[-1] == "No command is listening on a port inside the sandbox."
     for _ in range(2):
@@ -324,10 +325,10 @@ async def test_an_idle_agent_is_woken_where_that_is_wanted(
     ended = facts.JobFinished("job-1", "c1", "make", 0, "exit code 0", "", 1.0, "", 0)
     conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - what the agent calls
     assert not conversation.busy
-    monkeypatch.setattr(type(world.agent), "wakes", True)
+    monkeypatch.setattr(AgentJobs, "wakes", True)
     conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - as above
     assert conversation.busy
-    monkeypatch.setattr(type(world.agent), "wakes", False)
+    monkeypatch.setattr(AgentJobs, "wakes", False)
     await conversation.at_rest()
     assert world.agent.went_on == 1
     await conversation.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tests.context.sessions import MODEL, Told, answer, output, prompt
@@ -27,6 +28,7 @@ class Inspected:
     """What the inspector asks of an agent, over a session in memory."""
 
     window = 200_000
+    models = SimpleNamespace(window=window)
     full_outputs = Path("/w/.holdfast/tool-results")
 
     def __init__(self, *told: Told) -> None:
@@ -44,6 +46,10 @@ class Inspected:
     def say(self, told: Told) -> None:
         """What a turn adds meanwhile."""
         self.ledger.add(self.session.append(told[0], **told[1]))
+
+    @property
+    def context(self) -> Inspected:
+        return self
 
     @property
     def pending(self) -> Mapping[str, Overlay]:

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
-from tests.support.world import OldSession, WatchedAgent, World, record
+from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import turn, until
 from tests.ui.screens.pictures import (
     Picture,
@@ -29,6 +29,7 @@ from tests.ui.screens.pictures import (
 from tests.ui.screens.test_mcp import AsksToSignIn, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
 from tests.ui.screens.test_sub_agents import child_records
+from tui.agent.agent_jobs import AgentJobs
 from tui.agent.background_jobs import OwnedJob
 from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
@@ -198,9 +199,13 @@ class StillJobs:
 
     def __init__(self, *jobs: StillJob) -> None:
         owners = ["general: try the examples", "", ""]
-        self.jobs = [
+        self.all = [
             OwnedJob(cast("Job", job), owner) for job, owner in zip(jobs, owners, strict=True)
         ]
+
+    @property
+    def jobs(self) -> StillJobs:
+        return self
 
     async def ports(self) -> dict[int, int]:
         return {5173: 0}
@@ -237,8 +242,8 @@ def background(stage: Stage) -> Shot:
 
 def quitting(stage: Stage) -> Shot:
     """A background command runs while somebody quits."""
-    jobs = still_jobs(stage).jobs
-    stage.monkeypatch.setattr(WatchedAgent, "jobs", property(lambda _: jobs))
+    jobs = still_jobs(stage).all
+    stage.monkeypatch.setattr(AgentJobs, "all", property(lambda _: jobs))
 
     async def drive(pilot: Pilot[None]) -> None:
         await opened(pilot)
@@ -256,7 +261,7 @@ def background_output(stage: Stage) -> Shot:
     """The output of one that runs."""
 
     async def drive(pilot: Pilot[None]) -> None:
-        screen = JobOutputScreen(still_jobs(stage).jobs[2])
+        screen = JobOutputScreen(still_jobs(stage).all[2])
         await pilot.app.push_screen(screen)
         await until(pilot, lambda: screen.is_mounted and screen.pane.view.file.size > 0)
 
