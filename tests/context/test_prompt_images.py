@@ -9,7 +9,8 @@ from tests.context.pictures import image, png
 from tests.support.world import record
 from tui.context import view
 from tui.context.masks import one_image, record_of
-from tui.context.overrides import Overlay, overlay_in, overlays_of
+from tui.context.overrides import overlay_in, overlays_of
+from tui.core.facts import Overlay
 from tui.session.records import Record
 
 WORDS = [f"[image {n}: {n}.png 10×1{n} 44 B]" for n in range(4)]

@@ -22,12 +22,11 @@ from tui.agent.request_builder import Fit
 from tui.agent.turn import TurnRunner
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.app.services import AppServices, SessionChoice
-from tui.context.overrides import Overlay
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected
 from tui.core import facts
 from tui.core.config import Config, Permissions, Status, TerminalSettings
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Overlay
 from tui.core.images import Image, images_of_record
 from tui.core.keymap import keymap_of
 from tui.core.messages import blocks_of, text_block, text_of

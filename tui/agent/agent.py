@@ -17,7 +17,6 @@ from tui.agent.break_cost import ChangePrice, SwitchPrice, cost_of_change, price
 from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.directive_state import DirectiveState
-from tui.agent.frame_state import RELOAD
 from tui.agent.hooks import HookRunner
 from tui.agent.interrupted_work import (
     InterruptedWork,
@@ -42,7 +41,7 @@ from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ShellOutput, ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.agent.user_questions import UserQuestions
-from tui.context.overrides import Overlay, pending
+from tui.context.overrides import pending
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
@@ -50,7 +49,7 @@ from tui.core import facts
 from tui.core.config import Config
 from tui.core.errors import HoldfastError
 from tui.core.fact_words import break_price
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Overlay
 from tui.core.formatting import tokens
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
@@ -330,7 +329,7 @@ class Agent:
     def rename(self, title: str) -> None:
         """Give the session another title, by a record; one that is being written is dropped."""
         self._titles.close()
-        self._ctx.recorder.append("title", title=title)
+        self._ctx.recorder.write(facts.TitleChanged(title))
 
     def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Fact]:
         """Run one turn and yield its events; the last is TurnFinished.
@@ -379,8 +378,7 @@ class Agent:
 
     async def note(self, text: str) -> Sequence[Fact]:
         """Record a line that is for the person only, and show it."""
-        self._ctx.recorder.append("note", text=text)
-        await self._ctx.recorder.show(facts.Notice(text))
+        await self._ctx.recorder.record_synced(facts.Note(text))
         return self._ctx.events.take()
 
     async def close_calls(self, ids: Collection[str]) -> Sequence[Fact]:
@@ -400,7 +398,7 @@ class Agent:
         What changed since the session began is then said there, and not at the end.
         """
         if wait:
-            self._ctx.recorder.append(RELOAD)
+            self._ctx.record(facts.FrameAwaited())
         else:
             self._requests.frame.renew("reload")
 
@@ -619,8 +617,8 @@ class Agent:
         Recorded; `go_on` then asks again. Raises RuntimeError while a turn runs.
         """
         self._refuse_in_turn()
-        codes = tuple(finding.to_json() for finding in self._repair.climb(level))
-        await self._ctx.recorder.show(facts.RepairApplied(codes), *self._requests.measured())
+        applied = self._repair.climb(level)
+        await self._ctx.recorder.show(applied, *self._requests.measured())
         self._counter.schedule()
         return self._ctx.events.take()
 

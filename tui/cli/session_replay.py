@@ -23,21 +23,21 @@ from unicodedata import east_asian_width
 from tui.agent.composition import Launch, is_first_party, listed_model, make_provider, server_name
 from tui.agent.frame_state import form_of
 from tui.agent.limits import Spent
-from tui.agent.turn import answer_fields
+from tui.agent.turn import message_of
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli import request_commands
 from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.effort import field_of
-from tui.context.overrides import SPEAKING, Overlay
+from tui.context.overrides import SPEAKING
 from tui.context.request_assembly import thinking_of
 from tui.context.request_difference import difference
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.clock import SystemClock, timestamp
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, UsageError
-from tui.core.facts import RetryScheduled
+from tui.core.facts import Overlay, RetryScheduled, TitleChanged
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Block, Usage, blocks_of, object_of, string_of
 from tui.core.standard_output import note, print_text
@@ -235,12 +235,13 @@ def _keep(
     header = copies.header_of(loaded, clock=clock, cwd=launch.workspace.root)
     title = f"Replay of {loaded.header.id}, request {made.number}"
     told = [*records]
-    for type_, data in (
-        ("assistant", answer_fields(answer, answer.content, "", server_name(launch))),
-        ("title", {"title": title}),
+    for fact in (
+        message_of(answer, answer.content, "", server_name(launch)),
+        TitleChanged(title),
     ):
         now, last = clock.now(), told[-1].id if told else None
-        told.append(Record(type_, new_id(now, after=last or ""), last, timestamp(now), data))
+        id_, fields = new_id(now, after=last or ""), fact.to_record()
+        told.append(Record(fact.recorded_as(), id_, last, timestamp(now), fields))
     copies.write_session(copies.place_of(header, folders=launch.folders, clock=clock), header, told)
     return header.id
 

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from tui.context import untrusted
 from tui.context.breaks import BREAK
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
+from tui.core.facts import Overlay, OverlayView
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block
 from tui.session.records import Record
@@ -30,7 +31,6 @@ from tui.tools.limits.clamp import Room, cap_chars, clamp, share
 from tui.tools.limits.receipt import Keep
 
 RecordState: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
-OverlayView: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]
 OVERLAY_VIEWS: Final[tuple[OverlayView, ...]] = ("full", "clamped", "imageless", "pruned", "masked")
 
 SUMMARY: Final = "[Previous conversation summary]"
@@ -54,35 +54,6 @@ MASKED: Final = "[Masked by the person"
 _AGE_MAX = 1_000_000
 _KEPT = THINKING | SERVER_RESULTS | {"tool_use", "server_tool_use"}
 _END_MATTERS = frozenset({"run_command", "command_status"})
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """How the record `target` is to be sent. `by` is "person" or a part of the program.
-
-    `age` is how many turns old it was when it was pruned; it is recorded so that the text in a
-    cached prefix does not change with every turn. `tokens` is a further limit of a clamped
-    result, 0 for none. `blocks` are the places of the images that are left out of an imageless
-    record; () leaves out all of them. One that is to `wait` counts from the next break on, which
-    then costs no more.
-    """
-
-    target: str
-    view: OverlayView
-    by: str = "person"
-    reason: str = ""
-    age: int = 0
-    tokens: int = 0
-    blocks: tuple[int, ...] = ()
-    wait: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of its record."""
-        said = {"target": self.target, "view": self.view, "by": self.by, "reason": self.reason}
-        said |= {"age": self.age} if self.age else {}
-        said |= {"blocks": list(self.blocks)} if self.blocks else {}
-        said |= {"wait": True} if self.wait else {}
-        return said | ({"tokens": self.tokens} if self.tokens else {})
 
 
 @dataclass(frozen=True, slots=True)

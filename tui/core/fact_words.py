@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, cast
 from tui.core import facts
 from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import words as class_in_words
-from tui.core.facts import INTERRUPTION, Fact
+from tui.core.facts import INTERRUPTION, Fact, Told
 from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
 from tui.core.messages import string_of
 from tui.core.paths import shorten
@@ -97,7 +97,7 @@ class Sentence:
         return (self.text, *(f"  {row}" for row in rows), *filter(None, (self.hint,)))
 
 
-def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: C901, PLR0912, PLR0915 - one case per fact
+def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: C901, PLR0912, PLR0915 - one case per fact
     """A fact in words, or None. `now` is when they are read; without it, they may be read later or
     elsewhere, and times say their day and zone."""
     match fact:
@@ -255,13 +255,15 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
             | facts.PlanApproved()
             | facts.HookFinished()
             | facts.CheckpointTaken()
+            | facts.CallBegan()
+            | facts.Interrupted()
         ):
             return None
         case _:
             assert_never(fact)
 
 
-def fact_lines(fact: Fact) -> tuple[str, ...]:
+def fact_lines(fact: Told) -> tuple[str, ...]:
     """A fact as lines of standard error or a log, read as they come. None for what is
     said in another way: a notice what was switched, an error why a turn ended, the command that
     changes the context what it did."""

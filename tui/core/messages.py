@@ -6,7 +6,7 @@ block can be kept, without translation. Nothing here talks to anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
@@ -86,13 +86,15 @@ class Usage:
         The API names the lives of what is written, what was thought and the searches in objects
         of their own.
         """
-        if not isinstance(value, Mapping):
-            return cls()
-        given: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
-        parts = [object_of(given.get(name)) for name in USAGE_PARTS]
-        found = {**parts[0], **parts[1], **parts[2], **given}
-        counts = (found.get(f.name) for f in fields(cls))
-        return cls(*(n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts))
+        found = given = object_of(value)
+        for name in USAGE_PARTS:
+            if part := object_of(given.get(name)):
+                found = part | found
+        counts = [found.get(name) for name in _COUNTS]
+        return cls(*[n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts])
+
+
+_COUNTS: Final = tuple(f.name for f in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,9 @@ def text_of(content: str | Iterable[Block]) -> str:
     cite something are parts of one sentence with their neighbors."""
     if isinstance(content, str):
         return content
-    texts = (b for b in content if b.get("type") == "text")
+    texts = [b for b in content if b.get("type") == "text"]
+    if not any("citations" in b for b in texts):
+        return "\n".join([str(b.get("text", "")) for b in texts])
     return "\n".join("".join(str(b.get("text", "")) for b in part) for part in sentences(texts))
 
 

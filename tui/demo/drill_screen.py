@@ -13,7 +13,8 @@ from tui.app.program import CompositionRoot
 from tui.app.services import SessionChoice
 from tui.core import facts
 from tui.core.clock import Clock
-from tui.core.messages import text_block
+from tui.core.facts import AssistantMessage, TitleChanged, UserMessage
+from tui.core.messages import Usage, text_block
 from tui.demo.drill_steps import INTRO, Drill
 from tui.demo.guide import Guide
 from tui.provider.base import Provider, Request
@@ -84,9 +85,10 @@ def _fill(session: Session, model: str) -> None:
     """Records a conversation, so that there is something to shorten."""
     exchanges = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
     for asked, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill, yes.")):
-        session.append("user", content=[text_block(asked)], text=asked)
-        session.append("assistant", content=[text_block(answer)], model=model, usage={})
-    session.append("title", title="drill")
+        session.record(UserMessage(asked, content=[text_block(asked)], typed=asked))
+        said = [text_block(answer)]
+        session.record(AssistantMessage(answer, "end_turn", Usage(), content=said, model=model))
+    session.record(TitleChanged("drill"))
 
 
 class DrillApp(GuidedApp):

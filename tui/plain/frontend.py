@@ -14,10 +14,10 @@ from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
 from tui.app.services import AppServices, SessionChoice
+from tui.core import facts
 from tui.core.fact_words import words
-from tui.core.facts import ErrorRaised, Fact
+from tui.core.facts import ErrorRaised, Fact, Told
 from tui.core.formatting import plural
-from tui.core.messages import blocks_of, text_of
 from tui.core.retold import retold
 from tui.core.text_cleaning import visible
 from tui.plain.event_lines import sentence_lines
@@ -251,28 +251,25 @@ class PlainFrontend:
 
 
 def _last_words(records: Sequence[Record], title: str) -> list[str]:
-    prompts = [str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text")]
-    answers = (
-        text_of(blocks_of(r.data.get("content")))
-        for r in reversed(records)
-        if r.type == "assistant"
-    )
+    told = [*retold(records)]
+    prompts = [one.typed for _, one in told if isinstance(one, facts.UserMessage) and one.typed]
+    answers = (one.text for _, one in reversed(told) if isinstance(one, facts.AssistantMessage))
     answer = next((text for text in answers if text.strip()), "")
     lines = [sentence(f"Session: {title or 'untitled'}, {plural(len(prompts), 'prompt')}")]
     if prompts:
         lines.append(f"You said last: {_short(prompts[-1])}")
     if answer:
         lines.append(f"Holdfast said last: {_short(' '.join(read(answer)))}")
-    return [*lines, *_done_to_the_context(records)]
+    return [*lines, *_done_to_the_context(told)]
 
 
-def _done_to_the_context(records: Sequence[Record]) -> list[str]:
+def _done_to_the_context(told: Sequence[tuple[Record, Told | None]]) -> list[str]:
     """The last that was done to what the model sees."""
     done = [
         line
-        for record, fact in retold(records)
-        if fact and record.type in _OF_THE_CONTEXT
-        for line in sentence_lines(words(fact))[:1]
+        for record, fact in told
+        if record.type in _OF_THE_CONTEXT
+        for line in sentence_lines(words(fact) if fact else None)[:1]
     ]
     if not done:
         return []

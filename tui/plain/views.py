@@ -25,10 +25,11 @@ from tui.app.commands.views import (
 )
 from tui.app.mcp_offers import tools_of
 from tui.app.quitting import ask_to_quit
-from tui.context.overrides import SPEAKING, Overlay
+from tui.context.overrides import SPEAKING
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
+from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.permissions.types import MODE_NAMES

@@ -18,7 +18,7 @@ from tui.app.commands.views import (
     status_figures,
     usage_rows,
 )
-from tui.context.overrides import Overlay
+from tui.core.facts import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.ui.screens.external_programs import edited, step_aside
