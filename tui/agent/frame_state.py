@@ -24,7 +24,7 @@ from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
 from tui.context.system_prompt import environment, hash_of, newer_version
-from tui.core.facts import ContextBroken, FrameMade, ModelTold, Notice, ThinkingBroken
+from tui.core.facts import ContextBroken, FrameMade, ModelNotice, Notice, ThinkingBroken
 from tui.core.formatting import plural
 from tui.core.git.branch import branch_of
 from tui.core.messages import list_of, text_of, tool_calls
@@ -397,7 +397,7 @@ class FrameState:
     def _note(self, data: dict[str, Any]) -> None:
         if self._ctx.session.redact:
             data, _ = mask_values(data)
-        self._ctx.record(ModelTold(**sealed(data, self._ctx.key)))
+        self._ctx.record(ModelNotice(**sealed(data, self._ctx.key)))
         if data["kind"] != "continue":
             self._ctx.debug(f"[DEBUG] Said at the end: {data['text']}")
 

@@ -563,7 +563,9 @@ class TurnRunner:
     def _record_interrupt(self) -> None:
         if (self.closing or self.ctx.pause.wanted) and self.deferred.waiting:
             return
-        self.ctx.record(facts.Interrupted("cancelled", self._stream.text, self._stream.thinking))
+        self.ctx.record(
+            facts.TurnInterrupted("cancelled", self._stream.text, self._stream.thinking)
+        )
 
     def _fail(self, error: HoldfastError) -> None:
         kind = "auth" if isinstance(error, CredentialsError) else "unknown"

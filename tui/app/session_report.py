@@ -166,7 +166,7 @@ def _how(change: FileChange) -> str:
 
 def _trouble(turn: Turn) -> Iterator[str]:
     for record, told in turn:
-        if isinstance(told, facts.Interrupted):
+        if isinstance(told, facts.TurnInterrupted):
             yield f"interrupted: {_cut(told.reason) or 'no reason recorded'}"
         elif record.type in _TROUBLE:
             yield from map(_cut, retold_lines(told))

@@ -256,7 +256,7 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             | facts.HookFinished()
             | facts.CheckpointTaken()
             | facts.CallBegan()
-            | facts.Interrupted()
+            | facts.TurnInterrupted()
         ):
             return None
         case _:

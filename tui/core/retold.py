@@ -67,7 +67,7 @@ def answer_facts(answer: facts.AssistantMessage) -> Iterator[Fact]:
             texts.append(block)
             continue
         if texts:
-            yield from _said(texts)
+            yield from _texts(texts)
             texts = []
         match block.get("type"):
             case "thinking":
@@ -80,11 +80,11 @@ def answer_facts(answer: facts.AssistantMessage) -> Iterator[Fact]:
                 yield result_of(block)
             case _:
                 pass
-    yield from _said(texts)
+    yield from _texts(texts)
     yield from sources_of(answer.content)
 
 
-def _said(texts: Sequence[Block]) -> Iterator[Fact]:
+def _texts(texts: Sequence[Block]) -> Iterator[Fact]:
     """Texts, those of one sentence together."""
     for parts in sentences(texts):
         yield facts.TextDelta("".join([str(part.get("text") or "") for part in parts]))
@@ -112,7 +112,7 @@ def _job_moved(data: Data) -> Fact:
 
 def _notice(data: Data) -> Told | None:
     """Tell again what the person, too, was told when the model was."""
-    told = facts.ModelTold.of_record(data)
+    told = facts.ModelNotice.of_record(data)
     match told.kind:
         case "changed":
             said = re.sub(r"(?<=[a-z] )you last saw", "the model last saw", told.text)
@@ -143,7 +143,7 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
             facts.ErrorRaised,
             facts.ExamFinished,
             facts.HookFinished,
-            facts.Interrupted,
+            facts.TurnInterrupted,
             facts.JobFinished,
             facts.MemorySaved,
             facts.ModelSwitched,

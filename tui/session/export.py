@@ -107,7 +107,7 @@ def _parts(branch: Sequence[Record]) -> Iterator[DocumentPart]:
                 yield from (part for part in _blocks(name, content) if part.image)
                 titles = [one.get("title") for one in content if one.get("type") == "document"]
                 yield from (DocumentPart(name, f"[{title or 'document'}]") for title in titles)
-            case facts.Interrupted(text=text):
+            case facts.TurnInterrupted(text=text):
                 yield DocumentPart("Interrupted", text)
             case _ if lines := retold_lines(told):
                 who = "Error" if isinstance(told, facts.ErrorRaised) else "Holdfast"

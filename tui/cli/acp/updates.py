@@ -204,7 +204,7 @@ class SessionUpdates:
 
     def replayed(self, records: Sequence[Record]) -> Iterator[Update]:
         """A session's history, told as it was while it happened."""
-        again = [*_told(records)]
+        again = [*_parts(records)]
         labels = {one.call_id: one.label for one in again if isinstance(one, facts.CallBegan)}
         ended = {one.id for one in again if isinstance(one, facts.ToolFinished)}
         for told in again:
@@ -221,7 +221,7 @@ class SessionUpdates:
                         yield plan_of(map(object_of, list_of(given.get("todos"))))
                 case TextDelta() | ThinkingDelta() | facts.ToolFinished():
                     yield from (made for made, _ in self.of(told))
-                case facts.Interrupted(text=text):
+                case facts.TurnInterrupted(text=text):
                     if text:
                         yield acp.update_agent_message_text(text)
                     yield notice(["Interrupted."])
@@ -234,7 +234,7 @@ class SessionUpdates:
                         yield notice(lines)
 
 
-def _told(records: Sequence[Record]) -> Iterator[Told]:
+def _parts(records: Sequence[Record]) -> Iterator[Told]:
     """What a session's records tell, each answer by its parts."""
     for _, told in retold(records):
         if isinstance(told, facts.AssistantMessage):

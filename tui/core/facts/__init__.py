@@ -48,7 +48,7 @@ from tui.core.facts.context import (
     FrameAwaited,
     FrameMade,
     MemorySaved,
-    ModelTold,
+    ModelNotice,
     OverflowCompactionStarted,
     Overlay,
     OverlayView,
@@ -64,7 +64,6 @@ from tui.core.facts.conversation import (
     DirectivesChanged,
     ErrorRaised,
     HandOff,
-    Interrupted,
     LoopStopped,
     Note,
     Notice,
@@ -76,6 +75,7 @@ from tui.core.facts.conversation import (
     TitleChanged,
     TodosChanged,
     TurnFinished,
+    TurnInterrupted,
     UserMessage,
 )
 from tui.core.facts.request import (
@@ -134,14 +134,13 @@ __all__ = [
     "FrameMade",
     "HandOff",
     "HookFinished",
-    "Interrupted",
     "JobFinished",
     "JobMoved",
     "JobStarted",
     "LoopStopped",
     "MemorySaved",
+    "ModelNotice",
     "ModelSwitched",
-    "ModelTold",
     "Note",
     "Notice",
     "OverflowCompactionStarted",
@@ -189,6 +188,7 @@ __all__ = [
     "ToolsChanged",
     "ToolsSwitched",
     "TurnFinished",
+    "TurnInterrupted",
     "UserMessage",
     "WireFact",
     "awaits_person",
@@ -258,7 +258,7 @@ Fact: TypeAlias = (
 )
 
 
-Told: TypeAlias = Fact | CallBegan | Interrupted
+Told: TypeAlias = Fact | CallBegan | TurnInterrupted
 """What a front end may be told, live or by a record: the last two by a record alone."""
 
 

@@ -133,7 +133,7 @@ class FrameAwaited(RecordFact, frozen=True, tag="reload"):
     """The frame is made again with the next compaction."""
 
 
-class ModelTold(RecordFact, frozen=True, tag="notice"):
+class ModelNotice(RecordFact, frozen=True, tag="notice"):
     """The model is told something at the end of the conversation: see `tui.context.notices`."""
 
     kind: str

@@ -103,7 +103,7 @@ class CallsMentioned(RecordFact, frozen=True, tag="assistant"):
     stop_reason: str = "tool_use"
 
 
-class Interrupted(RecordFact, frozen=True, tag="interrupt"):
+class TurnInterrupted(RecordFact, frozen=True, tag="interrupt"):
     """The turn was interrupted: what had been streamed of an answer."""
 
     reason: str

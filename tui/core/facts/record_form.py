@@ -23,7 +23,7 @@ Read: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RecordForm:
     """The fields of a class: those `told`, as they are named outside; those `written`, as (key,
     field, whether an empty one is left out); and how to `read` each in its place: the key, the type
     of a value that is taken as it is, what reads others, and what stands for none. `hides` says
@@ -36,7 +36,7 @@ class Form:
 
 
 @cache
-def form_of(kind: type[Any]) -> Form:
+def form_of(kind: type[Any]) -> RecordForm:
     """The form of a class of durable facts."""
     fields = {one.name: one for one in msgspec.structs.fields(kind)}
     written: list[tuple[str, str, bool]] = []
@@ -44,8 +44,8 @@ def form_of(kind: type[Any]) -> Form:
         key, _, name = said.removesuffix("?").partition("=")
         written.append((key, name or key, said.endswith("?")))
     keys = {name: key for key, name, _ in written}
-    told = [one for one in fields.values() if not _is_kept(one)]
-    return Form(
+    told = [one for one in fields.values() if not _is_hidden(one)]
+    return RecordForm(
         told=tuple((one.name, one.encode_name) for one in told),
         written=tuple(written),
         read=tuple(_reading(one, keys.get(one.name, "")) for one in fields.values()),
@@ -71,7 +71,7 @@ def plain(value: object) -> Any:
     return value.to_json() if isinstance(value, Usage) else value
 
 
-def _is_kept(field: FieldInfo) -> bool:
+def _is_hidden(field: FieldInfo) -> bool:
     return KEPT in getattr(field.type, "__metadata__", ())
 
 

@@ -149,7 +149,7 @@ def _items_again(told: Told | None, record: Record, calls: dict[str, ToolItem]) 
             if item := calls.get(_call_of(told)):
                 _add_fact(item, told)
             return []
-        case facts.Interrupted(text=said):
+        case facts.TurnInterrupted(text=said):
             stopped = NoticeItem("Stopped here.", "warning")
             return [AssistantItem(said), stopped] if said.strip() else [stopped]
         case _:
