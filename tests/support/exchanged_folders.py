@@ -235,22 +235,23 @@ class Readers:
     def _project_files(self) -> str:
         here = Workspace.at(self.work, ceiling=self.work)
         below = project_files.nested(here, [self.work / "deep/config"])
-        return repr((project_files.find(here, self.home).sources, below))
+        found = project_files.find(here, self.home, allows=_trusted)
+        return repr((found.sources, below))
 
     def _loaded(self) -> str:
-        """All that counts: what was trusted is known by its content."""
-
-        def counts(_: object, data: bytes) -> bool:
-            return MARK.encode() not in data
-
         deep = self.work / "deep"
-        commands = user_commands.load([deep], counts=counts, workspace=self.work)
-        agents = agent_definitions.load([], counts, brought=[deep], workspace=self.work)
-        rules = rule_files.load(self.work, self.home, counts)
-        skills = InstalledSkills(self.home, self.work, counts)
+        commands = user_commands.load([deep], counts=_trusted, workspace=self.work)
+        agents = agent_definitions.load([], _trusted, brought=[deep], workspace=self.work)
+        rules = rule_files.load(self.work, self.home, _trusted)
+        skills = InstalledSkills(self.home, self.work, _trusted)
         skills.load()
         said = [skills.instructions(name) for name in skills.skills]
         return repr((commands, agents, rules, skills, said))
+
+
+def _trusted(_: object, data: bytes) -> bool:
+    """All that lies in the workspace: what was trusted is known by its content."""
+    return MARK.encode() not in data
 
 
 def _images_in(blocks: list[Block]) -> Iterator[str]:
