@@ -120,14 +120,14 @@ def test_copies_are_where_no_command_reaches_wherever_temporary_files_are(
     monkeypatch.setattr("tempfile.tempdir", str(top))
     (top / ".gitattributes").write_text("new filter=mine\n")
     (top / "new").write_text("new\n")
-    left = folders().data / "git/left"
+    left = folders().data / "apart/left"
     left.mkdir(parents=True)
     os.utime(left, (0, 0))
     with index_apart() as env:
         store(Checkout.of(top), ["new"], env)
         assert top not in Path(env["GIT_INDEX_FILE"]).parents
     where = Path((tmp_path / "where").read_text().strip())
-    assert where.parent == (folders().data / "git").resolve()
+    assert where.parent == (folders().data / "apart").resolve()
     assert not list(where.parent.iterdir())
 
 

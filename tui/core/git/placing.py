@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tui.core.apart import folder_apart
 from tui.core.errors import os_error_as
 from tui.core.files import PLACE, real_folder
-from tui.core.git.apart import folder_apart
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
 
@@ -29,7 +29,7 @@ _TRIES: Final = 20
 def place(checkout: Checkout, paths: Sequence[str]) -> None:
     """Put what the index holds at these paths into the checkout, in place of what is there; only a
     folder that isn't empty stays. Raises GitError."""
-    with folder_apart() as apart:
+    with folder_apart(GitError) as apart:
         words = ("checkout-index", "-f", "-q", "-z", "--stdin", f"--prefix={apart}/")
         checkout.git(*words, stdin=listed(paths))
         for path in paths:

@@ -17,8 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from tui.core.apart import folder_apart
 from tui.core.errors import os_error_as
-from tui.core.git.apart import folder_apart
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
 from tui.core.real_folders import RealFolders
@@ -37,7 +37,7 @@ def store(checkout: Checkout, paths: Iterable[str], env: Mapping[str, str] | Non
         gone = [path for path, size in sizes.items() if size is None]
         checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
         for some in _in_parts(sizes):
-            with folder_apart() as place:
+            with folder_apart(GitError) as place:
                 for path in some:
                     with os_error_as(GitError, f"can't store {path}"):
                         _copy(folders, path, place)

@@ -12,9 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from tui.core.apart import folder_apart
 from tui.core.formatting import plural
-from tui.core.git.apart import folder_apart
 from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 from tui.core.git.worktree import Worktree, some
 from tui.core.real_folders import RealFolders
 
@@ -156,7 +157,7 @@ def _inner(checkout: Checkout, changed: Iterable[str]) -> Iterator[str]:
 def index_apart() -> Generator[dict[str, str]]:
     """Variables that let git use an index of its own. It lies where no command of the workspace
     could have put a link for git to follow. Raises GitError."""
-    with folder_apart() as folder:
+    with folder_apart(GitError) as folder:
         yield {"GIT_INDEX_FILE": str(folder / "index")}
 
 
