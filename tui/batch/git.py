@@ -8,7 +8,6 @@ repositories inside are left alone.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Collection, Generator, Iterable, Sequence
@@ -19,9 +18,10 @@ from typing import Final
 
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
-from tui.core.files import REMAINS, real_folder
+from tui.core.files import REMAINS
 from tui.core.git.checkout import Checkout, NoCheckoutError
 from tui.core.git.door import GitError, NoGitError, listed
+from tui.core.git.placing import clear, place
 from tui.core.git.storing import store
 from tui.core.git.worktree import some
 from tui.core.git.worktree_state import busy_with, index_apart
@@ -96,7 +96,7 @@ class GitIsolation(Isolation):
         is removed."""
         remains = {path for path in changed if REMAINS.fullmatch(path)}
         for path in remains:
-            self._remove(path)
+            clear(self.top, path)
         return [path for path in changed if path not in remains]
 
     def begin(self) -> str:
@@ -184,23 +184,13 @@ class GitIsolation(Isolation):
         known = {entry.partition("\t")[2]: entry for entry in printed.split("\0") if entry}
         new = [path for path in paths if path not in known]
         for path in new:
-            self._remove(path)
+            clear(self.top, path)
         self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
         old = [path for path in paths if path in known]
         entries = listed(known[path] for path in old)
         self._run("update-index", "-z", "--index-info", stdin=entries)
-        self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=listed(old))
-
-    def _remove(self, path: str) -> None:
-        """Remove a file of the work tree, and the folders that it leaves empty. Where a folder has
-        become a link, there is none: what the link leads to isn't the task's."""
-        file = self.top / path
-        with suppress(FileNotFoundError, NotADirectoryError), _place_of(file) as folder:
-            os.unlink(file.name, dir_fd=folder)
-        with suppress(OSError):
-            for place in file.parents[: len(Path(path).parts) - 1]:
-                with _place_of(place) as folder:
-                    os.rmdir(place.name, dir_fd=folder)
+        with _as_isolation_error():
+            place(self.checkout, old)
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
@@ -239,7 +229,7 @@ class GitIsolation(Isolation):
 
     def _tree(self, paths: Sequence[str]) -> str:
         """A tree of the base with the paths as they are now; the real index is not touched."""
-        with index_apart() as env:
+        with _as_isolation_error(), index_apart() as env:
             self._run("read-tree", self._base or "--empty", env=env)
             self._index(paths, env=env)
             return self._run("write-tree", env=env).strip()
@@ -306,21 +296,6 @@ def _as_isolation_error() -> Generator[None]:
         yield
     except GitError as error:
         raise IsolationError(error.message, hint=error.hint) from error
-
-
-@contextmanager
-def _place_of(file: Path) -> Generator[int]:
-    """The folder of a real path, opened. Raises NotADirectoryError where a part of it is a link."""
-    try:
-        folder = real_folder(file.parent)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotADirectoryError(*error.args) from error
-        raise
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 def _ref_name(label: str) -> str:

@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
+from tui.core.apart import folder_apart
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 from tui.core.git.worktree import Worktree, some
 from tui.core.real_folders import RealFolders
 
@@ -155,9 +156,9 @@ def _inner(checkout: Checkout, changed: Iterable[str]) -> Iterator[str]:
 @contextmanager
 def index_apart() -> Generator[dict[str, str]]:
     """Variables that let git use an index of its own. It lies where no command of the workspace
-    could have put a link for git to follow."""
-    with TemporaryDirectory(prefix="holdfast-index-") as folder:
-        yield {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+    could have put a link for git to follow. Raises GitError."""
+    with folder_apart(GitError) as folder:
+        yield {"GIT_INDEX_FILE": str(folder / "index")}
 
 
 @contextmanager
