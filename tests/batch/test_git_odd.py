@@ -11,6 +11,7 @@ from tui.batch.git import RUNNING, GitIsolation
 from tui.batch.isolation import IsolationError
 from tui.core.errors import UsageError
 from tui.core.git import door
+from tui.core.git.door import GitError
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_another_git_at_work_is_waited_for(repo: Path, monkeypatch: pytest.Monke
     found.begin()
     (repo / "a.txt").write_text("y\n")
     lock.write_text("")
-    with pytest.raises(IsolationError, match=r"index\.lock"):
+    with pytest.raises(GitError, match=r"index\.lock"):
         found.keep("y")
 
 
@@ -309,7 +310,7 @@ def test_a_folder_in_the_place_of_a_file_is_kept_with_what_git_ignores(repo: Pat
     (repo / "a.txt").unlink()
     (repo / "a.txt").mkdir()
     (repo / "a.txt/built.o").write_text("built")
-    with pytest.raises(IsolationError, match=r"can't put a\.txt in its place: .*not empty"):
+    with pytest.raises(GitError, match=r"can't put a\.txt in its place: .*not empty"):
         found.undo("try")
     assert (repo / "a.txt/built.o").read_text() == "built"
 
@@ -325,6 +326,6 @@ def test_a_link_in_the_git_folder_is_not_written_through(repo: Path, tmp_path: P
     before = profile.read_bytes()
     kept.unlink(missing_ok=True)
     kept.symlink_to(profile)
-    with pytest.raises(IsolationError, match="leads out of the repository"):
+    with pytest.raises(GitError, match="leads out of the repository"):
         found.keep("x")
     assert profile.read_bytes() == before
