@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -63,6 +63,9 @@ class OpenCall:
             wait.cancel()
 
 
+_current: ContextVar[OpenCall | None] = ContextVar("call", default=None)
+
+
 @dataclass(slots=True)
 class OpenCalls:
     """Those of one server, in the order in which they began, and what it asks during them."""
@@ -78,10 +81,11 @@ class OpenCalls:
         async with asyncio.timeout(patience_s) as limit:
             call = OpenCall(patience_s, limit, tell, ask)
             self.all.append(call)
+            token = _current.set(call)
             try:
-                with _is_current(call):
-                    yield call
+                yield call
             finally:
+                _current.reset(token)
                 self.all.remove(call)
                 call.withdraw()
 
@@ -131,15 +135,3 @@ class OpenCalls:
         if reply.content:
             entry["answers"] = reply.content
         return ElicitResult(action=reply.action, content=reply.content)
-
-
-_current: ContextVar[OpenCall | None] = ContextVar("call", default=None)
-
-
-@contextmanager
-def _is_current(call: OpenCall) -> Generator[None]:
-    token = _current.set(call)
-    try:
-        yield
-    finally:
-        _current.reset(token)
