@@ -15,8 +15,7 @@ from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
-    from tui.tools.mcp import Server
-    from tui.tools.mcp.servers import McpPrompt
+    from tui.tools.mcp import McpPrompt, Server
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -111,7 +110,7 @@ async def _offered_prompt(
     """Send the text of an MCP server's prompt; one that there is none of goes back."""
     server, prompt = offered
     try:
-        conversation.submit(text, await server.prompt_text(prompt, argument))
+        conversation.submit(text, await server.calls.prompt_text(prompt, argument))
     except HoldfastError as error:
         conversation.frontend.say(error.message, "error", hint=error.hint)
         conversation.frontend.put_prompt(text)

@@ -24,7 +24,7 @@ from tui.core.text_cleaning import one_line
 from tui.settings import agent_definitions, claude_servers, edit, hook_files, layers, user_commands
 from tui.settings.claude_servers import ServerImport
 from tui.settings.claude_settings import KINDS, NAME, Takeover, plan, take_over
-from tui.tools.mcp.servers import address_of
+from tui.tools.mcp import address_of
 
 
 def run(options: Options) -> int:

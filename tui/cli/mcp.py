@@ -166,7 +166,7 @@ async def _sign_in(server: Server) -> int:
         note("If the browser is on another machine, paste the address that it ends at here.")
 
     await server.sign_in(show, _pasted)
-    await server.settled()
+    await server.connection.settled()
     note(f"Signed in to {server.name}: {server.state}, {plural(len(server.tools), 'tool')}.")
     return 0 if server.state == "ready" else 1
 

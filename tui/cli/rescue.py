@@ -18,10 +18,8 @@ from tui.cli.session_io import print_json
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.standard_output import print_text
 from tui.core.text_cleaning import one_line
-from tui.session.importers.opencode_store import MAGIC
 from tui.session.reader import open_session
-from tui.session.rescue import rescue
-from tui.session.rescue.opencode import rescue_database
+from tui.session.rescue import MAGIC, rescue, rescue_database
 
 _NAMES = {"claude_code": "Claude Code", "codex": "Codex", "opencode": "opencode", "pi": "pi"}
 _OPEN = {

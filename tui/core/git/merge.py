@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
@@ -27,7 +28,7 @@ def merge(
     by_hand = f"Merge it yourself: git merge {state.branch or state.head[:8]}"
     if not tree.base:
         raise GitError(f"{tree.name} was made from a commit, not from a branch.", hint=by_hand)
-    now = target.answer("symbolic-ref", "-q", "--short", "HEAD")
+    now = target.branch
     if now != tree.base:
         raise GitError(
             f"{shorten(target.top)} is on {now or 'no branch'}, not on {tree.base}.",
@@ -79,11 +80,17 @@ def _check_clean(target: Checkout, beside: Collection[str]) -> None:
         )
 
 
+def conflicts_in(checkout: Checkout) -> list[str]:
+    """The files that a merge has left to be solved. Raises GitError."""
+    return checkout.names("diff", "--name-only", "-z", "--diff-filter=U")
+
+
 def _undone(tree: Worktree, target: Checkout, before: str, error: GitError) -> GitError:
     """A merge that failed is taken back. The error to raise."""
-    printed = target.answer("diff", "--name-only", "-z", "--diff-filter=U")
-    conflicts = tuple(name for name in printed.split("\0") if name)
-    if target.answer("rev-parse", "--verify", "-q", "MERGE_HEAD"):
+    conflicts = list[str]()
+    with suppress(GitError):
+        conflicts = conflicts_in(target)
+    if target.commit("MERGE_HEAD"):
         target.git("merge", "--abort")
     if target.git("rev-parse", "HEAD").strip() != before:
         return GitError(

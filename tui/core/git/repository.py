@@ -117,14 +117,14 @@ class Repository:
         return EnteredWorktree(tree, inside, new, tuple(notes))
 
     def _make(self, name: str, path: Path, folder: Path, notes: list[str]) -> Worktree:
-        start = self.here.answer("rev-parse", "--verify", "-q", "HEAD^{commit}")
+        start = self.here.commit()
         if not start:
             raise GitError(
                 f"{shorten(self.top)} has no commit yet, so a worktree would be empty.",
                 hint="Commit something first.",
             )
         branch = branch_for(name)
-        known = self.main.answer("rev-parse", "--verify", "-q", f"refs/heads/{branch}")
+        known = self.main.commit(f"refs/heads/{branch}")
         add = ("worktree", "add", "-q", "--no-checkout")
         if known:
             notes.append(f"The branch {branch} was there already: the worktree continues it.")
@@ -140,8 +140,7 @@ class Repository:
             if not known:
                 self.main.git("branch", "-q", "-D", branch)
             raise
-        base = self.here.answer("symbolic-ref", "-q", "--short", "HEAD")
-        tree = Worktree(name, checkout, self.top, base, start)
+        tree = Worktree(name, checkout, self.top, self.here.branch, start)
         tree = replace(tree, copies=dict(self._copy_ignored(path, folder)))
         write_note(tree)
         MADE.add(path)
@@ -188,8 +187,7 @@ class Repository:
         while True:
             name = f"{secrets.choice(_FIRST)}-{secrets.choice(_SECOND)}"
             name += f"-{secrets.token_hex(2)}" if secrets.randbelow(8) == 0 else ""
-            ref = f"refs/heads/{branch_for(name)}"
-            taken = self.main.answer("rev-parse", "--verify", "-q", ref)
+            taken = self.main.commit(f"refs/heads/{branch_for(name)}")
             if not taken and not os.path.lexists(self.place / name):
                 return name
 
@@ -216,8 +214,8 @@ class Repository:
         names = [memory] if (self.top / memory).is_file() else []
         if (self.top / INCLUDE).is_file() and not (self.top / INCLUDE).is_symlink():
             wanted = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={INCLUDE}")
-            names += self.here.git(*wanted).split("\0")
-        names = [name for name in names if name and not name.endswith("/")]
+            names += self.here.names(*wanted)
+        names = [name for name in names if not name.endswith("/")]
         if not names:
             return
         names = self._ignored_of(dict.fromkeys(names))
@@ -236,8 +234,7 @@ class Repository:
 
     def _ignored_of(self, names: Iterable[str]) -> list[str]:
         with suppress(GitError):  # none of them is ignored
-            said = self.here.git("check-ignore", "-z", "--stdin", stdin=listed(names))
-            return [name for name in said.split("\0") if name]
+            return self.here.names("check-ignore", "-z", "--stdin", stdin=listed(names))
         return []
 
     # Looking at them
@@ -283,8 +280,7 @@ class Repository:
         checkout = Checkout.of(path)
         tree = noted(checkout)
         if tree is None:
-            base = self.main.answer("symbolic-ref", "-q", "--short", "HEAD")
-            return Worktree(path.name, checkout, self.main.top, base)
+            return Worktree(path.name, checkout, self.main.top, self.main.branch)
         known = Path(os.path.realpath(tree.origin)) in self._registered()
         return tree if known else replace(tree, origin=self.main.top)
 
