@@ -240,14 +240,14 @@ class AnswerGuard:
     def _holds_action(
         self, event: events.Key, at: float, focused: Widget | None, over: Widget
     ) -> bool:
-        """Elsewhere a key acts at once, but not in the wake of something unclassified; and Enter
-        that has answered sends no draft with it."""
+        """Elsewhere a key acts at once, but not in the wake of something unclassified, nor where it
+        was held since another screen; and Enter that has answered sends no draft with it."""
         acts = event.key in _ACTING or event.is_printable
         taken = focused is not None and focused.check_consume_key(event.key, event.character)
         if isinstance(focused, TextArea):
             held = event.key == "enter" and self._last.held
         else:
-            held = acts and not taken and self.unsettled(at, event)
+            held = acts and not taken and (self._last.held or self.unsettled(at, event))
         if not held:
             return False
         cast("Noting", over).note(_press_again(event, ""))
