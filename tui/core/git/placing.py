@@ -18,10 +18,12 @@ from typing import Final
 
 from tui.core.apart import folder_apart
 from tui.core.errors import os_error_as
-from tui.core.files import PLACE, real_folder
+from tui.core.files import PLACE, open_real, real_folder
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
+from tui.core.real_folders import NOT_THERE
 
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES: Final = 20
 """What stands in the place of a folder is removed so often, at most."""
 
@@ -36,6 +38,48 @@ def place(checkout: Checkout, paths: Sequence[str]) -> None:
             with os_error_as(GitError, f"can't put {path} in its place"):
                 _put(apart / path, checkout.top, Path(path))
     checkout.answer("update-index", "-q", "--refresh")
+
+
+def fill(checkout: Checkout) -> None:
+    """Check out all that belongs into a new worktree, which is empty. Raises GitError."""
+    with folder_apart(GitError) as apart:
+        here = {"GIT_WORK_TREE": str(apart)}
+        checkout.git("reset", "-q", "--hard", env=here, folder=apart)
+        with os_error_as(GitError, f"can't fill {checkout.top}"):
+            top = real_folder(checkout.top)
+            try:
+                _move(apart, top)
+            finally:
+                os.close(top)
+    checkout.answer("update-index", "-q", "--refresh")
+
+
+def copy_real(source: Path, copy: Path) -> bool:
+    """Copy a file with its mode and times to where none is. False where a part of either path is a
+    link, or has become one: it leads elsewhere. Raises OSError."""
+    try:
+        opened = open_real(source, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in NOT_THERE:
+            return False
+        raise
+    with os.fdopen(opened, "rb") as file:
+        found = os.fstat(opened)
+        try:
+            folder = real_folder(copy.parent, create=True)
+        except OSError as error:
+            if error.errno in NOT_THERE:
+                return False
+            raise
+        try:
+            made = os.open(copy.name, _NEW, stat.S_IMODE(found.st_mode), dir_fd=folder)
+        finally:
+            os.close(folder)
+        with os.fdopen(made, "wb") as target:
+            shutil.copyfileobj(file, target)
+            target.flush()
+            os.utime(made, ns=(found.st_atime_ns, found.st_mtime_ns))
+    return True
 
 
 def clear(top: Path, path: str) -> None:
@@ -65,6 +109,32 @@ def _place_of(file: Path) -> Generator[int]:
         os.close(folder)
 
 
+def _move(made: Path, folder: int) -> None:
+    """Move what is in a folder into an open one that has nothing of these names. Raises OSError."""
+    for one in made.iterdir():
+        try:
+            os.rename(one, one.name, dst_dir_fd=folder)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy_new(one, folder)
+
+
+def _copy_new(made: Path, folder: int) -> None:
+    """Copy a file, a link or a folder with what is in it into an open folder. Raises OSError."""
+    found = made.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        _copy(made, found, made.name, folder)
+        return
+    os.mkdir(made.name, dir_fd=folder)
+    inner = os.open(made.name, PLACE, dir_fd=folder)
+    try:
+        for one in made.iterdir():
+            _copy_new(one, inner)
+    finally:
+        os.close(inner)
+
+
 def _put(made: Path, top: Path, path: Path) -> None:
     """Put a file, a link or a submodule's folder at a path of the checkout. Raises OSError."""
     folder = _folder(top, path.parent)
@@ -92,8 +162,7 @@ def _copy(made: Path, found: os.stat_result, name: str, folder: int) -> None:
     if stat.S_ISLNK(found.st_mode):
         os.symlink(made.readlink(), name, dir_fd=folder)
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    copy = os.open(name, flags, stat.S_IMODE(found.st_mode), dir_fd=folder)
+    copy = os.open(name, _NEW, stat.S_IMODE(found.st_mode), dir_fd=folder)
     with os.fdopen(copy, "wb") as file, made.open("rb") as source:
         shutil.copyfileobj(source, file)
 

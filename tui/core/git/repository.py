@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
 from tui.core.git.in_place import IN_PLACE, MADE
+from tui.core.git.placing import copy_real, fill
 from tui.core.git.worktree import (
     EnteredWorktree,
     Worktree,
@@ -133,7 +133,7 @@ class Repository:
             self.main.git(*add, "--no-track", "-b", branch, str(path), start)
         try:
             checkout = self._made(path)
-            checkout.git("reset", "-q", "--hard")
+            fill(checkout)
         except GitError:
             self.remove_files(path)
             self.remove_place()
@@ -223,13 +223,11 @@ class Repository:
             source, copy = self.top / name, path / name
             if source.is_symlink() or not source.is_file() or os.path.lexists(copy):
                 continue
-            if not _is_inside(Path(os.path.realpath(copy.parent)), path):
-                continue  # a link of the repository's leads elsewhere
             with os_error_as(GitError, f"Can't copy {name} into the worktree"):
                 if name == memory:
                     private_folder(copy.parent)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, copy, follow_symlinks=False)
+                copied = copy_real(source, copy)
+            if copied:
                 yield name, file_hash(copy)
 
     def _ignored_of(self, names: Iterable[str]) -> list[str]:
