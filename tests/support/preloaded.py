@@ -225,11 +225,12 @@ def start(
     start_new_session: bool = False,
     preload: Sequence[str] = RUN,
 ) -> Process:
-    """Start `python -m tui` with the words that follow, as `subprocess.Popen` would.
+    """Start a module of the program or of the tests with `python -m`, as `subprocess.Popen` would.
 
     It is started afresh where the environment differs in what is read while modules are imported.
     """
-    assert (*argv[:3],) == (sys.executable, "-m", "tui")
+    python, option, module, *words = argv
+    assert (python, option) == (sys.executable, "-m")
     parent = _parent()
     if _at_start(env) != parent.at_start:
         return subprocess.Popen(
@@ -238,7 +239,8 @@ def start(
         )  # fmt: skip
     os.umask(umask := os.umask(0o077))
     request = {
-        "words": [*argv[3:]],
+        "module": module,
+        "words": words,
         "env": {**env},
         "preload": [*preload],
         "umask": umask,

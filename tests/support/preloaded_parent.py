@@ -32,6 +32,7 @@ DESCRIPTORS: Final = 5
 class Request(NamedTuple):
     """What is to be started, and where; what is to be loaded before, if it is not yet."""
 
+    module: str
     words: list[str]
     env: dict[str, str]
     preload: list[str]
@@ -40,8 +41,9 @@ class Request(NamedTuple):
     descriptors: list[int]
 
 
-def main(control: socket.socket) -> None:
-    """Serve requests until nobody can send one; returns in each fork, which is the program then."""
+def main(control: socket.socket) -> str:
+    """Serve requests until nobody can send one. Returns in each fork, which is as fresh as can be,
+    the module to run."""
     wake, woken = socket.socketpair()
     wake.setblocking(False)
     woken.setblocking(False)
@@ -52,6 +54,7 @@ def main(control: socket.socket) -> None:
     if request is None:
         os._exit(0)
     _become(request)
+    return request.module
 
 
 def _nothing(number: int, frame: object) -> None:
@@ -139,7 +142,7 @@ def _become(request: Request) -> None:
     os.environ.clear()
     os.environ.update(request.env)
     sys.argv = ["-m", *request.words]
-    sys.orig_argv = [sys.executable, "-m", "tui", *request.words]
+    sys.orig_argv = [sys.executable, "-m", request.module, *request.words]
     sys.path[0] = os.getcwd()
     sys.stdin = sys.__stdin__ = _stream(0, "r", sys.__stdin__)  # type: ignore[misc, assignment]
     sys.stdout = sys.__stdout__ = _stream(1, "w", sys.__stdout__)  # type: ignore[misc, assignment]
@@ -161,5 +164,5 @@ def _stream(number: int, mode: str, like: Any) -> io.TextIOWrapper:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
-    runpy.run_module("tui", run_name="__main__", alter_sys=True)
+    module = main(socket.socket(fileno=int(sys.argv[1])))
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
