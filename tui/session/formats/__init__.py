@@ -1,6 +1,6 @@
 """The session files of other agents, a module or folder for each format: what is a record of it
 (`matches`), how it becomes one of ours (`convert`), and how it is mended so that its own program
-opens it again (`mend`). No I/O here but reading opencode's database.
+opens it again (`repair_lines`). No I/O here but reading opencode's database.
 
 Import reads more of a damaged file than its own program would open: it follows links past what is
 lost. A rescue mends the links first, then the branch that the program opens.
@@ -31,9 +31,9 @@ CONVERT: Final[Mapping[LineFormat, Callable[[Iterable[ParsedLine], Conversion], 
 }
 """How the records of a file become ours."""
 MEND: Final[Mapping[LineFormat, Callable[[list[MendedLine], Repairs, str], list[MendedLine]]]] = {
-    "codex": codex.mend,
-    "claude_code": mending.mend,
-    "pi": pi.mend,
+    "codex": codex.repair_lines,
+    "claude_code": mending.repair_lines,
+    "pi": pi.repair_lines,
 }
 """How the lines of a file of a name are mended."""
 

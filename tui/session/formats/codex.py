@@ -177,7 +177,7 @@ def _output(given: object, where: str, findings: Findings) -> tuple[object, bool
     return list(map(_block, blocks)), failed
 
 
-def mend(lines: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
+def repair_lines(lines: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
     """The lines, so that Codex opens the session. `name` is that of the file."""
 
     def made(broken: JsonObject) -> JsonObject:

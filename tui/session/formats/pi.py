@@ -295,7 +295,7 @@ def _thinking_block(block: Block) -> Block:
     return {"type": "thinking", "thinking": thinking, "signature": signature}
 
 
-def mend(given: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
+def repair_lines(given: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
     """The lines, so that pi opens the session. `name` is that of the file."""
     lines = list(_speaking(given, repairs))
 

@@ -12,7 +12,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.core.questions import AskPerson
 from tui.tools.mcp.catalogue import McpPrompt
-from tui.tools.mcp.connection import CALL_S, Connection
+from tui.tools.mcp.connection import CALL_S, ServerLink
 from tui.tools.mcp.open_call import OpenCall, OpenCalls
 from tui.tools.mcp.tool import content_blocks, embedded, tool_output
 
@@ -27,7 +27,7 @@ PAGES_ASKED: Final = 3
 class Calls:
     """Those of one server, over its connection, which they open where it is closed."""
 
-    def __init__(self, server: str, connection: Connection, open_calls: OpenCalls) -> None:
+    def __init__(self, server: str, connection: ServerLink, open_calls: OpenCalls) -> None:
         self._server, self._connection, self._open = server, connection, open_calls
 
     @property

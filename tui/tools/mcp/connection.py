@@ -63,7 +63,7 @@ class Served(Protocol):
     async def list_offers(self, client: Client) -> None: ...
 
 
-class Connection:
+class ServerLink:
     """The link of one server, which may be opened again after it was closed or has failed."""
 
     def __init__(self, endpoint: Endpoint, served: Served, open_calls: OpenCalls) -> None:

@@ -17,7 +17,7 @@ from tui.tools.mcp.catalogue import (
     list_templates,
     list_tools,
 )
-from tui.tools.mcp.connection import Connection, ServerState, error_line
+from tui.tools.mcp.connection import ServerLink, ServerState, error_line
 from tui.tools.mcp.endpoint import Endpoint
 from tui.tools.mcp.open_call import OpenCalls
 from tui.tools.mcp.tool import McpTool
@@ -50,12 +50,12 @@ class Server(Endpoint):
     prompts: tuple[McpPrompt, ...] = ()
     left_out: str = ""
     switched_off: set[str] = field(default_factory=set[str])
-    connection: Connection = field(init=False)
+    connection: ServerLink = field(init=False)
     calls: Calls = field(init=False)
 
     def __post_init__(self) -> None:
         open_calls = OpenCalls(self.name)
-        self.connection = Connection(self, self, open_calls)
+        self.connection = ServerLink(self, self, open_calls)
         self.calls = Calls(self.name, self.connection, open_calls)
 
     @property

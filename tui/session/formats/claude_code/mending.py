@@ -42,7 +42,7 @@ _ONLY_USER = frozenset({"tool_result"})
 _ONLY_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
-def mend(lines: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
+def repair_lines(lines: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
     """The lines, so that Claude Code opens the conversation. `name` is that of the file."""
     lines = _sound_messages(lines, repairs)
     own = session_id(name, lines)
