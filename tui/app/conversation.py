@@ -67,6 +67,11 @@ class Conversation:
         self._leave_requests = 0
         self._saving = False
         self._resting: list[Callable[[], None]] = []
+        services.settings.follow(lambda now: (now.permissions, now.redact), self._take_up_rules)
+
+    def _take_up_rules(self, _: object) -> None:
+        if self.agent is not None:
+            self.agent.take_up(self.services.settings.now)
 
     @property
     def busy(self) -> bool:

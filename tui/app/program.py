@@ -32,14 +32,13 @@ from tui.app.dialog_data import (
     Setup,
 )
 from tui.app.options.arguments import Options
-from tui.app.services import AppServices, Opening, SessionChoice
+from tui.app.services import AppServices, LiveSettings, Opening, SessionChoice
 from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
-from tui.core.keymap import keymap_of
 from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
@@ -141,12 +140,7 @@ class CompositionRoot:
             use_settings=self.use_settings,
             clipboard=clipboard.read,
             version=tui.__version__,
-            notify=self.launch.config.notify == "auto",
-            calm=self.launch.config.motion == "reduced",
-            vim=self.launch.config.vim,
-            status=self.launch.config.status,
-            terminal=self.launch.config.terminal,
-            keys=keymap_of(self.launch.config.keys),
+            settings=LiveSettings(self.launch.config),
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:

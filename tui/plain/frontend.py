@@ -246,7 +246,7 @@ class PlainFrontend:
             rest = await act_on_interruption(self.conversation, rest, answer)
 
     def _bell(self) -> None:
-        if self.services.notify:
+        if self.services.settings.now.notify == "auto":
             self.terminal.bell()
 
 

@@ -86,28 +86,32 @@ class ScreenFrontend:
         chat.side.results = self._results
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
-        self.terminal = TerminalStatus(partial(write, app), services.terminal)
-        self.notifier = notifier(
-            app, services.clock, self.terminal.notification, wanted=services.notify
-        )
+        settings = services.settings
+        self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
+        settings.follow(lambda now: now.terminal, self.terminal.use)
+        self.notifier = notifier(app, services.clock, self.terminal.notification, settings)
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
         self.conversation = Conversation(services, self)
         self.status = StatusCommand(
-            settings=services.status,
+            settings=settings.now.status,
             cwd=services.workspace,
             clock=services.clock,
             figures=self._figures,
             show=chat.show_own_status,
             complain=lambda problem: self.say(problem, "warning"),
         )
+        settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
-        chat.calm = services.calm
+        settings.apply(lambda now: now.motion == "reduced", self._be_calm)
         chat.prompt.images = self.conversation.images
         chat.prompt.take_back = self.conversation.take_back
         self.conversation.images.copied = lambda: app.clipboard
+
+    def _be_calm(self, calm: bool) -> None:
+        self.chat.calm = calm
 
     @property
     def services(self) -> AppServices:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from textual.app import App
 
+from tui.app.services import LiveSettings
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.fact_words import job_end
@@ -23,13 +24,11 @@ LONG_S: Final = 20.0
 
 @dataclass(slots=True)
 class Notifier:
-    """Sees the events of the turns; `call` gets what there is to say in a few words. It is never
-    called while not `wanted` (`notify = "off"`)."""
+    """Sees the events of the turns; `call` gets what there is to say in a few words."""
 
     clock: Clock
     away: Callable[[], bool]
     call: Callable[[str], None]
-    wanted: bool = True
     _began: float = field(default=0.0)
 
     def begin(self) -> None:
@@ -56,20 +55,22 @@ class Notifier:
             self._call("Done." if done else "Stopped.")
 
     def _call(self, text: str) -> None:
-        if self.wanted and self.away():
+        if self.away():
             self.call(text)
 
 
 def notifier(
-    app: App[Any], clock: Clock, notification: Callable[[str], str], *, wanted: bool
+    app: App[Any], clock: Clock, notification: Callable[[str], str], settings: LiveSettings
 ) -> Notifier:
-    """That of an app; `notification` is what makes the terminal show a text, "" for nothing."""
+    """That of an app, where the person wants it (`notify`); `notification` is what makes the
+    terminal show a text, "" for nothing."""
 
     def call(text: str) -> None:
-        app.bell()
-        write(app, notification(text))
+        if settings.now.notify == "auto":
+            app.bell()
+            write(app, notification(text))
 
-    return Notifier(clock, lambda: not app.app_focus, call, wanted)
+    return Notifier(clock, lambda: not app.app_focus, call)
 
 
 def write(app: App[Any], codes: str) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from msgspec import structs
+
 from tui.app.commands.views import (
     UNPRICED,
     checker_states,
@@ -300,6 +302,7 @@ async def theme(frontend: ScreenFrontend, name: str) -> None:
     if chosen is None:
         return
     problems = app.use_theme(chosen)
+    services.settings.now = structs.replace(services.settings.now, theme=chosen)
     await services.save_theme(chosen)
     if problems:
         frontend.say(str(problems[0]), "warning", hint="Using the built-in color.")
@@ -309,9 +312,9 @@ async def vim(frontend: ScreenFrontend, _: str) -> None:
     """Switch vim's modes in the prompt on or off, for good."""
     from tui.settings.edit import set_user_value  # noqa: PLC0415 - on demand
 
-    prompt = frontend.chat.prompt
-    on = not prompt.has_vim
-    prompt.use_vim(on)
+    settings = frontend.services.settings
+    on = not settings.now.vim
+    settings.change_to(structs.replace(settings.now, vim=on))
     if on:
         frontend.say("Vim keys are on.", hint="Esc for normal mode, i to insert. /vim: off.")
     else:

@@ -17,6 +17,7 @@ from textual import work
 from textual.app import App
 
 from tui.app.options.arguments import Options
+from tui.app.services import LiveSettings
 from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
@@ -314,7 +315,7 @@ class TasksApp(ThemedApp):
         clock, config = self.clock, planned.launch.config
         self.event_log = EventLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
-        caller = notifier(self, clock, self.terminal.notification, wanted=config.notify == "auto")
+        caller = notifier(self, clock, self.terminal.notification, LiveSettings(config))
         self.run_on = RunOnScreen(
             self,
             planned,
