@@ -26,7 +26,6 @@ FIELDS: Final[Mapping[str, int]] = {
     "Confinement": 26,
     "Launch": 25,
     "Ledger": 22,
-    "Options": 75,
     "Server": 23,
     "ToolContext": 23,
 }

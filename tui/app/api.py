@@ -357,8 +357,8 @@ def options_of(
     newest: bool = False,
     **more: Any,
 ) -> Options:
-    """The options of a conversation in a folder; `more` are fields of `Options`."""
+    """The options of a conversation in a folder; `more` are values of `Options` by name."""
     if newest and resume is not None:
         raise UsageError("Give either newest or resume.")
     named = str(resume) if resume is not None else None
-    return Options(cwd=Path(folder).expanduser(), resume=named, newest=newest, **more)
+    return Options(cwd=Path(folder).expanduser()).having(resume=named, newest=newest, **more)

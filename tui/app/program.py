@@ -91,12 +91,12 @@ class CompositionRoot:
             choice=self.choice(),
             prompt=options.prompt,
             theme=self.launch.config.theme,
-            verbose=options.verbose,
+            verbose=options.screen.verbose,
         )
 
     def choice(self) -> SessionChoice | None:
         """The session to begin with; None for the browser. Raises SessionError."""
-        named = self.options.resume
+        named = self.options.opening.resume
         if named == "":
             return None
         if named and catalog.is_path(named):
@@ -107,11 +107,11 @@ class CompositionRoot:
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
-        return SessionChoice(session_path(self.options), attach=self.options.attach)
+        return SessionChoice(session_path(self.options), attach=self.options.opening.attach)
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
-        asking = not self.options.trust
+        asking = not self.options.permissions.trust
         return AppServices(
             clock=self.clock,
             folders=home,
@@ -158,26 +158,25 @@ class CompositionRoot:
     def run_options(self, tasks: Path) -> Options:
         """The options that work on a task file as this screen would."""
         now = self.launch
-        return Options(
+        return Options().having(
             command="run",
             tasks=tasks,
             cwd=now.workspace.root,
-            model=self.options.model,
-            fallback_models=self.options.fallback_models,
+            model=self.options.models.model,
+            fallback_models=self.options.models.fallback_models,
             practice=now.practice,
             practice_script=now.script,
-            add_dirs=self.options.add_dirs,
-            allow=self.options.allow,
-            deny=self.options.deny,
-            trust=self.options.trust,
+            add_dirs=self.options.permissions.add_dirs,
+            allow=self.options.permissions.allow,
+            deny=self.options.permissions.deny,
+            trust=self.options.permissions.trust,
             yolo=now.elevated,
         )
 
     def background_options(self) -> Options:
         """The options of another session in this folder that works as this screen would."""
         now = self.launch
-        return replace(
-            self.options,
+        return self.options.having(
             command="chat",
             cwd=now.workspace.root,
             prompt=None,
@@ -269,7 +268,7 @@ class CompositionRoot:
         names = {item.name: item.sha256 for item in about if item.name in granted}
         asked = {item.name for item in about}
         before = {n: sha for n, sha in self.launch.trust.granted.items() if n not in asked}
-        self.options = replace(self.options, trust=False)
+        self.options = self.options.having(trust=False)
         self._trust = Trust(granted=before | names)
         try:
             await asyncio.to_thread(trust.decide, home, root, about, granted)

@@ -388,8 +388,8 @@ def open_run(options: Options) -> int:
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
     draw_in_utf8()
-    theme = options.theme or planned.launch.config.theme
-    app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
+    theme = options.screen.theme or planned.launch.config.theme
+    app = TasksApp(planned, theme=theme, retry_failed=options.batch.retry_failed)
     app.use_keys(keymap_of(planned.launch.config.keys))
     code = app.run_to_end()
     done = app.run_on
