@@ -24,7 +24,6 @@ FIELDS: Final[Mapping[str, int]] = {
     "AgentContext": 68,
     "AppServices": 28,
     "Confinement": 26,
-    "Launch": 25,
     "Ledger": 22,
     "Server": 23,
     "ToolContext": 23,

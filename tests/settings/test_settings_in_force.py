@@ -58,10 +58,10 @@ async def test_a_key_does_not_go_to_another_server(program: CompositionRoot) -> 
     program.launch = program.launch.with_key("secret")
     write('model = "other"')
     await program.use_settings()
-    assert program.launch.key == "secret"
+    assert program.launch.access.key == "secret"
     write('base_url = "http://127.0.0.1:1"')
     await program.use_settings()
-    assert program.launch.key is None
+    assert program.launch.access.key is None
 
 
 async def test_a_theme_is_remembered_for_the_next_first_frame(program: CompositionRoot) -> None:

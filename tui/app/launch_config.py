@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.agent.composition import Launch, with_whole_names
+from tui.agent.composition import Access, Launch, with_whole_names
 from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
 from tui.app.session_path import folder_of, workspace_of
@@ -75,8 +75,11 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         workspace=workspace,
         config=loaded.config,
         folders=home,
-        practice=options.models.practice,
-        script=options.models.practice_script,
+        access=Access(
+            practice=options.models.practice,
+            script=options.models.practice_script,
+            foreign_server=loaded.foreign_server,
+        ),
         elevated=options.permissions.yolo,
         mode=MODES[
             "plan" if options.permissions.plan else options.permissions.permission_mode or "ask"
@@ -89,7 +92,6 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         notices=(*options.notices, *_ignored(loaded.ignored), *_foreign_server(loaded)),
         one_turn=options.printing.headless,
         trust=trusted,
-        foreign_server=loaded.foreign_server,
         confined=True,
     )
     launch = with_whole_names(launch)
@@ -122,9 +124,9 @@ def with_key(
     Raises CredentialsError, with the texts given, where there is nothing and nothing can be asked
     without: only the API itself insists on it.
     """
-    if launch.key or launch.sign_in or launch.practice:
+    if launch.access.key or launch.access.sign_in or launch.access.practice:
         return launch
-    url, foreign = launch.config.base_url, launch.foreign_server
+    url, foreign = launch.config.base_url, launch.access.foreign_server
     found = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
     if found or url:
         return launch.signed_by(found)
