@@ -19,7 +19,7 @@ import pytest
 from tests.pictures.scenes import SCENES
 from tui import plain
 from tui.app import manual
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.app.options.arguments import parse
 from tui.app.options.flags import COMMANDS as SUBCOMMANDS
 from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words

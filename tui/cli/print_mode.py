@@ -22,8 +22,8 @@ from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
+from tui.app.commands import TAKEN, find, split
 from tui.app.commands.own import command_turn, user_commands
-from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome

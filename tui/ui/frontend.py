@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,6 +27,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core import facts
@@ -139,10 +140,11 @@ class ScreenFrontend:
             said = f"{text} {hint}".rstrip()
             self.app.notify(said, severity=_SEVERITY.get(level, "information"), markup=False)
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
+    def report(self, report: Report) -> None:
         from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
 
-        self.chat.add(NoticeItem(title, level, "\n".join(lines), folded=False))
+        text = "\n".join(report.lines)
+        self.chat.add(NoticeItem(report.title, report.level, text, folded=False))
 
     def show(self, event: Fact) -> None:
         self.renderer.show(event)

@@ -14,7 +14,7 @@ from acp.helpers import update_available_commands, update_current_mode
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.app.api import HeadlessConversation, opened
-from tui.app.commands.registry import find, split
+from tui.app.commands import find, split
 from tui.app.mcp_offers import prompts_of
 from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
