@@ -14,7 +14,7 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.world import OldSession, World
 from tui.app import manual
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item

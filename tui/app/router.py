@@ -6,8 +6,9 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tui.app.commands import find, split, unknown
 from tui.app.commands.own import command_turn
-from tui.app.commands.registry import ELSEWHERE, QUIT_WORDS, SlashCommand, find, split, unknown
+from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
 from tui.app.mcp_offers import prompts_of
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, count_typed

@@ -363,7 +363,7 @@ def main() -> int:
     home = folders()
     log.to_file(home.log)
     options = background.options_from_json(object_of(given.get("options")))
-    options = replace(options, headless=True, background=False)  # its limits, as those of -p
+    options = options.having(headless=True, background=False)  # its limits, as those of -p
     process = BackgroundProcess(home, SystemClock(), report)
     work = process.run(options, string_of(given.get("attached")), go_on=bool(given.get("go_on")))
     try:

@@ -11,7 +11,7 @@ from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positio
 
 def run(options: Options) -> int:
     """Print the completion script of a shell. Returns the exit code."""
-    print(script(options.shell))  # noqa: T201
+    print(script(options.help.shell))  # noqa: T201
     return 0
 
 

@@ -167,8 +167,14 @@ def _wants_screen(options: Options) -> bool:
     """Whether `run` opens the full screen."""
     from tui.core import plain_detection  # noqa: PLC0415
 
-    plain = options.headless or options.json or options.dry_run or options.status or options.reset
-    plain = plain or options.batch_api  # one line a minute needs no screen
+    plain = (
+        options.printing.headless
+        or options.json
+        or options.dry_run
+        or options.batch.status
+        or options.batch.reset
+    )
+    plain = plain or options.batch.batch_api  # one line a minute needs no screen
     screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain_detection.why(())
     return screen and not plain
 
@@ -192,7 +198,9 @@ _RUN_BY = {
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
-    if options.command == "chat" and (options.worktree is not None or options.resume):
+    if options.command == "chat" and (
+        options.opening.worktree is not None or options.opening.resume
+    ):
         from tui.app.worktree_session import in_worktree  # noqa: PLC0415
 
         with in_worktree(options) as inside:
@@ -208,11 +216,11 @@ def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
             from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
-        case "chat" if options.background:
+        case "chat" if options.opening.background:
             from tui.cli.background import launch as run  # noqa: PLC0415
-        case "chat" if options.headless:
+        case "chat" if options.printing.headless:
             from tui.cli.print_mode import print_answer as run  # noqa: PLC0415
-        case "chat" if options.plain or plain_detection.why(()):
+        case "chat" if options.screen.plain or plain_detection.why(()):
             from tui.plain import open_plain as run  # noqa: PLC0415
         case "chat":
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415

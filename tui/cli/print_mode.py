@@ -22,8 +22,8 @@ from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
+from tui.app.commands import TAKEN, find, split
 from tui.app.commands.own import command_turn, user_commands
-from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
@@ -211,7 +211,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
     clock = SystemClock()
-    if options.input_format == "stream-json":
+    if options.printing.input_format == "stream-json":
         from tui.cli.stream_input import answer_lines  # noqa: PLC0415 - seldom needed
 
         return asyncio.run(answer_lines(options, sys.stdin.fileno(), sys.stdout))
@@ -219,13 +219,17 @@ def _print_answer(options: Options, launch: Launch) -> int:
     if not (typed.strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
     refuse_command(typed)
-    result = SubmitResult(read_schema(options.json_schema)) if options.json_schema else None
+    result = (
+        SubmitResult(read_schema(options.printing.json_schema))
+        if options.printing.json_schema
+        else None
+    )
     launch = replace(launch_config.with_key(launch), own_tools=(result,) if result else ())
     if path := session_path(options):
         session = Session.open(path, clock=clock)
     else:
         session = launch_config.new_session(options, launch, clock)
-        if options.newest:
+        if options.opening.newest:
             to_stderr(sys.stderr, "No session in this folder yet: starting a new one.")
 
     async def converse() -> int:
@@ -237,7 +241,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
                 attached=attached,
                 command=await _command(launch, typed),
                 result=result,
-                format_=options.output_format,
+                format_=options.printing.output_format,
                 clock=clock,
             )
 

@@ -24,7 +24,7 @@ _REF: Final = "#/$defs/{name}"
 
 def run(options: Options) -> int:
     """Print a schema. Returns the exit code."""
-    print(text_of(SCHEMAS[options.schema]()), end="")  # noqa: T201
+    print(text_of(SCHEMAS[options.help.schema]()), end="")  # noqa: T201
     return 0
 
 

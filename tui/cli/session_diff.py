@@ -26,7 +26,7 @@ def diff(options: Options) -> int:
     """Print a unified diff of what the session and its commands changed."""
     loaded = load(path_of(options))
     records, root = list(loaded.branch), Path(loaded.header.cwd)
-    place = _place(records, options.request)
+    place = _place(records, options.sessions.request)
     last = next((one for one in reversed(records) if one.type == CHECKPOINT), None)
     if last is None:
         raise HoldfastError(

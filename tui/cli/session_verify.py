@@ -71,7 +71,7 @@ def verify(options: Options) -> int:
     outputs = _outputs(loaded)
     lost = _lost(loaded, lines)
     failed = bool(requests.failed or lines.changed or outputs.changed or lost)
-    noted = _note_it(loaded, lines) if options.git_note and not failed else ""
+    noted = _note_it(loaded, lines) if options.sessions.git_note and not failed else ""
     if options.json:
         about = {"id": loaded.header.id, "path": str(path)} | requests.to_json()
         about |= {"chain": lines.to_json(), "outputs": outputs.to_json(), "lost": lost}
@@ -90,7 +90,7 @@ def verify(options: Options) -> int:
         note(text)
     if noted:
         note(f"Noted on commit {noted[:12]}: git notes --ref={NOTES} show")
-    elif options.git_note:
+    elif options.sessions.git_note:
         note("Not noted: the session isn't what was written.")
     return int(failed)
 

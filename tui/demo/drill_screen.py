@@ -39,9 +39,9 @@ class GuidedProgram(CompositionRoot):
     guide."""
 
     def __init__(self, root: Path, guide: Guide[Any], theme: str) -> None:
-        super().__init__(Options(practice=True, cwd=root / "project", theme=theme), None)
+        super().__init__(Options().having(practice=True, cwd=root / "project", theme=theme), None)
         self._guide, self.theme = guide, theme
-        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._with_faults)
+        self.launch = self.launch.reached(practice_delay_s=_DELAY_S, around=self._with_faults)
 
     def _with_faults(self, model: Provider, clock: Clock) -> Provider:
         async def strike(request: Request) -> Fault | None:

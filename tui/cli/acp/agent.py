@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -144,7 +143,7 @@ class EditorService:
     async def fork(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
         options = self._options(request)
         copy = await asyncio.to_thread(_fork, request.session_id, Path(request.cwd))
-        session = await self._open(replace(options, resume=str(copy)))
+        session = await self._open(options.having(resume=str(copy)))
         return schema.ForkSessionResponse(session_id=session.id, **await session.settings())
 
     async def list(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
@@ -224,7 +223,7 @@ class EditorService:
                 raise UsageError(f"Session {id_} is busy here.", hint="Cancel its turn first.")
             return session
         path = await asyncio.to_thread(catalog.resolve, id_, folders())
-        return await self._open(replace(options, resume=str(path)))
+        return await self._open(options.having(resume=str(path)))
 
     def _options(self, request: OpeningRequest) -> Options:
         """The options of a session. Raises UsageError."""
@@ -232,8 +231,11 @@ class EditorService:
         if not (folder.is_absolute() and folder.is_dir()):
             raise UsageError(f"cwd must be the absolute path of a folder, not {request.cwd!r}.")
         servers = dict(_server(given) for given in request.mcp_servers or ())
-        more = (*self.options.add_dirs, *map(Path, request.additional_directories or ()))
-        return replace(self.options, cwd=folder, add_dirs=more, servers=servers)
+        more = (
+            *self.options.permissions.add_dirs,
+            *map(Path, request.additional_directories or ()),
+        )
+        return self.options.having(cwd=folder, add_dirs=more, servers=servers)
 
 
 _METHODS: Final[

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 COMMANDS: Final = (
     *("add-dir", "compact", "effort", "export", "forward", "hooks", "init", "memory", "model"),
-    *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact"),
+    *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact", "usage"),
 )
 """The program's commands that need no screen and keep to their session."""
 PATIENCE_S: Final = 60.0

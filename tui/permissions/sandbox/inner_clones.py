@@ -102,14 +102,9 @@ def stopped_at(
 ) -> StoppedClones | None:
     """Find the clones whose walls stopped a command, as far as that can be told.
 
-    <<<<<<< HEAD
-        Its output only shows which ones it met: it prints the path of a file that it could not delete,
-        and if it could not move a folder, its words have the folder's name.
-    =======
-        What it printed only says which of them it met: it prints the path of a file that it could not
-        delete, and where it could not move a folder, it was called with its name. A line that did not
-        fail as a whole must name what it says that it couldn't delete.
-    >>>>>>> attacks
+    Its output only shows which ones it met: it prints the path of a file that it could not delete,
+    and if it could not move a folder, its words have the folder's name. A line that did not fail as
+    a whole must name what it says that it couldn't delete.
     """
     if not _STOPPED.search(output):
         return None
