@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -34,9 +34,15 @@ def place(checkout: Checkout, paths: Sequence[str]) -> None:
     with folder_apart(GitError) as apart:
         words = ("checkout-index", "-f", "-q", "-z", "--stdin", f"--prefix={apart}/")
         checkout.git(*words, stdin=listed(paths))
-        for path in paths:
-            with os_error_as(GitError, f"can't put {path} in its place"):
-                _put(apart / path, checkout.top, Path(path))
+        take(checkout, apart, paths)
+
+
+def take(checkout: Checkout, apart: Path, paths: Iterable[str]) -> None:
+    """Put what git wrote into a folder apart at these paths of the checkout, in place of what is
+    there; only a folder that isn't empty stays. Raises GitError."""
+    for path in paths:
+        with os_error_as(GitError, f"can't put {path} in its place"):
+            _put(apart / path, checkout.top, Path(path))
     checkout.answer("update-index", "-q", "--refresh")
 
 
