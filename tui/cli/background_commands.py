@@ -32,7 +32,7 @@ from tui.session import catalog
 from tui.tools.process import end_group
 
 STOP_PATIENCE_S: Final = 15.0
-"""How long a process that was asked to stop may take to complete its record."""
+"""Seconds that a process gets to complete its record after it was asked to stop."""
 _POLL_S: Final = 0.2
 _CHUNK: Final = 1 << 16
 TAKE_OVER_HINT: Final = (
@@ -42,13 +42,13 @@ TAKE_OVER_HINT: Final = (
 
 
 def ps(options: Options, home: Folders, clock: Clock) -> int:
-    """List them. Returns the exit code."""
+    """List the sessions in the background. Returns the exit code."""
     now = clock.now()
-    found = background.sessions(home, now) if options.all else background.listed(home, now)
+    sessions = background.sessions(home, now) if options.all else background.listed(home, now)
     commands = unattended_commands(home)
     if options.json:
-        return print_json([one.to_json() for one in (*found, *commands)])
-    lines = [*(_row(one, now) for one in found), *(_command_row(one, now) for one in commands)]
+        return print_json([one.to_json() for one in (*sessions, *commands)])
+    lines = [*(_row(one, now) for one in sessions), *(_command_row(one, now) for one in commands)]
     rows = [("ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER"), *lines] if lines else []
     widths = [max(len(row[at]) for row in rows) for at in range(5)] if rows else []
     for row in rows:
@@ -74,7 +74,7 @@ def _row(one: BackgroundSession, now: datetime) -> tuple[str, ...]:
 
 
 def _command_row(one: UnattendedCommand, now: datetime) -> tuple[str, ...]:
-    """A command without its session."""
+    """Return the row of a command whose session has ended."""
     title = catalog.describe(Path(one.path)).title if one.path else "(its session is gone)"
     return (
         one.id,
@@ -91,7 +91,8 @@ def _short(title: str) -> str:
 
 
 def attach(options: Options, home: Folders, clock: Clock) -> int:
-    """Open one on the screen, or in plain lines. Returns the exit code; raises HoldfastError."""
+    """Open a session on the screen, or in plain lines. Returns the exit code; raises
+    HoldfastError."""
     one = background.find(home, options.target, clock.now())
     if one.running and not one.here:
         raise SessionError(f"{one.id} runs on {one.host}.", hint="Attach to it there.")
@@ -111,7 +112,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
         resume=one.path,
         attach=True,
         background=False,
-        yolo=False,  # whoever looks decides anew
+        yolo=False,  # the person who attaches decides
         plain=options.plain,
         theme=options.theme,
     )
@@ -126,7 +127,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
 
 
 def logs(options: Options, home: Folders, clock: Clock) -> int:
-    """Print what one has said, and with --follow what it says, until it ends."""
+    """Print the log of a session, and with --follow what is added, until the session ends."""
     one = background.find(home, options.target, clock.now())
     path = background.log_of(home, one.id)
     try:
@@ -149,10 +150,10 @@ def logs(options: Options, home: Folders, clock: Clock) -> int:
 async def follow(
     file: TextIO, show: Callable[[str], None], runs: Callable[[], bool], clock: Clock
 ) -> None:
-    """Show what is in a file and what comes, until nobody writes any more."""
+    """Show the content of a file and what is added to it, until nobody writes to it any more."""
     going = True
     while going:
-        going = runs()  # before it is read: what came last is shown too
+        going = runs()  # checked before reading, so that the last lines are shown
         while part := file.readline(_CHUNK):  # sequences end with their line
             show(part)
         if going:
@@ -165,7 +166,7 @@ def print_part(text: str) -> None:
 
 
 def stop(options: Options, home: Folders, clock: Clock) -> int:
-    """Let one record that it was interrupted, and end; or end the commands that a session left
+    """Stop a session, which records an interruption; or end the commands that a session left
     running. Returns the exit code."""
     wanted = options.target
     if wanted and (commands := [c for c in unattended_commands(home) if c.id.startswith(wanted)]):
@@ -186,12 +187,12 @@ def _stop_commands(commands: Sequence[UnattendedCommand], clock: Clock) -> int:
     if failed := asyncio.run(end_commands(commands, clock)):
         raise HoldfastError(f"Couldn't be stopped: {'; '.join(failed)}.")
     running = sum(one.state == "running" for one in commands)
-    said = (
+    summary = (
         f"Stopped {plural(running, 'command')} of {ids[0]}."
         if running
         else "Nothing runs that could be stopped."
     )
-    print_text(f"{said} See how it ended: holdfast -r {ids[0]}" if commands[0].path else said)
+    print_text(f"{summary} See how it ended: holdfast -r {ids[0]}" if commands[0].path else summary)
     return 0
 
 
@@ -212,5 +213,5 @@ _COMMANDS: Final = {"ps": ps, "attach": attach, "logs": logs, "stop": stop}
 
 
 def run(options: Options) -> int:
-    """Carry out one of the commands. Returns the exit code; raises HoldfastError."""
+    """Run one of the commands. Returns the exit code; raises HoldfastError."""
     return _COMMANDS[options.command](options, folders(), SystemClock())

@@ -1,4 +1,4 @@
-"""`holdfast help`: the manual, in the terminal's pager, or on stdout where that is no terminal."""
+"""`holdfast help`: the manual in the terminal's pager, or on stdout if that is no terminal."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ WIDTH_MAX = 100
 
 
 def run(options: Options) -> int:
-    """Show the manual, one topic, or what mentions a word. Returns the exit code.
+    """Show the manual, one topic, or the sections that mention a word. Returns the exit code.
 
-    Raises UsageError where no topic and no section is about the word.
+    Raises UsageError if no topic and no section is about the word.
     """
     if options.list_topics:
         print_text(_listed(manual.topics()), end="")
@@ -35,11 +35,11 @@ def run(options: Options) -> int:
     if options.topic is None:
         _show("\n".join([_contents(), *(topic.text for topic in manual.topics())]))
         return 0
-    found = manual.named(options.topic)
-    if len(found) == 1:
-        _show(f"{found[0].text}\nOnline: {manual.address(found[0].name)}\n")
-    elif found:
-        print_text(_listed(found), end="")
+    topics = manual.named(options.topic)
+    if len(topics) == 1:
+        _show(f"{topics[0].text}\nOnline: {manual.address(topics[0].name)}\n")
+    elif topics:
+        print_text(_listed(topics), end="")
     elif matches := manual.search(options.topic):
         print_text(_mentions(options.topic, matches), end="")
     else:
@@ -75,7 +75,7 @@ def _width() -> int:
 
 
 def _show(markdown: str) -> None:
-    """Page a text. A simple terminal, or none, gets it printed."""
+    """Page a text; print it where there is no terminal, or only a simple one."""
     from tui.ui.widgets.markdown.terminal import terminal_text  # noqa: PLC0415 - only to show it
 
     simple = not sys.stdout.isatty() or bool(plain_detection.why(()))
@@ -85,7 +85,8 @@ def _show(markdown: str) -> None:
 
 
 def _paged(text: str) -> bool:
-    """Whether a pager took the text. What LESS and LV default to lets bold type through."""
+    """Show a text in the pager. False if there is none. The defaults of LESS and LV let bold type
+    through."""
     command = shlex.split(os.environ.get("PAGER") or "less -R")
     if not command or shutil.which(command[0]) is None:
         return False

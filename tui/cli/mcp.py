@@ -49,7 +49,7 @@ def _add(options: Options) -> int:
 
 
 def _server(options: Options) -> dict[str, Any]:
-    """The entry of `[mcp]` that the words mean. Raises UsageError."""
+    """Return the entry of `[mcp]` that the words describe. Raises UsageError."""
     if bool(options.address) == bool(options.words):
         raise UsageError("Give either an address, or a command behind --.", hint=_USAGE)
     if options.address is None:
@@ -69,7 +69,7 @@ def _server(options: Options) -> dict[str, Any]:
 
 
 def _pairs(key: str, given: Iterable[str], between: str) -> dict[str, dict[str, str]]:
-    """What `K=V` gives, as the table of a key; a header may also be written `K: V`."""
+    """Parse `K=V` words into the table of a key; a header may also be written `K: V`."""
     pairs: dict[str, str] = {}
     for number, text in enumerate(given, 1):
         parts = re.split(f"[{between}]", text, maxsplit=1)
@@ -98,7 +98,8 @@ def _list(options: Options) -> int:
 
 
 async def _states(servers: Servers) -> list[dict[str, Any]]:
-    """The states of the servers after a little while. All of them are stopped again."""
+    """Return the states of the servers once they have settled, or PATIENCE_S have passed. All are
+    stopped again."""
     servers.start()
     try:
         with suppress(TimeoutError):
@@ -142,7 +143,7 @@ def _logout(options: Options) -> int:
 
 
 async def _with_server(options: Options, work: Callable[[Server], Awaitable[int]]) -> int:
-    """Do something with one server, and stop it. Raises UsageError where there is none."""
+    """Do something with one server, and stop it. Raises UsageError if it does not exist."""
     launch = await asyncio.to_thread(launch_config.prepare, options)
     servers = make_servers(launch)
     try:
@@ -178,7 +179,7 @@ async def _sign_out(server: Server) -> int:
 
 
 async def _pasted() -> str:
-    """A line of the standard input; waits for ever where it has none."""
+    """Return a line of standard input; waits for ever if there is none."""
     loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
     typed = bytearray()
 
@@ -199,7 +200,7 @@ async def _pasted() -> str:
 
 
 def _file(options: Options, scope: str) -> Path:
-    """The configuration file of a scope."""
+    """Return the configuration file of a scope."""
     return (
         layers.project_file(workspace_of(options)) if scope == "project" else folders().config_file
     )

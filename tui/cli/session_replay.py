@@ -1,5 +1,5 @@
-"""`holdfast sessions replay ID --at N`: what if. A past request is sent once more, with one thing
-changed, and its answer shown beside the one that came then.
+"""`holdfast sessions replay ID --at N`: a past request is sent once more, with one thing changed,
+and its answer shown beside the original one.
 
 The request is rebuilt from the record, and sent as it is: no agent has a part in it, so the calls
 of its answer can only be shown. The session is only read; the answer goes into a new one, a fork of
@@ -54,13 +54,13 @@ from tui.tokens import estimate
 _WIDE: Final = 120
 _GAP: Final = "   "
 _ANSWER_TOKENS: Final = 4000
-"""What is assumed of an answer that nobody has seen, to estimate the price."""
+"""Tokens assumed for an answer that nobody has seen, to estimate the price."""
 _INDENT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An answer as it is shown: whose it is, its blocks, and what it took."""
+    """An answer as it is shown."""
 
     model: str
     blocks: list[Block]
@@ -79,37 +79,38 @@ class _Answer:
 
 
 def replay(options: Options) -> int:
-    """Send a request again, once that was agreed to. Exit 1 where it was not."""
+    """Send a request again, once that was agreed to. Exit 1 if it was not."""
     if options.request is None:
         raise UsageError("Which request?", hint="Name it with --at N, as `sessions view` does.")
     loaded = load(path_of(options))
-    made = request_commands.rebuilt(loaded, options.request)
-    if made.request is None or made.problem:
-        raise HoldfastError(f"Request {made.number} can't be rebuilt: {made.problem}.")
-    model = options.model or made.request.model
+    replayed = request_commands.rebuilt(loaded, options.request)
+    if replayed.request is None or replayed.problem:
+        raise HoldfastError(f"Request {replayed.number} can't be rebuilt: {replayed.problem}.")
+    model = options.model or replayed.request.model
     launch = launch_config.with_key(launch_config.prepare(replace(options, model=model)))
     info = listed_model(launch, launch.model)
-    records = _records(loaded, made, info, launch, options)
-    request = RequestReplay(records).at(made.number).request
-    assert request is not None  # the other one could be made
-    kept_out = [string_of(tool.get("name")) for tool in request.tools if is_server_tool(tool)]
+    records = _records(loaded, replayed, info, launch, options)
+    request = RequestReplay(records).at(replayed.number).request
+    assert request is not None  # the other one could be replayed
+    # The server would run its own tools at once; every other call is only shown.
+    server_tools = [string_of(tool.get("name")) for tool in request.tools if is_server_tool(tool)]
     tools = [tool for tool in request.tools if not is_server_tool(tool)]
     request = replace(request, tools=tools, diagnostics=None)
-    if options.unmask is not None and request.messages == made.request.messages:
+    if options.unmask is not None and request.messages == replayed.request.messages:
         raise UsageError(f"Message {options.unmask} was sent whole, or is summarized.")
-    for text in _about(made, request, kept_out, launch):
+    for text in _about(replayed, request, server_tools, launch):
         note(text)
     if not options.yes and not _agrees():
         note("Nothing was sent.")
         return 1
     answer = asyncio.run(_sent(launch, request))
     prices = launch.config.prices
-    before, after = _then(loaded, made, prices), _now(answer, prices)
-    session = _keep(loaded, made, records[:-1], answer, launch)
+    before, after = _then(loaded, replayed, prices), _now(answer, prices)
+    session = _keep(loaded, replayed, records[:-1], answer, launch)
     if options.json:
         sides = {"before": before.to_json() if before else None, "after": after.to_json()}
-        return print_json({"request": made.number, "session": session, **sides})
-    for line in _shown(made.number, before, after):
+        return print_json({"request": replayed.number, "session": session, **sides})
+    for line in _shown(replayed.number, before, after):
         print_text(line)
     note(f"Kept as session {session}. No call of it was run.")
     return 0
@@ -117,14 +118,15 @@ def replay(options: Options) -> int:
 
 def _records(
     loaded: LoadedSession,
-    made: ReplayedRequest,
+    replayed: ReplayedRequest,
     info: ModelInfo,
     launch: Launch,
     options: Options,
 ) -> list[Record]:
-    """The records before the request, what changes them, and its own record, changed."""
-    before = request_commands.before(loaded, made.number)
-    data = dict(made.record.data) | {"server": server_name(launch)}
+    """Return the records before the request, those that change them, and its own record,
+    changed."""
+    before = request_commands.before(loaded, replayed.number)
+    data = dict(replayed.record.data) | {"server": server_name(launch)}
     others: list[tuple[str, dict[str, Any]]] = []
     if options.unmask is not None:
         target = _message(before, options.unmask)
@@ -134,20 +136,21 @@ def _records(
         data |= _for_model(data, info, first_party=is_first_party(launch))
     if options.effort:
         data["effort"] = field_of(info, options.effort)
-    if info.id != made.record.data.get("model") or options.effort:
+    if info.id != replayed.record.data.get("model") or options.effort:
         others.append((BREAK, {"reason": "replay", "by": "person"}))
+    # The request's own record comes last, after those that change its messages.
     records = [*before]
     for type_, fields in others:
         last = records[-1]
         records.append(Record(type_, f"{last.id}-{len(records)}", last.id, last.time, fields))
-    return [*records, replace(made.record, parent=records[-1].id, data=data)]
+    return [*records, replace(replayed.record, parent=records[-1].id, data=data)]
 
 
 def _for_model(data: dict[str, Any], info: ModelInfo, *, first_party: bool) -> dict[str, Any]:
-    """The fields of a request that another model is sent."""
+    """Return the fields of a request that differ for another model."""
     thinking, most = object_of(data.get("thinking")), data.get("max_tokens")
     form = form_of(info, first_party=first_party)
-    kept = [form.system_messages, form.tool_additions, form.turn_effort, form.compaction_blocks]
+    features = [form.system_messages, form.tool_additions, form.turn_effort, form.compaction_blocks]
     return {
         "model": info.id,
         "max_tokens": min(most, info.max_output) if isinstance(most, int) else info.max_output,
@@ -155,13 +158,13 @@ def _for_model(data: dict[str, Any], info: ModelInfo, *, first_party: bool) -> d
             info, think=bool(thinking), display=string_of(thinking.get("display"))
         ),
         "effort": data["effort"] if data.get("effort") in info.efforts else None,
-        "form": kept,
+        "form": features,
         "shared_thinking": False,
     }
 
 
 def _message(before: Sequence[Record], number: int) -> Record:
-    """A message by its number, as /recall has it."""
+    """Return a message by its number, as /recall shows it."""
     speaking = [record for record in before if record.type in SPEAKING]
     if not 1 <= number <= len(speaking):
         raise UsageError(
@@ -172,24 +175,24 @@ def _message(before: Sequence[Record], number: int) -> Record:
 
 
 def _about(
-    made: ReplayedRequest, request: Request, kept_out: Sequence[str], launch: Launch
+    replayed: ReplayedRequest, request: Request, server_tools: Sequence[str], launch: Launch
 ) -> Iterator[str]:
-    """What will be sent, how it differs, and what it will cost about."""
-    assert made.request is not None
-    found = difference(made.request, request)
-    differs = list(found.front)
-    changed = len(found.gone) + len(found.added)
-    if changed or found.thoughts_gone:
+    """Yield what will be sent, how it differs, and the estimated cost."""
+    assert replayed.request is not None
+    changes = difference(replayed.request, request)
+    differs = list(changes.front)
+    changed = len(changes.gone) + len(changes.added)
+    if changed or changes.thoughts_gone:
         differs.append(f"{plural(changed, 'block')} of its messages changed")
-    if found.thoughts_gone:
-        differs.append(f"{plural(found.thoughts_gone, 'thought')} left out")
+    if changes.thoughts_gone:
+        differs.append(f"{plural(changes.thoughts_gone, 'thought')} left out")
     if differs:
-        yield f"Request {made.number} with a change: {'; '.join(differs)}."
+        yield f"Request {replayed.number} with a change: {'; '.join(differs)}."
     else:
-        yield f"Request {made.number} as it was sent."
-    if kept_out:
-        yield f"Left out, because it would run on the server: {', '.join(kept_out)}."
-    if made.frame is not None and not made.own_frame:
+        yield f"Request {replayed.number} as it was sent."
+    if server_tools:
+        yield f"Left out, because it would run on the server: {', '.join(server_tools)}."
+    if replayed.frame is not None and not replayed.own_frame:
         yield "Its system prompt and tools come from another installation, or were edited."
     size = round(estimate.request_weight(request.system, request.tools, request.messages))
     price = price_of(request.model, launch.config.prices)
@@ -199,7 +202,7 @@ def _about(
 
 
 def _agrees() -> bool:
-    """Whether the person wants it sent."""
+    """Ask the person. Raises UsageError if nobody can be asked."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("There is nobody to ask whether to send it.", hint="Add --yes.")
     sys.stderr.write("Send it? [y/N] ")
@@ -208,7 +211,7 @@ def _agrees() -> bool:
 
 
 async def _sent(launch: Launch, request: Request) -> Completed:
-    """The answer. Raises ProviderError, or CredentialsError."""
+    """Send a request and return its answer. Raises ProviderError, or CredentialsError."""
     provider, answer = make_provider(launch, SystemClock()), None
     try:
         async with aclosing(provider.stream(request)) as parts:
@@ -219,13 +222,13 @@ async def _sent(launch: Launch, request: Request) -> Completed:
                     note(f"{part.reason} Retry {part.attempt} of {part.max_attempts}.")
     finally:
         await provider.aclose()
-    assert answer is not None  # the port says so
+    assert answer is not None  # promised by the port
     return answer
 
 
 def _keep(
     loaded: LoadedSession,
-    made: ReplayedRequest,
+    replayed: ReplayedRequest,
     records: Sequence[Record],
     answer: Completed,
     launch: Launch,
@@ -233,21 +236,25 @@ def _keep(
     """Write the answer into a session of its own. Returns its id."""
     clock = SystemClock()
     header = copies.header_of(loaded, clock=clock, cwd=launch.workspace.root)
-    title = f"Replay of {loaded.header.id}, request {made.number}"
-    told = [*records]
+    title = f"Replay of {loaded.header.id}, request {replayed.number}"
+    copied = [*records]
     for type_, data in (
         ("assistant", answer_fields(answer, answer.content, "", server_name(launch))),
         ("title", {"title": title}),
     ):
-        now, last = clock.now(), told[-1].id if told else None
-        told.append(Record(type_, new_id(now, after=last or ""), last, timestamp(now), data))
-    copies.write_session(copies.place_of(header, folders=launch.folders, clock=clock), header, told)
+        now, last = clock.now(), copied[-1].id if copied else None
+        copied.append(Record(type_, new_id(now, after=last or ""), last, timestamp(now), data))
+    copies.write_session(
+        copies.place_of(header, folders=launch.folders, clock=clock), header, copied
+    )
     return header.id
 
 
-def _then(loaded: LoadedSession, made: ReplayedRequest, prices: dict[str, Price]) -> _Answer | None:
-    """The answer that came then; None where none is recorded."""
-    after = {made.record.id}
+def _then(
+    loaded: LoadedSession, replayed: ReplayedRequest, prices: dict[str, Price]
+) -> _Answer | None:
+    """Return the original answer; None if none is recorded."""
+    after = {replayed.record.id}
     for record in loaded.records:
         if record.parent not in after or record.type == REQUEST:
             continue
@@ -267,7 +274,7 @@ def _now(answer: Completed, prices: dict[str, Price]) -> _Answer:
 
 
 def _shown(number: int, before: _Answer | None, after: _Answer) -> Iterator[str]:
-    """Both answers: side by side where there is room, else one under the other."""
+    """Yield both answers: side by side if there is room, otherwise one under the other."""
     width = shutil.get_terminal_size().columns
     wide = width >= _WIDE and sys.stdout.isatty()
     each = (width - len(_GAP)) // 2 if wide else min(width, 100)
@@ -281,12 +288,12 @@ def _shown(number: int, before: _Answer | None, after: _Answer) -> Iterator[str]
 
 
 def _cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     return sum(1 + (east_asian_width(one) in "WF") for one in text)
 
 
 def _column(name: str, answer: _Answer | None, width: int) -> list[str]:
-    """An answer as lines of at most that many characters."""
+    """Return an answer as lines of at most `width` characters."""
     if answer is None:
         return [f"── {name} ──", "No answer is recorded."]
     use = answer.usage

@@ -1,7 +1,8 @@
-"""`holdfast sessions verify`: whether a session is what was written. Its lines by their links, its
-requests by their hashes, its full outputs by theirs; and what commits of its folder note of it.
+"""`holdfast sessions verify`: checks that a session is what was written. Its lines by their links,
+its requests by their hashes, its full outputs by theirs; and what commits of its folder note about
+it.
 
-Nothing is written but the note that is asked for: a session that is open elsewhere, damaged or
+Nothing is written except the note that is asked for: a session that is open elsewhere, damaged or
 copied from another installation is read as it is.
 """
 
@@ -44,9 +45,9 @@ _HOW: Final[Mapping[Change, str]] = {
 
 @dataclass(slots=True)
 class _Outputs:
-    """What became of the full outputs that a session refers to: how many are as they were saved,
-    which are not there any more, and which are not what was saved, or lie where none are, each with
-    the line."""
+    """The state of the full outputs that a session refers to: the number that are as they were
+    saved, those that are gone, those that differ, and those outside the folder of results, the last
+    two with their line."""
 
     good: int = 0
     gone: list[str] = field(default_factory=list[str])
@@ -62,7 +63,7 @@ class _Outputs:
 
 
 def verify(options: Options) -> int:
-    """Exit 1 where anything is not what was written or sent."""
+    """Verify a session. Exit 1 if anything is not what was written or sent."""
     path = path_of(options)
     loaded = load(path)
     requests = request_commands.checked(loaded)
@@ -70,6 +71,7 @@ def verify(options: Options) -> int:
     outputs = _outputs(loaded)
     lost = _lost(loaded, lines)
     failed = bool(requests.failed or lines.changed or outputs.changed or lost)
+    # A note vouches for the session, so a changed one gets none.
     noted = _note_it(loaded, lines) if options.git_note and not failed else ""
     if options.json:
         about = {"id": loaded.header.id, "path": str(path)} | requests.to_json()
@@ -126,38 +128,39 @@ def _summary(lines: ChainReport, outputs: _Outputs) -> Iterator[str]:
 
 def _outputs(loaded: LoadedSession) -> _Outputs:
     """Check the full copies that receipts name."""
-    found, results = _Outputs(), Workspace(Path(loaded.header.cwd)).tool_results
+    outputs, results = _Outputs(), Workspace(Path(loaded.header.cwd)).tool_results
     for record, number in zip(loaded.records, loaded.lines, strict=False):
         receipt = object_of(record.data.get("receipt"))
         path, wanted = string_of(receipt.get("path")), string_of(receipt.get("sha256"))
         if record.type != "tool_result" or not path or not wanted:
             continue
+        # A copy may have been cleaned up since; a path outside is never read.
         try:
             good = sha256_of(open_full_copy(Path(path), results)) == wanted
         except FileNotFoundError:
-            found.gone.append(path)
+            outputs.gone.append(path)
             continue
         except OutsideError:
-            found.outside.append((number, path))
+            outputs.outside.append((number, path))
             continue
         except (OSError, ValueError):
             good = False
         if good:
-            found.good += 1
+            outputs.good += 1
         else:
-            found.changed.append((number, path))
-    return found
+            outputs.changed.append((number, path))
+    return outputs
 
 
 def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
-    """Tie the commit that is checked out in the session's folder to the session as it is. Returns
-    the commit. Raises StorageError where there is none."""
+    """Tie the commit that is checked out in the session's folder to the session in its present
+    state. Returns the commit. Raises StorageError if there is none."""
     folder = Path(loaded.header.cwd)
-    said = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
+    message = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
     try:
         here = Checkout.of(folder)
         commit = here.git("rev-parse", "--verify", "HEAD^{commit}").strip()
-        note = ("notes", f"--ref={NOTES}", "append", "-m", said, commit)
+        note = ("notes", f"--ref={NOTES}", "append", "-m", message, commit)
         here.git(*note, env=here.identity())
     except (GitError, OSError) as error:
         hint = "The session's folder has to be in a git repository with a commit."
@@ -166,7 +169,8 @@ def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
 
 
 def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
-    """What commits note of the session and its file does not have: its end was cut off."""
+    """Return what commits note about the session that its file does not have: its end was cut
+    off."""
     folder = Path(loaded.header.cwd)
     lost: list[str] = []
     with suppress(GitError, OSError, HoldfastError):

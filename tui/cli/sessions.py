@@ -51,10 +51,11 @@ def list_(options: Options) -> int:
         children = catalog.scan_children(folders(), where)
         for child in index.entries(folders().cache, children, _progress):
             below.setdefault(str(catalog.parent_of(Path(child.path))), []).append(child)
+    # Sub-agents follow their parent; those whose parent is not listed come last.
     family = [(one, "") for one in entries]
     if below:
         there = {one.path for one in entries}
-        lost = [one for path, found in below.items() if path not in there for one in found]
+        lost = [one for path, members in below.items() if path not in there for one in members]
         family = [
             *((one, by) for parent in entries for one, by in _family(parent, below)),
             *((one, catalog.id_of(catalog.parent_of(Path(one.path)))) for one in lost),
@@ -79,7 +80,7 @@ def list_(options: Options) -> int:
 def _family(
     parent: catalog.SessionSummary, below: Mapping[str, Sequence[catalog.SessionSummary]]
 ) -> Iterator[tuple[catalog.SessionSummary, str]]:
-    """A session, then those of its sub-agents with its id."""
+    """Yield a session, then those of its sub-agents with its id."""
     yield parent, ""
     for one in below.get(parent.path, ()):
         yield one, parent.id
@@ -89,10 +90,10 @@ def search(options: Options) -> int:
     if not (options.target or "").strip():
         raise UsageError("What should it search for?", hint='holdfast sessions search "some words"')
     home = folders()
-    found = catalog.scan(home)
+    sessions = catalog.scan(home)
     if options.sub_agents:
-        found = sorted([*found, *catalog.scan_children(home)], reverse=True)
-    hits = index.search(home.cache, found, options.target or "", progress=_progress)
+        sessions = sorted([*sessions, *catalog.scan_children(home)], reverse=True)
+    hits = index.search(home.cache, sessions, options.target or "", progress=_progress)
     if options.json:
         return print_json([hit.to_json() for hit in hits])
     for hit in hits:
@@ -107,9 +108,9 @@ def search(options: Options) -> int:
 def show(options: Options) -> int:
     loaded = load(path_of(options))
     if options.json:
-        shown = _view_of(loaded)
+        built = _view_of(loaded)
         return print_json(
-            {"id": loaded.header.id, "path": str(loaded.path), "messages": shown.messages}
+            {"id": loaded.header.id, "path": str(loaded.path), "messages": built.messages}
         )
     print_text(f"# {_printable(_session(loaded).title or loaded.header.id)}")
     number = 0
@@ -128,13 +129,13 @@ def show(options: Options) -> int:
 
 def check(options: Options) -> int:
     loaded = load(path_of(options))
-    seen = _view_of(loaded)
-    findings = (*loaded.findings, *seen.findings)
+    built = _view_of(loaded)
+    findings = (*loaded.findings, *built.findings)
     if options.json:
         print_json(
             {
                 "records": len(loaded.records),
-                "messages": len(seen.messages),
+                "messages": len(built.messages),
                 "valid": not findings,
                 "findings": _json(findings),
             }
@@ -145,7 +146,8 @@ def check(options: Options) -> int:
 
 
 def view_(options: Options) -> int:
-    """The exact request that the next prompt would send, less the prompt; or one that was sent."""
+    """Print the exact request that the next prompt would send, without the prompt; or one that was
+    sent."""
     if options.request is not None and options.diff:
         raise UsageError(
             "Use only one of --at and --diff.", hint="See holdfast sessions view --help."
@@ -183,6 +185,7 @@ def repair_(options: Options) -> int:
     messages, repaired = repair(history(loaded.branch).messages, tail="open")
     findings = (*loaded.findings, *repaired)
     written = backup = None
+    # A sound session is copied only if a place for the copy is named.
     if not options.dry_run and (findings or options.out):
         clock = SystemClock()
         header = copies.header_of(loaded, clock=clock)
@@ -214,9 +217,9 @@ def import_(options: Options) -> int:
             f"{path} is one of Holdfast's own sessions.",
             hint="Resume it with `holdfast -r FILE` or copy it with `holdfast sessions fork FILE`.",
         )
-    made = copies.fork(loaded, folders=folders(), clock=clock, cwd=Path.cwd())
+    path_of_copy = copies.fork(loaded, folders=folders(), clock=clock, cwd=Path.cwd())
     messages = sum(record.type in _MESSAGES for record in loaded.branch)
-    return _made(options, made, messages=messages, findings=_json(loaded.findings))
+    return _made(options, path_of_copy, messages=messages, findings=_json(loaded.findings))
 
 
 def export_(options: Options) -> int:
@@ -238,8 +241,8 @@ def report(options: Options) -> int:
     prices = launch_config.prepare(options).config.prices
     format_: Literal["md", "html"] = "html" if options.format == "html" else "md"
     title = _session(loaded).title
-    made = session_report(loaded, format_, prices, title=title, state=state)
-    return _written(options, replace(made, text=clean(made.text)))  # it is for people
+    document = session_report(loaded, format_, prices, title=title, state=state)
+    return _written(options, replace(document, text=clean(document.text)))  # it is for people
 
 
 def _written(options: Options, document: Exported) -> int:
@@ -266,10 +269,10 @@ def _written(options: Options, document: Exported) -> int:
 
 def fork(options: Options) -> int:
     loaded = load(path_of(options))
-    made = copies.fork(
+    path_of_copy = copies.fork(
         loaded, folders=folders(), clock=SystemClock(), at=options.at or "", cwd=Path.cwd()
     )
-    return _made(options, made)
+    return _made(options, path_of_copy)
 
 
 def rename(options: Options) -> int:
@@ -318,11 +321,11 @@ def run(options: Options) -> int:
     return _ACTIONS[options.action](options)
 
 
-# What is read
+# Reading
 
 
 def _session(loaded: LoadedSession) -> Session:
-    """What a session says of itself: its title, the model that answered last."""
+    """Return a session with its title and the model that answered last."""
     return Session.of(loaded, clock=SystemClock())
 
 
@@ -330,11 +333,11 @@ def _view_of(loaded: LoadedSession) -> view.View:
     return view.build(loaded.branch, model=_session(loaded).model, prompt_follows=True)
 
 
-# What is printed
+# Printing
 
 
 def _progress(done: int, of: int) -> None:
-    """Say on a terminal how far a long reading is."""
+    """Show the progress of a long read on a terminal."""
     terminal = sys.__stderr__
     if of >= _EVERY and terminal and sys.stderr.isatty():
         end = "\r" if done < of else "\n"

@@ -45,7 +45,7 @@ _STOPS: Final[dict[str, Literal["max_tokens", "refusal"]]] = {
 
 @dataclass(slots=True)
 class PromptWatch:
-    """What becomes of a prompt, from the events of its turns."""
+    """The result of a prompt, gathered from the facts of its turns."""
 
     outcome: Outcome = field(default_factory=Outcome)
     stop: str = ""
@@ -97,23 +97,24 @@ class EditorSession:
         self.outbox.session_id = self.agent.session.id
 
     async def close(self) -> None:
-        """Stop what runs, as an interruption, and let go of the session."""
+        """Stop what runs, as an interruption, and release the session."""
         self._stop_waiting()
         await self._stack.aclose()
 
     async def replay(self) -> None:
-        """Send the history, and what was said while the session was opened after it."""
-        said = self.outbox.hold()
+        """Send the history, then the updates that came while the session was opened."""
+        held = self.outbox.hold()
         for update in self.updates.replayed(self.agent.session.records):
             self.outbox.put(update)
         if title := self.agent.session.title:
             self.outbox.put(info(title))
-        for update, key in said:
+        for update, key in held:
             self.outbox.put(update, key)
         await self.outbox.flush()
 
     async def settings(self) -> dict[str, Any]:
-        """What the answers to opening a session say about it; from now on its updates leave."""
+        """Return the settings for the answer to opening a session; from now on its updates are
+        sent."""
         agent = self.agent
         self._told = {"mode": self.mode, "title": agent.session.title}
         config = await self.config()
@@ -206,7 +207,7 @@ class EditorSession:
         raise RequestError(code, text, {"class": error.error_class})
 
     async def settle(self) -> None:
-        """After a prompt, tell what it changed about the session, and send all that waits."""
+        """After a prompt, report what it changed about the session, and send all that waits."""
         if self.conversation.agent is not None:
             title = self.agent.session.title
             if title and title != self._told["title"]:
@@ -232,19 +233,19 @@ class EditorSession:
             self.outbox.put(update_available_commands(commands))
 
     async def _commands(self) -> list[schema.AvailableCommand]:
-        """The program's commands that need no screen, the person's own, skills, and the prompts of
-        MCP servers."""
+        """Return the program's commands that need no screen, the person's own, skills, and the
+        prompts of MCP servers."""
         own = self.conversation.user_commands
         await asyncio.to_thread(own.load)
-        found: dict[str, tuple[str, str]] = {}
+        commands: dict[str, tuple[str, str]] = {}
         for name in (*COMMANDS, "think", *(["elevated"] if self.options.yolo else [])):
             if command := find(name):
-                found[name] = (command.help, command.argument)
+                commands[name] = (command.help, command.argument)
         for name, one in own.commands.items():
-            found[name] = (one.description, one.argument)
+            commands[name] = (one.description, one.argument)
         for name, (server, prompt) in prompts_of(self.conversation).items():
             words = " ".join(arg.upper() for arg, _ in prompt.arguments)
-            found[name] = (prompt.description or f"a prompt of {server.name}", words)
+            commands[name] = (prompt.description or f"a prompt of {server.name}", words)
         return [
             schema.AvailableCommand(
                 name=name,
@@ -253,7 +254,7 @@ class EditorSession:
                 if hint
                 else None,
             )
-            for name, (about, hint) in found.items()
+            for name, (about, hint) in commands.items()
         ]
 
     # Modes and settings
@@ -277,13 +278,13 @@ class EditorSession:
         )
 
     async def use_mode(self, wanted: str) -> None:
-        """Raises UsageError for a mode that is not offered."""
+        """Change the mode. Raises UsageError for a mode that is not offered."""
         offered = [one.id for one in self.modes().available_modes]
         if wanted not in offered:
             raise UsageError(f"There is no mode {wanted!r}.", hint=f"Use {', '.join(offered)}.")
         elevated = wanted == "elevated"
         if elevated != self.agent.directives.elevated:
-            during = self.conversation.busy  # it counts from the turn's next request on
+            during = self.conversation.busy  # it takes effect with the turn's next request
             self.conversation.submit(f"/elevated {'on' if elevated else 'off'}")
             if not during:
                 await self.conversation.quiet()
@@ -295,7 +296,7 @@ class EditorSession:
             self.outbox.put(update_current_mode(self.mode))
 
     async def config(self) -> list[schema.SessionConfigOptionSelect]:
-        """The mode, the model, and how deep it thinks: an editor that knows settings shows these,
+        """Return the mode, the model, and its effort: an editor that supports settings shows these,
         and not the modes."""
         agent = self.agent
         modes = [
@@ -308,17 +309,17 @@ class EditorSession:
             schema.SessionConfigSelectOption(value=row.name, name=row.name, description=row.price)
             for row in await rows(self.conversation.services, agent)
         ]
-        found = [
+        selects = [
             _select("mode", "Mode", "mode", self.mode, modes),
             _select("model", "Model", "model", agent.model, models),
         ]
         if agent.efforts and agent.effort:
             levels = [schema.SessionConfigSelectOption(value=e, name=e) for e in agent.efforts]
-            found.append(_select("effort", "Effort", "thought_level", agent.effort, levels))
-        return found
+            selects.append(_select("effort", "Effort", "thought_level", agent.effort, levels))
+        return selects
 
     async def configure(self, option: str, value: str) -> list[schema.SessionConfigOptionSelect]:
-        """Take another model or level. Raises UsageError where that can't be."""
+        """Change a setting: mode, model or effort. Raises UsageError if that can't be done."""
         agent, conversation = self.agent, self.conversation
         match option:
             case "mode":
@@ -336,6 +337,7 @@ class EditorSession:
             case "effort":
                 if value not in agent.efforts:
                     raise UsageError(f"{agent.model} has no effort level {value!r}.")
+                # The change would cost money, and nobody is asked here.
                 if conversation.busy and agent.effort_cost(value) is not None:
                     raise UsageError(
                         "Another effort would write the context again.", hint="Wait for the turn."
