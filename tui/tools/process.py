@@ -1,4 +1,4 @@
-"""Starts a command line under a keeper, and knows processes again that an earlier run started."""
+"""Starts a command line under a keeper, and recognises processes that an earlier run started."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _QUIET = {
     "TERM": "dumb",
     "PYTHONUNBUFFERED": "1",
 }
-"""So that nothing waits for a person, output comes when it is written, and a look of git writes
-nothing: a hook would run after it."""
+"""Variables so that nothing waits for a person, output comes when it is written, and a read-only
+git command writes nothing: a hook would run after it."""
 
 
 @cache
 def shell(path: str | None = None) -> tuple[str, ...]:
-    """The words that run a command line: bash where there is one in `path` (None: our PATH)."""
+    """Return the words that run a command line: bash if it is in `path` (None: our PATH)."""
     bash = shutil.which("bash", path=path)
     return (bash, "-c") if bash else ("/bin/sh", "-c")
 
@@ -56,10 +56,10 @@ async def start_command(
 ) -> SupervisedCommand:
     """Run a command line by the shell, its stdout and stderr merged in order, kept in a new folder.
 
-    `env` is its environment, ours without the program's secrets if left out. `call` is what a later
-    run of the program will know of it, and `timeout` when its keeper ends it where no program is
-    there. Without `elsewhere` it is not started where `folder` can't be made. Raises ToolError
-    where it can't be started.
+    `env` is its environment, ours without the program's secrets if left out. `call` is the
+    information for a later run of the program, and `timeout` the time after which the keeper ends
+    it if no program is there. Without `elsewhere` it is not started if `folder` can't be made.
+    Raises ToolError if it can't be started.
     """
     if "\0" in line:
         raise ToolError("The command contains a NUL byte.", hint="Send it without.")
@@ -87,7 +87,7 @@ async def start_command(
 
 
 def born(pid: int) -> str:
-    """When a process began, as a text that no other process with the same number has.
+    """Return the start time of a process, as a text that no other process with the same number has.
 
     "" if it is gone, a zombie, or if this is not known. Blocks.
     """
@@ -110,7 +110,7 @@ def born(pid: int) -> str:
 async def end_group(pid: int, birth: str, clock: Clock) -> bool:
     """End the process group of a command of an earlier run, if it is still the same process.
 
-    SIGTERM, then SIGKILL after two seconds. Returns whether it is gone.
+    SIGTERM, then SIGKILL after two seconds. Returns True if it is gone.
     """
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
         if await asyncio.to_thread(born, pid) != birth:
@@ -124,7 +124,8 @@ async def end_group(pid: int, birth: str, clock: Clock) -> bool:
 
 
 def outcome(returncode: int) -> tuple[int, str]:
-    """A return code as the shell numbers it, and in words: `exit code 1`, `killed by SIGTERM`."""
+    """Return a return code as the shell numbers it, and in words: `exit code 1`, `killed by
+    SIGTERM`."""
     if returncode >= 0:
         return returncode, f"exit code {returncode}"
     try:
@@ -135,7 +136,7 @@ def outcome(returncode: int) -> tuple[int, str]:
 
 
 def _stat_of(pid: int | str) -> list[str]:
-    """What /proc says of a process after its name: state, parent, group and so on."""
+    """Return the fields of a process in /proc after its name: state, parent, group and so on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat[stat.rindex(")") + 1 :].split()
 

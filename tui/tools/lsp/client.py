@@ -1,8 +1,8 @@
 """The connection to one language server: its process, and pygls, which speaks the protocol.
 
-Nothing of what a server sends is trusted. Messages have a limit each and together, and pygls reads
-them without the types of the protocol: those are so strict that one odd field of an answer would
-lose it.
+Nothing that a server sends is trusted. Messages are limited each and together, and pygls reads them
+without the types of the protocol: those are so strict that one odd field of an answer would lose
+it.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from tui.core.messages import list_of, object_of, string_of
 from tui.core.text_cleaning import one_line
 
 MESSAGE_MAX: Final = 4 * 1024**2
-"""Bytes of one message."""
+"""Maximum bytes of one message."""
 ALLOWANCE: Final = 32 * 1024**2
-"""Bytes that a server may send until it is asked the next time."""
+"""Bytes that a server may send until it is next asked something."""
 WAITING_MAX: Final = 8 * 1024**2
-"""Bytes that wait for a server which does not read."""
+"""Bytes that may wait for a server which does not read."""
 ODD_MAX: Final = 100
-"""Messages that are none."""
+"""Number of invalid messages after which a server is given up."""
 _GRACE_S: Final = 2.0
 _ERRORS_KEPT: Final = 4096
 
 logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it would log what files hold
 
 Published = Callable[[Path, int | None, list[object]], None]
-"""Takes the diagnostics of a file, and of which version of it they are."""
+"""Takes a file, the version of it and the diagnostics."""
 
 
 class _LenientProtocol(JsonRPCProtocol):
-    """Messages of the protocol: typed where they are ours, plain data where they are a server's."""
+    """Messages of the protocol: typed if they are ours, plain data if they are a server's."""
 
     def get_message_type(self, method: str) -> Any:
         return types.METHOD_TO_TYPES.get(method, (None,))[0]
@@ -77,7 +77,7 @@ class _LenientProtocol(JsonRPCProtocol):
 
 
 class _Input:
-    """What a server sends, read within the limits: the reader of pygls."""
+    """A server's output, read within the limits: the reader of pygls."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
@@ -99,8 +99,8 @@ class _Input:
 
 
 class Connection:
-    """One running server. `ended` is set when it is gone, or was given up: `why` says so, and
-    `gave_up` that it had broken a limit."""
+    """One running server. `ended` is set when it is gone, or was given up: `why` is the reason, and
+    `gave_up` is True if it had broken a limit."""
 
     def __init__(self, process: Process, config: CheckerSettings, published: Published) -> None:
         assert process.stdout
@@ -172,13 +172,13 @@ class Connection:
             self._notify(types.WORKSPACE_DID_CHANGE_CONFIGURATION, settings)
 
     def open(self, path: Path, language: str, version: int, text: str) -> None:
-        """Show it a file that it has not seen."""
+        """Show the server a file that it has not seen."""
         document = types.TextDocumentItem(_uri(path), language, version, text)
         params = types.DidOpenTextDocumentParams(document)
         self._notify(types.TEXT_DOCUMENT_DID_OPEN, params)
 
     def change(self, path: Path, version: int, text: str, *, saved: bool) -> None:
-        """Show it the new text of an open file, and that it is on the disk."""
+        """Show the server the new text of an open file, and that it is on the disk."""
         document = types.VersionedTextDocumentIdentifier(version=version, uri=_uri(path))
         whole = types.TextDocumentContentChangeWholeDocument(text)
         params = types.DidChangeTextDocumentParams(document, [whole])
@@ -188,17 +188,17 @@ class Connection:
             self._notify(types.TEXT_DOCUMENT_DID_SAVE, types.DidSaveTextDocumentParams(same))
 
     def close_file(self, path: Path) -> None:
-        """It need not look at a file any more."""
+        """Tell the server that a file is closed."""
         same = types.TextDocumentIdentifier(_uri(path))
         self._notify(types.TEXT_DOCUMENT_DID_CLOSE, types.DidCloseTextDocumentParams(same))
 
     def column(self, line: str, units: int) -> int:
-        """A column as the server counts it, in characters."""
+        """Convert a column as the server counts it to characters."""
         at = types.Position(0, min(units, 4 * len(line)))
         return self._codec.position_from_client_units([line], at).character
 
     async def close(self, *, at_once: bool = False) -> None:
-        """Ask it to end, unless it is to end `at_once`, and end what does not."""
+        """Ask the server to end, unless `at_once`, and kill what does not."""
         if not self.ended.is_set() and not at_once:
             with suppress(TimeoutError, ToolError):
                 async with asyncio.timeout(_GRACE_S):
@@ -212,7 +212,8 @@ class Connection:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _answer_requests(self) -> None:
-        """What a server may ask: for settings and folders. It may register and report anything."""
+        """Answer the requests that a server may make: for settings and folders. It may register and
+        report anything."""
         handlers: dict[str, Callable[[object], object]] = {
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: self._publish,
             types.WORKSPACE_CONFIGURATION: self._configuration,
@@ -236,13 +237,13 @@ class Connection:
         return [self._setting(string_of(object_of(one).get("section"))) for one in items]
 
     def _setting(self, section: str) -> object:
-        found: object = _plain(self._config.settings)
+        value: object = _plain(self._config.settings)
         for name in section.split(".") if section else ():
-            found = object_of(found).get(name)
-        return found
+            value = object_of(value).get(name)
+        return value
 
     async def _read(self) -> None:
-        """Read until it ends, or has to be given up."""
+        """Read until the server ends, or has to be given up."""
         try:
             await run_async(
                 self._stop, self._input, self._protocol, error_handler=self._take_odd_message
@@ -277,7 +278,8 @@ class Connection:
             self._errors = (self._errors + chunk)[-_ERRORS_KEPT:]
 
     async def _request(self, method: str, params: object) -> object:
-        """Ask and wait. Raises ToolError where it ends meanwhile, or answers with an error."""
+        """Send a request and wait for the answer. Raises ToolError if the server ends meanwhile, or
+        answers with an error."""
         self._check()
         answer = self._protocol.send_request_async(method, params)
         gone = asyncio.create_task(self.ended.wait())
@@ -293,7 +295,7 @@ class Connection:
         return answer.result()
 
     def _notify(self, method: str, params: object) -> None:
-        """Say something. Raises ToolError where it has ended or does not read."""
+        """Send a notification. Raises ToolError if the server has ended or does not read."""
         self._check()
         self._input.left = ALLOWANCE
         with suppress(BrokenPipeError, ConnectionResetError):
@@ -308,7 +310,7 @@ class Connection:
             raise ToolError(self.why)
 
     async def _drain(self) -> None:
-        """Read what is left of a process that has ended, so that its pipes are closed."""
+        """Read the rest of a process that has ended, so that its pipes are closed."""
         assert self._process.stdout
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_GRACE_S):
@@ -316,7 +318,7 @@ class Connection:
                     pass
 
     async def _end(self, *, at_once: bool) -> None:
-        """End its process, and all that it started."""
+        """End the process, and all that it started."""
         process = self._process
         if process.stdin is not None:
             process.stdin.close()
@@ -333,7 +335,7 @@ class Connection:
 
 
 def _nothing(_params: object) -> None:
-    """The answer to what needs none of ours."""
+    """Answer a request that needs no answer."""
 
 
 def _uri(path: Path) -> str:
@@ -341,13 +343,13 @@ def _uri(path: Path) -> str:
 
 
 def _path(uri: object) -> Path | None:
-    """The file of an address; None where it is none."""
+    """Return the file of an address; None if it has none."""
     with suppress(ValueError, AttributeError, TypeError):
-        if isinstance(uri, str) and uri.startswith("file:") and (found := to_fs_path(uri)):
-            return Path(found)
+        if isinstance(uri, str) and uri.startswith("file:") and (name := to_fs_path(uri)):
+            return Path(name)
     return None
 
 
 def _plain(value: Mapping[str, Any]) -> Any:
-    """Settings as JSON has them: TOML knows dates."""
+    """Return settings as JSON has them: TOML has dates."""
     return json.loads(json.dumps(value, default=str))
