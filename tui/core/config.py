@@ -1,7 +1,7 @@
 """The schema of the configuration: every key, its type, its bounds and its default.
 
-Every key is optional. The files are read and merged in `tui.settings.layers`; what each key means
-for a person is in `tui.settings.descriptions`.
+Every key is optional. The files are read and merged in `tui.settings.layers`; the meaning of each
+key is explained to the person by `tui.settings.descriptions`.
 """
 
 from __future__ import annotations
@@ -76,20 +76,21 @@ class Retry(_Section, frozen=True, kw_only=True):
 
 
 class Thinking(_Section, frozen=True, kw_only=True):
-    """What is shown of the model's thinking, where the server leaves the choice."""
+    """The part of the model's thinking that is shown, if the server leaves the choice."""
 
     display: Literal["summarized", "updates", "hidden"] = "summarized"
 
 
 class Cache(_Section, frozen=True, kw_only=True):
-    """How long the server is asked to keep what was sent. "auto" is an hour where a person sits
-    in front of the API itself, else five minutes."""
+    """The time for which the server is asked to cache the prompt. "auto" is an hour if a person
+    uses the API itself, otherwise five minutes."""
 
     ttl: Literal["auto", "5m", "1h"] = "auto"
 
 
 class Prune(_Section, frozen=True, kw_only=True):
-    """When old tool results leave the request; `unit` is what their age is counted in."""
+    """The rule by which old tool results leave the request; `unit` is what their age is counted
+    in."""
 
     after_turns: NotNegative = 6
     min_chars: NotNegative = 1000
@@ -105,7 +106,7 @@ class Bootstrap(_Section, frozen=True, kw_only=True):
 
 
 class Compaction(_Section, frozen=True, kw_only=True):
-    """When the beginning of a conversation is summarized: above `threshold` of the window. With
+    """The summary of the beginning of a conversation, made above `threshold` of the window. With
     `exam` the summary is questioned about what it replaces (see tui.context.exam)."""
 
     threshold: Share = 0.8
@@ -120,7 +121,7 @@ class Guard(_Section, frozen=True, kw_only=True):
 
     A full copy that a session names is kept, however old it is. Others are removed after
     `keep_days`, and the oldest of them sooner if all together exceed `keep_bytes`. `bytes` holds
-    limits of single tools by name, in the place of `default_bytes`.
+    limits of single tools by name, in place of `default_bytes`.
     """
 
     default_bytes: Positive = 50_000
@@ -137,8 +138,8 @@ class Guard(_Section, frozen=True, kw_only=True):
 
 
 class CheckpointSettings(_Section, frozen=True, kw_only=True):
-    """Copies of the workspace's files, with which /rewind and /diff know what commands changed.
-    Those of one workspace go after `keep_days`, and the oldest sooner above `keep_bytes`."""
+    """Copies of the workspace's files, which tell /rewind and /diff the changes of commands. Those
+    of one workspace are removed after `keep_days`, and the oldest sooner above `keep_bytes`."""
 
     mode: Literal["on", "off"] = "on"
     keep_days: Positive = 30
@@ -156,7 +157,7 @@ class Permissions(_Section, frozen=True, kw_only=True):
 
 
 class SandboxSettings(_Section, frozen=True, kw_only=True):
-    """How commands are confined. `keep_env` are names of variables, `sockets` paths of sockets
+    """The confinement of commands. `keep_env` are names of variables, `sockets` paths of sockets
     that commands get all the same; with `share_caches` they use the person's own caches."""
 
     engine: Literal["auto", "bubblewrap", "launcher", "landlock", "seatbelt", "off"] = "auto"
@@ -179,7 +180,8 @@ class Background(_Section, frozen=True, kw_only=True):
 
 
 class TerminalSettings(_Section, frozen=True, kw_only=True):
-    """What the terminal is sent beside the screen. "auto" is where it is known to understand."""
+    """Sequences sent to the terminal besides the screen. With "auto", only if it is known to
+    support them."""
 
     title: Literal["auto", "on", "off"] = "auto"
     progress: Literal["auto", "on", "off"] = "auto"
@@ -187,7 +189,7 @@ class TerminalSettings(_Section, frozen=True, kw_only=True):
 
 
 class Agents(_Section, frozen=True, kw_only=True):
-    """Sub-agents. `parallel` is how many work at the same time."""
+    """Sub-agents. `parallel` is the number that work at the same time."""
 
     parallel: Annotated[int, msgspec.Meta(ge=1, le=16)] = 4
 
@@ -210,9 +212,9 @@ class Batch(_Section, frozen=True, kw_only=True):
 
 
 class Price(_Section, frozen=True, kw_only=True):
-    """USD per million tokens of one model, in the place of the shipped price.
+    """USD per million tokens of one model, in place of the shipped price.
 
-    `cache_write` is for what the cache keeps for five minutes, `cache_write_1h` for an hour;
+    `cache_write` is for tokens that the cache keeps for five minutes, `cache_write_1h` for an hour;
     0 there means twice `input`.
     """
 
@@ -226,11 +228,11 @@ class Price(_Section, frozen=True, kw_only=True):
 class McpServer(_Section, frozen=True, kw_only=True):
     """An MCP server: either a `command` to start, or the `url` of a running one.
 
-    `env` are variables for the command, `headers` go with each request to the url, `type` is how
-    the url is talked to: "http" if it is empty. All of these texts may hold `${NAME}`.
-    `sandbox` is what a command may do: "outside" confines nothing, the others are levels of the
-    sandbox. `tools` are globs for the names of those that the model gets; all, where there are
-    none. Nothing that may be secret shows in a repr.
+    `env` are variables for the command, `headers` go with each request to the url, `type` is the
+    transport of the url: "http" if it is empty. All of these texts may hold `${NAME}`. `sandbox`
+    limits a command: "outside" confines nothing, the others are levels of the sandbox. `tools` are
+    globs for the names of the tools that the model gets; all if empty. A repr shows nothing that
+    may be secret.
     """
 
     command: CommandWords = ()
@@ -264,8 +266,8 @@ class CheckerSettings(_Section, frozen=True, kw_only=True):
     """A program that finds problems in files: a language server, or, with `{file}` in its command,
     a linter. `files` are globs for their names.
 
-    What is left out is that of the known one of the same name (`tui.core.checkers`). `options` goes
-    to a language server when it starts, `settings` are what it asks for by section.
+    Omitted settings are those of the known checker of the same name (`tui.core.checkers`).
+    `options` goes to a language server when it starts, `settings` are what it asks for by section.
     """
 
     command: Annotated[
@@ -281,14 +283,14 @@ class CheckerSettings(_Section, frozen=True, kw_only=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the command. Raises ValueError where a quote is open."""
+        """The words of the command. Raises ValueError if a quote is open."""
         given = self.command
         return tuple(shlex.split(given)) if isinstance(given, str) else given
 
 
 class DiagnosticSettings(_Section, frozen=True, kw_only=True):
-    """What the model hears of problems in files that it edited. `checkers` is by name;
-    `unconfined` starts them even where no sandbox confines them."""
+    """Problems in edited files that are reported to the model. `checkers` is by name; `unconfined`
+    starts them even if no sandbox confines them."""
 
     mode: Literal["auto", "off"] = "auto"
     wait_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 2.0
