@@ -1,7 +1,7 @@
-"""The facts that a record tells again, for whoever reads a session that is over.
+"""The facts of a record, for readers of a session that is over.
 
-A prompt, an answer, a call and its result have a form of their own in every reader; what else a
-record says is here the fact that was published when it was written. A field that a record lacks is
+A prompt, an answer, a call and its result have a form of their own in every reader; anything else
+in a record becomes the fact that was published when it was written. A field that a record lacks is
 empty.
 """
 
@@ -33,8 +33,8 @@ R = TypeVar("R", bound=Recorded)
 
 
 def retold(records: Sequence[R]) -> Iterator[tuple[R, Fact | None]]:
-    """Every record with the fact that it tells again, if any. Results that were pruned one after
-    another are told with the first."""
+    """Yield every record with its fact, if it has one. Results that were pruned one after another
+    go with the first."""
     place = 0
     while place < len(records):
         record = records[place]
@@ -52,11 +52,11 @@ def retold(records: Sequence[R]) -> Iterator[tuple[R, Fact | None]]:
 
 
 def retold_lines(fact: Fact) -> tuple[str, ...]:
-    """A fact that is told again, as lines."""
+    """Return a fact of a record as lines."""
     if isinstance(fact, facts.ErrorRaised):
         return fact_lines(fact)  # with its class
-    said = words(fact)
-    return said.lines if said else ()
+    sentence = words(fact)
+    return sentence.lines if sentence else ()
 
 
 def _is_pruned(record: Recorded) -> bool:
@@ -127,8 +127,8 @@ def _recovery(data: Data) -> Fact:
 def _compaction(data: Data) -> Fact:
     before, after = _number(data.get("tokens_before")), _number(data.get("tokens_after"))
     removed = _number(data.get("messages_removed"))
-    said = _text(data, "summary"), _text(data, "reason")
-    return facts.CompactionFinished(before, after, removed, *said)
+    texts = _text(data, "summary"), _text(data, "reason")
+    return facts.CompactionFinished(before, after, removed, *texts)
 
 
 def _exam(data: Data) -> Fact:
@@ -176,7 +176,7 @@ def _job_moved(data: Data) -> Fact:
 
 
 def job_finished(data: Data) -> facts.JobFinished:
-    """The end of a background command, by the fields of its record."""
+    """Return the end of a background command, by the fields of its record."""
     code = data.get("exit_code")
     return facts.JobFinished(
         job=_text(data, "job") or "job",
@@ -206,9 +206,9 @@ def _sub_agent(data: Data) -> Fact:
 
 
 def _repair(data: Data) -> Fact:
-    found = _objects(data.get("findings"))
+    findings = _objects(data.get("findings"))
     return facts.RepairApplied(
-        tuple({name: string_of(value) for name, value in one.items()} for one in found)
+        tuple({name: string_of(value) for name, value in one.items()} for one in findings)
     )
 
 
@@ -217,13 +217,13 @@ def _feature(data: Data) -> Fact:
 
 
 def _notice(data: Data) -> Fact | None:
-    """Tell again what the person, too, was told when the model was."""
+    """Return a notice to the model that the person saw too."""
     text = _text(data, "text")
     match data.get("kind"):
         case "changed":
-            said = re.sub(r"(?<=[a-z] )you last saw", "the model last saw", text)
-            said = re.sub(r" Read (it|them) again before you rely on \1\.", "", said)
-            return facts.FilesChanged((), said)
+            reworded = re.sub(r"(?<=[a-z] )you last saw", "the model last saw", text)
+            reworded = re.sub(r" Read (it|them) again before you rely on \1\.", "", reworded)
+            return facts.FilesChanged((), reworded)
         case "tools":
             return facts.ToolsChanged("", (), (), text)
         case _:
